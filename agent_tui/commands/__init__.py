@@ -1,0 +1,1 @@
+"""Slash commands: one registry; a command returns a result and touches no widget."""

@@ -1,0 +1,102 @@
+"""Settings: what can be configured, as plain dataclasses whose defaults are the product's defaults.
+
+Loading and merging the files is here too; validation (pydantic) is in ``config_schema`` and runs after the first frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+PermissionMode = Literal["ask", "accept-edits", "plan", "auto"]
+PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
+
+
+@dataclass(slots=True)
+class ModelConfig:
+    model: str
+    api_base: str | None = None
+    api_key_env: str | None = None
+    context_window: int | None = None
+    max_output: int | None = None
+    api: str = "auto"
+    reasoning_effort: str | None = None
+    compact_at: float | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ContextConfig:
+    auto_compact: bool = True
+    compact_at: float | None = None
+    max_output_reserve: int = 32_000
+    exact_counting: Literal["auto", "off"] = "auto"
+    summary_model: str | None = None
+
+
+@dataclass(slots=True)
+class ToolsConfig:
+    """``disabled`` are tool names; ``bash_timeout`` is seconds; ``output_limit`` is characters sent to the model."""
+
+    disabled: list[str] = field(default_factory=list)
+    bash_timeout: float = 120.0
+    output_limit: int = 30_000
+    mcp_defer_share: float = 0.1
+
+
+@dataclass(slots=True)
+class PermissionsConfig:
+    """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``."""
+
+    mode: PermissionMode = "ask"
+    allow: list[str] = field(default_factory=list)
+    ask: list[str] = field(default_factory=list)
+    deny: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class McpServer:
+    """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP)."""
+
+    command: str | None = None
+    args: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    enabled: bool = True
+    timeout: float = 30.0
+
+
+@dataclass(slots=True)
+class UiConfig:
+    theme: str = "agent-dark"
+    show_reasoning: bool = False
+    reduced_motion: bool = False
+    notifications: bool = True
+    editor: str | None = None
+
+
+@dataclass(slots=True)
+class AgentConfig:
+    """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider; ``retries`` attempts."""
+
+    step_limit: int = 100
+    timeout: float = 120.0
+    retries: int = 4
+    development: bool = False
+
+
+@dataclass(slots=True)
+class Settings:
+    """Everything configurable, merged from default, user file, project file, environment and flags."""
+
+    default_model: str | None = None
+    models: dict[str, ModelConfig] = field(default_factory=dict)
+    context: ContextConfig = field(default_factory=ContextConfig)
+    tools: ToolsConfig = field(default_factory=ToolsConfig)
+    permissions: PermissionsConfig = field(default_factory=PermissionsConfig)
+    ui: UiConfig = field(default_factory=UiConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    mcp: dict[str, McpServer] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)

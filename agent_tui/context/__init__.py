@@ -1,0 +1,1 @@
+"""Pure context accounting: what is sent, what it costs, when and what to compact."""

@@ -1,0 +1,40 @@
+"""The one family of errors whose text is meant for the user."""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_STEP_LIMIT = 53
+EXIT_RETRYABLE = 75
+EXIT_INTERRUPTED = 130
+
+
+class AgentError(Exception):
+    """A failure with one clear line for the user: what happened and what to do about it."""
+
+    exit_code = EXIT_ERROR
+
+
+class ConfigError(AgentError):
+    """Bad command line, configuration file, environment variable or theme."""
+
+    exit_code = EXIT_USAGE
+
+
+class StoreError(AgentError):
+    """The session database cannot be opened, read or written."""
+
+
+class SessionBusyError(StoreError):
+    """The session is open in another process; it can be read but not continued here."""
+
+
+class ToolError(AgentError):
+    """A tool could not do what was asked; its text goes to the model as the tool's result."""
+
+
+class WorkerError(AgentError):
+    """The provider worker died or does not answer."""
+
+    exit_code = EXIT_RETRYABLE

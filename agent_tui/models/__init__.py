@@ -1,0 +1,1 @@
+"""The vocabulary: plain dataclasses for messages, usage, steps, requests and events."""

@@ -1,0 +1,92 @@
+"""The result of the one calculator: what the next request will cost and of what it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Basis = Literal["measured", "derived", "estimated"]
+
+
+@dataclass(slots=True)
+class ContextRow:
+    """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in."""
+
+    id: str
+    label: str
+    tokens: int
+    basis: Basis
+    estimated_tokens: int
+    children: list[ContextRow] = field(default_factory=list)
+    deferred_tokens: int | None = None
+    message_id: str | None = None
+    path: str | None = None
+    detail: str = ""
+    cached: bool | None = None
+    replay: str | None = None
+    approximate: bool = False
+
+
+@dataclass(slots=True)
+class Calculation:
+    """The terms of the formula. ``last_*`` are None without an anchor; then ``new_messages`` is the whole estimate."""
+
+    last_input: int | None
+    last_output: int | None
+    dropped_reasoning: int
+    removed: int
+    fixed_delta: int
+    new_messages: int
+
+
+@dataclass(slots=True)
+class Accuracy:
+    """How good the estimates of this model were: errors of the newest step and over ``calls`` verified steps."""
+
+    last_error_tokens: int | None = None
+    last_error_percent: float | None = None
+    median_error_percent: float | None = None
+    calls: int = 0
+    ratio: float = 1.0
+
+
+@dataclass(slots=True)
+class SessionTotals:
+    """Sums over all steps of a session, of every kind. What no step reported is None."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    compactions: int = 0
+    steps: int = 0
+
+
+@dataclass(slots=True)
+class ContextUsage:
+    """One answer for the screen, the status line, JSON and the compactor. All tokens; see context-accounting rules:
+    sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
+    (the character rule stands in for some); a compaction decision waits for it to become False."""
+
+    model: str
+    window: int | None
+    reserve: int | None
+    limit: int | None
+    total: int
+    free: int | None
+    over: int | None
+    percent: float | None
+    basis: Basis
+    estimated_tokens: int
+    would_compact: bool
+    turns_left: int | None
+    calculation: Calculation
+    rows: list[ContextRow]
+    accuracy: Accuracy
+    session: SessionTotals
+    pending: bool = False
+    anchor_step: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    why: str = ""

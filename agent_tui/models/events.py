@@ -1,0 +1,180 @@
+"""The closed union of everything that can happen in a session. The UI and the headless printer match on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.requests import Delta
+from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+
+StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "error"]
+NoticeLevel = Literal["info", "warning", "error"]
+
+
+@dataclass(slots=True, frozen=True)
+class SessionChanged:
+    """The session's own facts changed: opened, renamed, cleared, forked, rewound. The transcript is to be rebuilt
+    when ``reload`` is set."""
+
+    info: SessionInfo
+    reload: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class TurnStarted:
+    turn_id: str
+
+
+@dataclass(slots=True, frozen=True)
+class MessageAdded:
+    """A complete message joined the conversation: the user's, or a tool's result."""
+
+    message: Message
+
+
+@dataclass(slots=True, frozen=True)
+class StepStarted:
+    """A model call began; its answer streams into the (empty) ``message``."""
+
+    step: Step
+    message: Message
+
+
+@dataclass(slots=True, frozen=True)
+class PartDelta:
+    """The streaming message ``message_id`` changed as ``delta`` says."""
+
+    message_id: str
+    delta: Delta
+
+
+@dataclass(slots=True, frozen=True)
+class StepEnded:
+    """The answer is stored: complete, stopped or failed. Carries the final message (authoritative) and step."""
+
+    step: Step
+    message: Message
+
+
+@dataclass(slots=True, frozen=True)
+class ToolStarted:
+    """A tool call begins to run. ``summary`` is one line for people, e.g. ``read app.py``."""
+
+    call_id: str
+    name: str
+    summary: str
+
+
+@dataclass(slots=True, frozen=True)
+class ToolOutput:
+    """Live output of a running tool."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class PermissionAsked:
+    """A tool waits for the user's word; answer with ``Session.answer_permission(request_id, …)``.
+
+    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
+    ``patterns`` are what "always" would allow from now on in this project.
+    """
+
+    request_id: str
+    call_id: str
+    tool: str
+    summary: str
+    display: Metadata
+    patterns: list[str] = field(default_factory=list)
+    reason: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class PermissionAnswered:
+    request_id: str
+    allowed: bool
+
+
+@dataclass(slots=True, frozen=True)
+class ContextChanged:
+    """The calculator's newest answer. ``in_flight`` are estimated tokens of the answer that is still streaming;
+    the status line shows ``usage.total + in_flight`` with ``~`` while they are not 0."""
+
+    usage: ContextUsage
+    in_flight: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class RetryWaiting:
+    """The step failed before its first delta and is tried again after ``seconds``; an interrupt ends the wait."""
+
+    seconds: float
+    attempt: int
+    attempts: int
+    failure: Failure
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionStarted:
+    before_tokens: int
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionEnded:
+    """``records`` is empty unless ``outcome`` is ``done``; ``text`` is the finished line for the user."""
+
+    outcome: Literal["done", "not_worth_it", "failed", "cancelled", "undone", "nothing"]
+    text: str
+    records: list[CompactionRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class Notice:
+    """One line for the user. ``code`` is stable and scriptable, e.g. ``context_80``, ``model_detected``."""
+
+    level: NoticeLevel
+    text: str
+    code: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class QueueChanged:
+    """Messages typed while the model works. ``steer`` ones go in at the next step, the others after the turn."""
+
+    queued: list[str]
+    steer: list[str]
+
+
+@dataclass(slots=True, frozen=True)
+class TurnEnded:
+    """The turn is over and the stored conversation is valid to send."""
+
+    stop_reason: StopReason
+    failure: Failure | None = None
+
+
+Event: TypeAlias = (
+    SessionChanged
+    | TurnStarted
+    | MessageAdded
+    | StepStarted
+    | PartDelta
+    | StepEnded
+    | ToolStarted
+    | ToolOutput
+    | PermissionAsked
+    | PermissionAnswered
+    | ContextChanged
+    | RetryWaiting
+    | CompactionStarted
+    | CompactionEnded
+    | Notice
+    | QueueChanged
+    | TurnEnded
+)

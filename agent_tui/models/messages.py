@@ -1,0 +1,165 @@
+"""Messages and their ordered, typed parts.
+
+Every part keeps its own ``provider_metadata``: signatures, encrypted items, ids, whatever the provider sent along,
+byte for byte. What of it goes back to a model is decided when a request is built, never when it is stored.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+JSON: TypeAlias = Any
+Metadata: TypeAlias = dict[str, JSON]
+
+Role = Literal["user", "assistant", "tool"]
+Status = Literal["streaming", "complete", "stopped", "failed"]
+
+INTERRUPTED_RESULT = "[interrupted]"
+CLEARED_RESULT = "[Old tool result content cleared]"
+
+
+def new_id(prefix: str) -> str:
+    """A unique id that sorts by time of creation: ``prefix_`` + 12 hex digits of milliseconds + 10 random ones."""
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[:10]}"
+
+
+@dataclass(slots=True)
+class TextPart:
+    text: str
+    provider_metadata: Metadata | None = None
+    type: Literal["text"] = "text"
+
+
+@dataclass(slots=True)
+class ReasoningPart:
+    """What a model thought. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
+
+    ``prefix`` is the fingerprint of everything that was sent before it was made (see ``fingerprint``): some
+    providers refuse a signature once any of that has changed.
+    """
+
+    text: str
+    provider_metadata: Metadata | None = None
+    prefix: str | None = None
+    type: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(slots=True)
+class ToolCallPart:
+    """A call as the model wrote it: ``arguments`` is the raw JSON text, kept even when it does not parse."""
+
+    call_id: str
+    name: str
+    arguments: str
+    provider_metadata: Metadata | None = None
+    type: Literal["tool_call"] = "tool_call"
+
+
+@dataclass(slots=True)
+class ToolResultPart:
+    """What a tool answered. ``text`` is for the model; ``display`` is for the transcript and is never sent."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+    display: Metadata | None = None
+    seconds: float | None = None
+    provider_metadata: Metadata | None = None
+    type: Literal["tool_result"] = "tool_result"
+
+
+@dataclass(slots=True)
+class AttachmentPart:
+    """A file or image the user added, or one a tool returned. Exactly one of ``text`` and ``data`` (base64) is set."""
+
+    name: str
+    media_type: str
+    text: str | None = None
+    data: str | None = None
+    path: str | None = None
+    provider_metadata: Metadata | None = None
+    type: Literal["attachment"] = "attachment"
+
+
+@dataclass(slots=True)
+class SummaryPart:
+    """The text that stands for compacted messages. ``record_id`` names the compaction record it belongs to."""
+
+    text: str
+    record_id: str
+    provider_metadata: Metadata | None = None
+    type: Literal["summary"] = "summary"
+
+
+Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | AttachmentPart | SummaryPart
+
+PART_TYPES: dict[str, type[Part]] = {
+    "text": TextPart,
+    "reasoning": ReasoningPart,
+    "tool_call": ToolCallPart,
+    "tool_result": ToolResultPart,
+    "attachment": AttachmentPart,
+    "summary": SummaryPart,
+}
+
+
+@dataclass(slots=True, frozen=True)
+class Origin:
+    """Who made an assistant message. Reasoning is resent only to the same provider, API and model."""
+
+    provider: str
+    api: str
+    model: str
+
+
+@dataclass(slots=True)
+class Message:
+    """One entry of a conversation. A message of role ``tool`` carries exactly one tool result (plus attachments).
+
+    Messages form a tree: ``parent_id`` is the message before it (None for the first). The conversation of a session
+    is the path from the root to the session's head, so a rewind moves the head and destroys nothing.
+    ``raw_tokens`` is the o200k_base count of the text the estimator looks at (see ``context.estimate``); None until
+    the worker has counted it. ``created`` is in seconds since the epoch.
+    """
+
+    id: str
+    role: Role
+    parts: list[Part] = field(default_factory=list)
+    status: Status = "complete"
+    parent_id: str | None = None
+    created: float = 0.0
+    origin: Origin | None = None
+    step_id: str | None = None
+    raw_tokens: int | None = None
+    note: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All text parts joined: the answer without reasoning and tool calls."""
+        return "".join(p.text for p in self.parts if isinstance(p, TextPart))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(p.text for p in self.parts if isinstance(p, ReasoningPart))
+
+    @property
+    def tool_calls(self) -> list[ToolCallPart]:
+        return [p for p in self.parts if isinstance(p, ToolCallPart)]
+
+    @property
+    def tool_result(self) -> ToolResultPart | None:
+        return next((p for p in self.parts if isinstance(p, ToolResultPart)), None)
+
+
+def user_message(
+    text: str, *, parent_id: str | None = None, attachments: list[AttachmentPart] | None = None
+) -> Message:
+    """A new user message; attachments come before the text, as providers recommend."""
+    parts: list[Part] = [*(attachments or [])]
+    if text or not parts:
+        parts.append(TextPart(text))
+    return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())

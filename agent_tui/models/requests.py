@@ -1,0 +1,176 @@
+"""What goes to a provider and what comes back, independent of any provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+
+Effort = Literal["off", "low", "medium", "high"]
+Api = Literal["auto", "chat", "responses"]
+FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
+
+
+@dataclass(slots=True, frozen=True)
+class ModelSpec:
+    """A model as configured: ``model`` is LiteLLM's name, ``key`` what the user calls it."""
+
+    key: str
+    model: str
+    api_base: str | None = None
+    api_key_env: str | None = None
+    context_window: int | None = None
+    max_output: int | None = None
+    api: Api = "auto"
+    reasoning_effort: Effort | None = None
+    compact_at: float | None = None
+    extra: Metadata = field(default_factory=dict)
+    api_key: str | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(slots=True, frozen=True)
+class Target:
+    """Where a request goes, resolved: what ``Origin`` will say of the answer, and the tokenizer family."""
+
+    provider: str
+    api: str
+    model: str
+    family: str
+
+
+@dataclass(slots=True)
+class ModelInfo:
+    """What is known about a model before calling it. ``reasoning`` None: not known."""
+
+    spec: ModelSpec
+    target: Target
+    limits: Limits
+    prices: Prices
+    reasoning: bool | None = None
+    images: bool | None = None
+    problem: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class SentMessage:
+    """A message as it is sent: cleared or clipped results are already replaced.
+
+    ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``).
+    """
+
+    message: Message
+    key: str
+
+
+@dataclass(slots=True)
+class ToolSchema:
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Metadata
+
+
+@dataclass(slots=True)
+class SystemBlock:
+    """A piece of the system prompt; blocks are sent in order and are byte-stable within a session."""
+
+    row: str
+    text: str
+
+
+@dataclass(slots=True)
+class ModelRequest:
+    """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
+    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte."""
+
+    id: str
+    spec: ModelSpec
+    session_id: str
+    system: list[SystemBlock]
+    messages: list[SentMessage]
+    tools: list[ToolSchema]
+    max_output: int | None
+    effort: Effort
+    fixed_fingerprint: str = ""
+    timeout: float = 120.0
+    documents: list[SystemBlock] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class Delta:
+    """A change to part number ``index`` of the answer (parts are numbered in order of appearance from 0).
+
+    ``text`` is appended (for a tool call: to its raw arguments). ``metadata``, when given, replaces the part's
+    ``provider_metadata``. ``closed`` means the part takes no more text. For tool calls ``call_id`` and ``name`` are
+    given on the first delta.
+    """
+
+    index: int
+    kind: Literal["text", "reasoning", "tool_call"]
+    text: str = ""
+    metadata: Metadata | None = None
+    closed: bool = False
+    call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class UsageReport:
+    """Usage, as soon as it is known; a later report of the same step replaces it."""
+
+    usage: TokenUsage
+    cost_usd: float | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Started:
+    """The request is on its way; ``target`` is what was resolved, ``notes`` what the user should be told
+    (for instance "thinking off for one step: context was compacted")."""
+
+    target: Target
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Finished:
+    """The answer ended as the provider meant it to."""
+
+    reason: FinishReason
+    message_metadata: Metadata | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Failed:
+    """The answer ended in a failure; always the last item of a stream. Streams never raise for provider errors."""
+
+    failure: Failure
+
+
+StreamItem: TypeAlias = Started | Delta | UsageReport | Finished | Failed
+
+
+class Provider(Protocol):
+    """A source of answers. ``stream`` ends with exactly one ``Finished`` or ``Failed``; closing it cancels the call."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]: ...
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        """What is known about the model. Never raises for an unknown one: ``problem`` then says why."""
+        ...
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        """The provider's own count of the request's input tokens; None where it has no such endpoint or it failed."""
+        ...
+
+
+class Counter(Protocol):
+    """Counts o200k_base tokens."""
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        """Raw counts in the order given. Raises WorkerError when no tokenizer can be had."""
+        ...

@@ -1,0 +1,129 @@
+"""Sessions, steps and compaction records: what the store keeps beside the messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Metadata
+from agent_tui.models.usage import TokenUsage
+
+StepKind = Literal["turn", "compaction", "subagent", "count"]
+StepStatus = Literal["running", "complete", "stopped", "failed"]
+RowId = Literal["system", "environment", "memory", "skills", "tools", "documents"]
+FIXED_ROWS: tuple[RowId, ...] = ("system", "environment", "memory", "skills", "tools", "documents")
+
+
+@dataclass(slots=True)
+class FixedPart:
+    """One ephemeral piece of a request: never part of history, sent fresh each time.
+
+    ``group`` is the child of its row (``builtin``, ``mcp:github``, a file name). ``raw_tokens`` is the o200k_base
+    count, None until counted; ``chars`` lets the character rule stand in for it. ``deferred_tokens`` is what a
+    deferred tool would cost if it were loaded; its own raw count is then 0. ``fingerprint`` identifies the content.
+    """
+
+    row: RowId
+    group: str
+    label: str
+    chars: int
+    fingerprint: str
+    raw_tokens: int | None = None
+    ascii_chars: int | None = None
+    deferred_tokens: int | None = None
+    path: str | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """One model call and everything needed to anchor on it later.
+
+    ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
+    ``fixed`` the ephemeral parts that went with them; ``prune_ids`` the prune records in force. ``estimated_input``
+    and ``actual_input`` are tokens; ``max_output`` is what was asked for. Times are seconds since the epoch.
+    """
+
+    id: str
+    kind: StepKind
+    model_key: str
+    provider: str
+    api: str
+    model: str
+    message_id: str | None = None
+    status: StepStatus = "running"
+    created: float = 0.0
+    finished: float | None = None
+    usage: TokenUsage | None = None
+    sent_count: int = 0
+    sent_fingerprint: str = ""
+    prefix_fingerprint: str = ""
+    fixed: list[FixedPart] = field(default_factory=list)
+    prune_ids: list[str] = field(default_factory=list)
+    estimated_input: int | None = None
+    estimated_growth: int | None = None
+    actual_growth: int | None = None
+    actual_input: int | None = None
+    max_output: int | None = None
+    thinking: str | None = None
+    finish_reason: str | None = None
+    cost_usd: float | None = None
+    failure: Failure | None = None
+    window: int | None = None
+
+
+@dataclass(slots=True)
+class CompactionRecord:
+    """One compaction: nothing is deleted, the record says what is sent differently while it is active.
+
+    ``prune``: the tool results of ``message_ids`` are sent as a placeholder; those in ``clips`` are sent cut to that
+    many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``.
+    Records of one operation share ``operation_id`` and are undone together.
+    """
+
+    id: str
+    operation_id: str
+    kind: Literal["prune", "summary"]
+    message_ids: list[str]
+    active: bool = True
+    created: float = 0.0
+    reason: Literal["auto", "manual", "overflow", "switch"] = "auto"
+    summary_id: str | None = None
+    clips: dict[str, int] = field(default_factory=dict)
+    before_tokens: int | None = None
+    after_tokens: int | None = None
+    kept_messages: int | None = None
+    seconds: float | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+    focus: str | None = None
+    files: list[str] = field(default_factory=list)
+    step_id: str | None = None
+
+
+@dataclass(slots=True)
+class SessionInfo:
+    """A session's row. ``project`` is the project root's path; times are seconds since the epoch."""
+
+    id: str
+    project: str
+    title: str = ""
+    model: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    head_id: str | None = None
+    messages: int = 0
+    parent_session: str | None = None
+    preview: str = ""
+    state: Metadata = field(default_factory=dict)
+
+
+def conversation_state() -> Metadata:
+    """Defaults of ``SessionInfo.state``: small facts that survive a restart (pinned documents, breaker, pause…)."""
+    return {
+        "pinned": [],
+        "compaction_failures": 0,
+        "compaction_paused": False,
+        "compaction_off": False,
+        "thinking": None,
+    }

@@ -1,0 +1,65 @@
+"""Where files live. ``AGENT_TUI_HOME`` moves everything under one folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+APP = "agent-tui"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The user's folders: configuration, data (sessions), state (logs, prompt history), cache."""
+
+    config: Path
+    data: Path
+    state: Path
+    cache: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
+    @property
+    def database(self) -> Path:
+        return self.data / "sessions.db"
+
+    @property
+    def log_file(self) -> Path:
+        return self.state / "agent-tui.log"
+
+    @property
+    def themes(self) -> Path:
+        return self.config / "themes"
+
+
+def user_paths() -> Paths:
+    """The folders of this user, honouring ``AGENT_TUI_HOME``. Nothing is created."""
+    home = os.environ.get("AGENT_TUI_HOME")
+    if home:
+        base = Path(home).expanduser().absolute()
+        return Paths(base / "config", base / "data", base / "state", base / "cache")
+    from platformdirs import PlatformDirs
+
+    dirs = PlatformDirs(APP, appauthor=False)
+    return Paths(
+        Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_state_dir), Path(dirs.user_cache_dir)
+    )
+
+
+def private_dir(path: Path) -> Path:
+    """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
+
+
+def project_root(cwd: Path) -> Path:
+    """The project a folder belongs to: the nearest parent that holds ``.git`` or ``.agent-tui``, else the folder."""
+    cwd = cwd.resolve()
+    home = Path.home()
+    for folder in (cwd, *cwd.parents):
+        if (folder / ".git").exists() or ((folder / ".agent-tui").is_dir() and folder != home):
+            return folder
+    return cwd

@@ -1,0 +1,1 @@
+"""Tools the model may call, their permissions, and the host process of MCP servers."""
