@@ -1,0 +1,79 @@
+"""What a tool is: a schema the model sees, an intent that can be judged, and a run that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agent_tui.config import ToolsConfig
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.requests import ToolSchema
+
+IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal"]
+
+
+@dataclass(slots=True)
+class Intent:
+    """What a call would do, known before it is done: permissions judge it and the user is shown it.
+
+    ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
+    "path": …}``. ``paths`` are absolute, links resolved.
+    """
+
+    kind: IntentKind
+    summary: str
+    paths: list[Path] = field(default_factory=list)
+    command: str | None = None
+    url: str | None = None
+    display: Metadata | None = None
+
+
+@dataclass(slots=True)
+class ToolOutcome:
+    """A tool's answer. ``text`` goes to the model, ``display`` (``{"kind": "diff"|"text"|"list"…}``) to people.
+
+    ``children_cost_usd`` and ``children_tokens`` report what a subagent spent.
+    """
+
+    text: str
+    is_error: bool = False
+    display: Metadata | None = None
+    attachments: list[AttachmentPart] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
+    before it is created, changed or removed, so that ``/rewind`` can restore it; ``spill_dir`` receives output that
+    was too long to send. ``state`` lives as long as the session (the todo list, files read)."""
+
+    cwd: Path
+    root: Path
+    session_id: str
+    config: ToolsConfig
+    spill_dir: Path
+    added_dirs: list[Path] = field(default_factory=list)
+    emit: Callable[[str], None] = lambda text: None
+    before_change: Callable[[Path], None] = lambda path: None
+    subagent: Callable[[str, str], Awaitable[ToolOutcome]] | None = None
+    state: dict[str, object] = field(default_factory=dict)
+
+
+class Tool(Protocol):
+    """A tool. ``group`` is its child row in ``/context``: ``builtin`` or ``mcp:<server>``."""
+
+    @property
+    def schema(self) -> ToolSchema: ...
+
+    @property
+    def group(self) -> str: ...
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        """What the call would do. Raises ToolError for arguments that make no sense."""
+        ...
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        """Does it. Raises ToolError with a text for the model; cancellation must leave nothing running."""
+        ...
