@@ -123,7 +123,8 @@ class Message:
     Messages form a tree: ``parent_id`` is the message before it (None for the first). The conversation of a session
     is the path from the root to the session's head, so a rewind moves the head and destroys nothing.
     ``raw_tokens`` is the o200k_base count of the text the estimator looks at (see ``context.estimate``); None until
-    the worker has counted it. ``created`` is in seconds since the epoch.
+    the worker has counted it. ``created`` is in seconds since the epoch. ``note`` says why an answer failed;
+    ``provider_metadata`` is what the provider attached to the message as a whole.
     """
 
     id: str
@@ -136,6 +137,7 @@ class Message:
     step_id: str | None = None
     raw_tokens: int | None = None
     note: str | None = None
+    provider_metadata: Metadata | None = None
 
     @property
     def text(self) -> str:

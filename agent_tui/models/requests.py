@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.steps import RowId
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]
@@ -77,10 +78,16 @@ class ToolSchema:
 
 @dataclass(slots=True)
 class SystemBlock:
-    """A piece of the system prompt; blocks are sent in order and are byte-stable within a session."""
+    """A piece of what is sent beside the conversation; blocks are sent in order, byte-stable within a session.
 
-    row: str
+    ``row`` is its row in ``/context``, ``group`` and ``label`` its child there, ``path`` the file to edit.
+    """
+
+    row: RowId
     text: str
+    group: str = ""
+    label: str = ""
+    path: str | None = None
 
 
 @dataclass(slots=True)

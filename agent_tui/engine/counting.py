@@ -1,0 +1,99 @@
+"""Keeps raw token counts complete: of messages and of the fixed parts, each counted once and stored."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from agent_tui.context.estimate import message_text_for_count
+from agent_tui.context.metrics import TokenCounterMetrics
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.prelude import Prelude
+from agent_tui.errors import WorkerError
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Counter
+
+log = logging.getLogger(__name__)
+
+
+class CountService:
+    """Asks the worker for counts that are missing. Until they arrive the calculator uses the character rule.
+
+    ``unavailable`` turns True when no tokenizer can be had; the character rule then stays.
+    """
+
+    def __init__(self, counter: Counter, metrics: TokenCounterMetrics) -> None:
+        self._counter = counter
+        self._metrics = metrics
+        self.unavailable = False
+
+    async def ensure(self, conversation: Conversation, prelude: Prelude) -> bool:
+        """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
+        messages = [m for m in self._relevant(conversation) if m.raw_tokens is None]
+        fixed = prelude.uncounted()
+        if fixed:
+            known = conversation.store.counts(list(fixed))
+            prelude.set_counts(known)
+            fixed = {f: text for f, text in fixed.items() if f not in known}
+        self._metrics.hits(len(conversation.path) - len(messages))
+        if not messages and not fixed:
+            return False
+        texts = [message_text_for_count(m) for m in messages] + list(fixed.values())
+        try:
+            counts = await self._counter.count(texts)
+        except WorkerError as error:
+            if not self.unavailable:
+                log.warning("No token counts, the character rule stands in: %s", error)
+            self.unavailable = True
+            return False
+        self.unavailable = False
+        by_message = {m.id: n for m, n in zip(messages, counts, strict=False)}
+        for count in by_message.values():
+            self._metrics.miss(count)
+        if by_message:
+            conversation.set_raw_tokens(by_message)
+        by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
+        if by_fixed:
+            prelude.set_counts(by_fixed)
+            if not conversation.read_only:
+                conversation.store.put_counts(by_fixed)
+        return True
+
+    @staticmethod
+    def _relevant(conversation: Conversation) -> list[Message]:
+        return [m for m in (*conversation.path, *conversation.summaries.values()) if m.status != "streaming"]
+
+
+class BackgroundCounting:
+    """Runs ``CountService.ensure`` off the hot path, one at a time, and calls back when counts have changed."""
+
+    def __init__(self, ensure: Callable[[], asyncio.Future[bool] | asyncio.Task[bool]], done: Callable[[], None]) -> None:
+        self._ensure = ensure
+        self._done = done
+        self._task: asyncio.Future[bool] | None = None
+        self._again = False
+
+    def request(self) -> None:
+        """Counts soon; several requests in a row are one."""
+        if self._task is not None and not self._task.done():
+            self._again = True
+            return
+        self._task = self._ensure()
+        self._task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Future[bool]) -> None:
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            log.error("Counting failed", exc_info=error)
+            return
+        if task.result():
+            self._done()
+        if self._again:
+            self._again = False
+            self.request()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()

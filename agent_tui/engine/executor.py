@@ -1,0 +1,178 @@
+"""The turn executor: user message, step, tool calls, step, … until the model is done. An async generator of events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from agent_tui.engine.compaction_service import CompactionService
+from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.step import StepResult, StepRunner
+from agent_tui.engine.toolrunner import ToolRunner
+from agent_tui.models.events import (
+    ContextChanged,
+    Event,
+    MessageAdded,
+    Notice,
+    StopReason,
+    TurnEnded,
+    TurnStarted,
+)
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
+
+log = logging.getLogger(__name__)
+
+
+class TurnExecutor:
+    """Runs one turn at a time on a runtime.
+
+    ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
+    calculator's answer final. ``steering`` hands over messages the user wants in before the next step.
+    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tools: ToolRunner,
+        compaction: CompactionService,
+        prepare: Callable[[], Awaitable[None]],
+        steering: Callable[[], list[Message]] = list,
+    ) -> None:
+        self._runtime = runtime
+        self._tools = tools
+        self._compaction = compaction
+        self._prepare = prepare
+        self._steering = steering
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._driver: asyncio.Task[None] | None = None
+
+    def cancel(self) -> bool:
+        """Interrupts the running turn; False when none runs."""
+        if self._driver is None or self._driver.done():
+            return False
+        return self._driver.cancel()
+
+    async def run(self, message: Message | None) -> AsyncGenerator[Event, None]:
+        """The events of one turn that begins with ``message`` (None: continue with what is stored).
+
+        The last event is always ``TurnEnded``. Closing the generator cancels the turn.
+        """
+        self._events = asyncio.Queue()
+        self._driver = asyncio.create_task(self._drive(message), name="turn")
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+        finally:
+            if not self._driver.done():
+                self._driver.cancel()
+            await asyncio.gather(self._driver, return_exceptions=True)
+
+    def emit(self, event: Event) -> None:
+        """Adds an event to the running turn's stream."""
+        self._events.put_nowait(event)
+
+    async def _drive(self, message: Message | None) -> None:
+        stop: StopReason = "error"
+        failure: Failure | None = None
+        try:
+            self.emit(TurnStarted(new_id("turn")))
+            if message is not None:
+                self._add(message)
+            stop, failure = await self._steps()
+        except asyncio.CancelledError:
+            stop = "interrupted"
+        except Exception as error:
+            log.exception("The turn failed")
+            failure = Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.")
+        finally:
+            try:
+                self._close_open_calls()
+            except Exception:
+                log.exception("Open tool calls could not be closed")
+            self.emit(ContextChanged(self._runtime.usage()))
+            self.emit(TurnEnded(stop, failure))
+            self._events.put_nowait(None)
+
+    def _add(self, message: Message) -> None:
+        self._runtime.conversation.append(message)
+        self.emit(MessageAdded(message))
+        self.emit(ContextChanged(self._runtime.usage()))
+
+    async def _steps(self) -> tuple[StopReason, Failure | None]:
+        limit = self._runtime.settings.agent.step_limit
+        for number in range(limit + 1):
+            for message in self._steering():
+                self._add(message)
+            if number == limit:
+                self.emit(Notice("warning", f"Stopped after {limit} steps. Send a message to go on.", "step_limit"))
+                return "step_limit", None
+            result = await self._step()
+            if isinstance(result, str):
+                return "error", Failure("context_overflow", result)
+            if result.failure is not None:
+                refused = result.failure.kind == "content_refused"
+                return ("refused" if refused else "error"), result.failure
+            calls = result.message.tool_calls
+            if calls:
+                await self._run_tools(calls, cut_off=result.finish == "length")
+            elif result.finish == "length":
+                text = "The answer was cut off at the output limit. Send a message to let the model go on."
+                self.emit(Notice("warning", text, "length"))
+                return "length", None
+            elif result.finish == "refused":
+                return "refused", None
+            elif not self._steering_waits():
+                return "end", None
+        raise AssertionError("unreachable: the loop returns at its limit")
+
+    def _steering_waits(self) -> bool:
+        waiting = self._steering()
+        for message in waiting:
+            self._add(message)
+        return bool(waiting)
+
+    async def _step(self) -> StepResult | str:
+        """One step, compacting before it when the numbers say so and once more when the provider says so.
+
+        A string is the reason why it could not be sent.
+        """
+        self._compaction.begin_step()
+        await self._prepare()
+        self.emit(ContextChanged(self._runtime.usage()))
+        blocked = await self._compaction.before_step(self.emit, self._prepare)
+        if blocked is not None:
+            return blocked
+        result = await StepRunner(self._runtime, self.emit).run()
+        if result.failure is not None and result.failure.kind == "context_overflow" and not result.received:
+            recovered = await self._compaction.after_overflow(self.emit, self._prepare)
+            if recovered:
+                result = await StepRunner(self._runtime, self.emit).run()
+        if result.failure is None:
+            self._compaction.model_replied()
+        self.emit(ContextChanged(self._runtime.usage()))
+        return result
+
+    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:
+        def finished(message: Message) -> None:
+            self._runtime.conversation.append(message)
+            self.emit(ContextChanged(self._runtime.usage()))
+
+        await self._tools.run(calls, self.emit, finished, cut_off)
+
+    def _close_open_calls(self) -> None:
+        """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
+        conversation = self._runtime.conversation
+        last = next((m for m in reversed(conversation.path) if m.role != "tool"), None)
+        if last is None or last.role != "assistant" or conversation.read_only:
+            return
+        answered = {m.tool_result.call_id for m in conversation.path if m.tool_result is not None}
+        for call in last.tool_calls:
+            if call.call_id not in answered:
+                part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
+                message = Message(new_id("msg"), "tool", [part], created=time.time())
+                conversation.append(message)
+                self.emit(MessageAdded(message))

@@ -1,0 +1,89 @@
+"""What goes with every request beside the conversation: system blocks, documents and tools, as one value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.models.fingerprint import content_fingerprint, fingerprint
+from agent_tui.models.requests import SystemBlock, ToolSchema
+from agent_tui.models.steps import FixedPart, RowId
+
+
+@dataclass(slots=True)
+class OfferedTool:
+    """A tool in the request. A ``deferred`` one is listed in ``/context`` but not sent."""
+
+    schema: ToolSchema
+    group: str
+    deferred: bool = False
+
+
+@dataclass(slots=True)
+class Prelude:
+    """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: system and tools.
+
+    ``texts`` maps a part's content fingerprint to the text the worker counts.
+    """
+
+    system: list[SystemBlock] = field(default_factory=list)
+    documents: list[SystemBlock] = field(default_factory=list)
+    tools: list[ToolSchema] = field(default_factory=list)
+    fixed: list[FixedPart] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    def set_counts(self, counts: dict[str, int]) -> None:
+        """Fills in o200k_base counts by content fingerprint."""
+        for part in self.fixed:
+            count = counts.get(part.fingerprint)
+            if count is None:
+                continue
+            if part.deferred_tokens is None:
+                part.raw_tokens = count
+            else:
+                part.deferred_tokens = count
+
+    def uncounted(self) -> dict[str, str]:
+        """Texts that still need a count, by fingerprint."""
+        return {
+            p.fingerprint: self.texts[p.fingerprint]
+            for p in self.fixed
+            if p.raw_tokens is None or p.deferred_tokens == 0
+        }
+
+
+def schema_text(schema: ToolSchema) -> str:
+    """A tool as the estimator counts it: compact JSON, close to what every provider makes of it."""
+    return json.dumps(
+        {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> Prelude:
+    """Assembles the fixed parts. Blocks of row ``documents`` are sent apart: they are re-read for every request."""
+    prelude = Prelude()
+    for block in blocks:
+        (prelude.documents if block.row == "documents" else prelude.system).append(block)
+        prelude.fixed.append(_part(prelude, block.row, block.group or block.row, block.label, block.text, block.path))
+    for tool in tools:
+        text = schema_text(tool.schema)
+        part = _part(prelude, "tools", tool.group, tool.schema.name, text, None)
+        if tool.deferred:
+            part.raw_tokens, part.chars, part.ascii_chars, part.deferred_tokens = 0, 0, 0, 0
+        else:
+            prelude.tools.append(tool.schema)
+        prelude.fixed.append(part)
+    system = [content_fingerprint(b.text) for b in prelude.system]
+    prelude.fingerprint = fingerprint([*system, "tools", *(content_fingerprint(schema_text(t)) for t in prelude.tools)])
+    return prelude
+
+
+def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
+    digest = content_fingerprint(text)
+    prelude.texts[digest] = text
+    ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
+    return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path)

@@ -1,0 +1,64 @@
+"""What a turn needs to run, gathered in one place; the Agent owns it and changes it between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agent_tui.config import Settings
+from agent_tui.context.usage import CompactPolicy, ContextInputs, calculate_context_usage
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.counting import CountService
+from agent_tui.engine.prelude import Prelude
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import Event
+from agent_tui.models.requests import Effort, ModelInfo, Provider
+
+Emit: TypeAlias = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class Runtime:
+    """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
+    subagent, whose steps are counted in the parent's cost."""
+
+    conversation: Conversation
+    provider: Provider
+    counts: CountService
+    settings: Settings
+    info: ModelInfo
+    effort: Effort
+    prelude: Prelude
+    ratio: float = 1.0
+    parent: Conversation | None = None
+
+    def policy(self) -> CompactPolicy:
+        """When to compact, from the configuration and the session's own state (paused, off)."""
+        context, state = self.settings.context, self.conversation.info.state
+        compact_at = self.info.spec.compact_at if self.info.spec.compact_at is not None else context.compact_at
+        return CompactPolicy(
+            auto_compact=context.auto_compact,
+            compact_at=compact_at,
+            max_output_reserve=context.max_output_reserve,
+            paused=bool(state.get("compaction_paused")),
+            off=bool(state.get("compaction_off")),
+        )
+
+    def inputs(self) -> ContextInputs:
+        """Everything the calculator reads, as it stands now."""
+        return ContextInputs(
+            model=self.info,
+            view=self.conversation.view(),
+            steps=self.conversation.steps,
+            records=self.conversation.records,
+            fixed=self.prelude.fixed,
+            policy=self.policy(),
+            ratio=self.ratio,
+            fixed_fingerprint=self.prelude.fingerprint,
+            effort=self.effort,
+        )
+
+    def usage(self) -> ContextUsage:
+        """The calculator's answer for the next request."""
+        return calculate_context_usage(self.inputs())

@@ -1,0 +1,237 @@
+"""One step: a request built from the conversation, its answer streamed into a stored draft, retried when safe."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.accuracy import verification_line
+from agent_tui.context.policy import max_output_for
+from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.stream import StreamProcessor
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import ContextChanged, Notice, PartDelta, RetryWaiting, StepEnded, StepStarted
+from agent_tui.models.failure import Failure
+from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import Message, Origin, new_id
+from agent_tui.models.requests import Delta, Failed, FinishReason, Finished, ModelRequest, Started, UsageReport
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.25
+BACKOFF_SECONDS = 1.0
+BACKOFF_LIMIT = 30.0
+PATIENCE_SECONDS = 300.0
+CHARS_PER_TOKEN = 4
+
+
+@dataclass(slots=True)
+class StepResult:
+    """How a step ended: ``failure`` is None when the model ended it, and then ``finish`` says why."""
+
+    message: Message
+    step: Step
+    usage_before: ContextUsage
+    finish: FinishReason = "unknown"
+    failure: Failure | None = None
+    received: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+class StepRunner:
+    """Runs one model call. The draft is in the store from its first delta and flushed every 250 ms.
+
+    Cancelling ``run`` leaves the draft stored as stopped, with what had arrived.
+    """
+
+    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+        self._runtime = runtime
+        self._emit = emit
+        self._last_flush = 0.0
+        self._last_meter = 0.0
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._stored = False
+
+    async def run(self) -> StepResult:
+        runtime, conversation = self._runtime, self._runtime.conversation
+        usage = runtime.usage()
+        view = conversation.view()
+        prefix = fingerprint((sent.key for sent in view), start=runtime.prelude.fingerprint)
+        target = runtime.info.target
+        message = Message(
+            new_id("msg"),
+            "assistant",
+            status="streaming",
+            created=time.time(),
+            origin=Origin(target.provider, target.api, target.model),
+        )
+        step = Step(
+            id=new_id("step"),
+            kind="turn",
+            model_key=runtime.info.spec.key,
+            provider=target.provider,
+            api=target.api,
+            model=target.model,
+            created=time.time(),
+            sent_count=len(view),
+            sent_fingerprint=fingerprint(sent.message.id for sent in view),
+            prefix_fingerprint=prefix,
+            fixed=list(runtime.prelude.fixed),
+            prune_ids=[r.id for r in conversation.records if r.active and r.kind == "prune"],
+            estimated_input=usage.total,
+            max_output=max_output_for(usage, runtime.info.limits),
+            thinking=runtime.effort,
+            window=usage.window,
+        )
+        message.step_id = step.id
+        conversation.add_step(step)
+        request = ModelRequest(
+            id=step.id,
+            spec=runtime.info.spec,
+            session_id=conversation.info.id,
+            system=runtime.prelude.system,
+            messages=list(view),
+            tools=runtime.prelude.tools,
+            max_output=step.max_output,
+            effort=runtime.effort,
+            fixed_fingerprint=runtime.prelude.fingerprint,
+            timeout=runtime.settings.agent.timeout,
+            documents=runtime.prelude.documents,
+        )
+        result = StepResult(message, step, usage)
+        processor = StreamProcessor(message, prefix)
+        self._emit(StepStarted(step, message))
+        try:
+            await self._attempts(request, processor, result)
+        except asyncio.CancelledError:
+            self._settle(processor, result, "stopped")
+            raise
+        except Exception:
+            self._settle(processor, result, "failed")
+            raise
+        self._settle(processor, result, "failed" if result.failure else "complete")
+        return result
+
+    async def _attempts(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        attempts = max(1, self._runtime.settings.agent.retries)
+        for attempt in range(1, attempts + 1):
+            result.failure = None
+            await self._stream(request, processor, result)
+            failure = result.failure
+            if failure is None or result.received or not failure.retryable or attempt == attempts:
+                return
+            seconds = retry_delay(failure, attempt)
+            if seconds > PATIENCE_SECONDS:
+                return
+            log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)
+            self._emit(RetryWaiting(seconds, attempt, attempts, failure))
+            await asyncio.sleep(seconds)
+
+    async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        async with aclosing(self._runtime.provider.stream(request)) as items:  # type: ignore[type-var]
+            async for item in items:
+                match item:
+                    case Delta():
+                        result.received = True
+                        processor.apply(item)
+                        self._keep(processor, result)
+                        self._emit(PartDelta(result.message.id, item))
+                        self._meter(processor, result)
+                    case UsageReport(usage, cost):
+                        result.step.usage = usage
+                        result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
+                    case Started(target, notes):
+                        result.message.origin = Origin(target.provider, target.api, target.model)
+                        result.step.provider, result.step.api = target.provider, target.api
+                        result.step.model = target.model
+                        for note in notes:
+                            if note not in result.notes:
+                                result.notes.append(note)
+                                self._emit(Notice("info", note, "step_note"))
+                    case Finished(reason, metadata):
+                        result.finish = reason
+                        if metadata is not None:
+                            result.message.provider_metadata = metadata
+                    case Failed(failure):
+                        result.failure = failure
+
+    def _keep(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
+        conversation = self._runtime.conversation
+        now = time.monotonic()
+        if not self._stored:
+            processor.take_dirty()
+            conversation.append(result.message)
+            result.step.message_id = result.message.id
+            conversation.save_step(result.step)
+            self._stored = True
+            self._last_flush = now
+        elif now - self._last_flush >= FLUSH_SECONDS:
+            self._flush(processor, result)
+        elif self._flush_timer is None:
+            delay = FLUSH_SECONDS - (now - self._last_flush)
+            self._flush_timer = asyncio.get_running_loop().call_later(delay, self._flush, processor, result)
+
+    def _flush(self, processor: StreamProcessor, result: StepResult) -> None:
+        self._cancel_timer()
+        dirty = processor.take_dirty()
+        if dirty:
+            self._runtime.conversation.flush(result.message, dirty)
+        self._last_flush = time.monotonic()
+
+    def _cancel_timer(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+
+    def _meter(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Moves the status line by what is in flight, at most four times a second."""
+        now = time.monotonic()
+        if now - self._last_meter >= FLUSH_SECONDS:
+            self._last_meter = now
+            self._emit(ContextChanged(result.usage_before, max(1, processor.chars // CHARS_PER_TOKEN)))
+
+    def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
+        """Ends the draft and the step in the store. Synchronous, so that a cancellation cannot cut it short."""
+        self._cancel_timer()
+        conversation, step, message = self._runtime.conversation, result.step, result.message
+        processor.finish()
+        message.status = "complete" if status == "complete" else "stopped" if status == "stopped" else "failed"
+        step.status = message.status
+        step.failure = result.failure
+        step.finish_reason = result.finish
+        step.finished = time.time()
+        if result.failure is not None:
+            message.note = result.failure.message
+        if step.usage is not None and step.usage.source == "provider" and status == "complete":
+            self._verify(step, step.usage, result)
+        if self._stored:
+            conversation.finish(message)
+        conversation.save_step(step)
+        if self._runtime.parent is not None:
+            self._runtime.parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
+        self._emit(StepEnded(step, message))
+
+    def _verify(self, step: Step, usage: TokenUsage, result: StepResult) -> None:
+        """Holds the estimate against what the provider counted, and remembers both."""
+        step.actual_input = usage.input
+        before = result.usage_before
+        grown = before.calculation.new_messages
+        step.estimated_growth = grown
+        step.actual_growth = usage.input - (before.total - grown)
+        if step.estimated_input is not None and usage.input > 0:
+            log.info("%s", verification_line(step.estimated_input, usage.input))
+
+
+def retry_delay(failure: Failure, attempt: int) -> float:
+    """Seconds to wait before the next attempt: what the provider asked for, else doubling from 1 s with jitter."""
+    if failure.retry_after is not None:
+        return max(0.0, failure.retry_after)
+    spread: float = random.uniform(0.8, 1.2)
+    return float(min(BACKOFF_LIMIT, BACKOFF_SECONDS * 2 ** (attempt - 1)) * spread)
