@@ -8,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.steps import StepKind
 from agent_tui.models.steps import RowId
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
@@ -93,7 +94,8 @@ class SystemBlock:
 @dataclass(slots=True)
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
-    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte."""
+    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte. ``kind`` says what
+    the call is for: a provider sends all kinds alike, a scripted one answers them differently."""
 
     id: str
     spec: ModelSpec
@@ -106,6 +108,7 @@ class ModelRequest:
     fixed_fingerprint: str = ""
     timeout: float = 120.0
     documents: list[SystemBlock] = field(default_factory=list)
+    kind: StepKind = "turn"
 
 
 @dataclass(slots=True, frozen=True)
