@@ -107,14 +107,11 @@ class Conversation:
             self.steps.append(step)
         self.changed()
 
-    def undo_compaction(self) -> list[CompactionRecord]:
-        """Deactivates the newest active operation; returns its records, or [] when there is none."""
+    def deactivate(self, operation_id: str) -> list[CompactionRecord]:
+        """Takes a compaction out of force; returns its records."""
         self._writable()
-        newest = next((r for r in reversed(self.records) if r.active), None)
-        if newest is None:
-            return []
-        self.store.set_operation_active(self.info.id, newest.operation_id, False)
-        undone = [r for r in self.records if r.operation_id == newest.operation_id]
+        self.store.set_operation_active(self.info.id, operation_id, False)
+        undone = [r for r in self.records if r.operation_id == operation_id]
         for record in undone:
             record.active = False
         self.changed()

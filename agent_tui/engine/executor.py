@@ -80,6 +80,7 @@ class TurnExecutor:
         failure: Failure | None = None
         try:
             self.emit(TurnStarted(new_id("turn")))
+            self._compaction.turn_started()
             if message is not None:
                 self._add(message)
             stop, failure = await self._steps()
@@ -166,10 +167,14 @@ class TurnExecutor:
     def _close_open_calls(self) -> None:
         """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
         conversation = self._runtime.conversation
-        last = next((m for m in reversed(conversation.path) if m.role != "tool"), None)
+        answered: set[str] = set()
+        last: Message | None = None
+        for last in reversed(conversation.path):
+            if last.tool_result is None:
+                break
+            answered.add(last.tool_result.call_id)
         if last is None or last.role != "assistant" or conversation.read_only:
             return
-        answered = {m.tool_result.call_id for m in conversation.path if m.tool_result is not None}
         for call in last.tool_calls:
             if call.call_id not in answered:
                 part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)

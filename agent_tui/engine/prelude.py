@@ -22,7 +22,8 @@ class OfferedTool:
 
 @dataclass(slots=True)
 class Prelude:
-    """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: system and tools.
+    """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: the system blocks,
+    the documents (sent after them) and the tools.
 
     ``texts`` maps a part's content fingerprint to the text the worker counts.
     """
@@ -77,7 +78,7 @@ def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -
         else:
             prelude.tools.append(tool.schema)
         prelude.fixed.append(part)
-    system = [content_fingerprint(b.text) for b in prelude.system]
+    system = [content_fingerprint(b.text) for b in (*prelude.system, *prelude.documents)]
     prelude.fingerprint = fingerprint([*system, "tools", *(content_fingerprint(schema_text(t)) for t in prelude.tools)])
     return prelude
 

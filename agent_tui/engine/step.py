@@ -134,7 +134,7 @@ class StepRunner:
             await asyncio.sleep(seconds)
 
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
-        async with aclosing(self._runtime.provider.stream(request)) as items:  # type: ignore[type-var]
+        async with aclosing(self._runtime.provider.stream(request)) as items:
             async for item in items:
                 match item:
                     case Delta():

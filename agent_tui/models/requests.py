@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -167,7 +167,7 @@ StreamItem: TypeAlias = Started | Delta | UsageReport | Finished | Failed
 class Provider(Protocol):
     """A source of answers. ``stream`` ends with exactly one ``Finished`` or ``Failed``; closing it cancels the call."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]: ...
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]: ...
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         """What is known about the model. Never raises for an unknown one: ``problem`` then says why."""

@@ -1,0 +1,149 @@
+"""Joins the compaction policy, the compactor and the stored conversation; the executor and the commands both use it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, switch_check
+from agent_tui.engine.compactor import CompactionResult, Compactor
+from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.models.events import CompactionEnded, ContextChanged, Notice
+from agent_tui.models.requests import Counter, ModelInfo
+
+Prepare = Callable[[], Awaitable[None]]
+
+
+class CompactionService:
+    """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
+
+    ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted.
+    """
+
+    def __init__(self, runtime: Runtime, counter: Counter) -> None:
+        self._runtime = runtime
+        self._compactor = Compactor(runtime.provider.stream, counter)
+        self.policy = CompactionPolicy.from_state(
+            runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
+        )
+
+    def turn_started(self) -> None:
+        self.policy.turn_started()
+
+    def begin_step(self) -> None:
+        self.policy.step_started()
+
+    def model_replied(self) -> None:
+        self.policy.model_replied()
+
+    async def before_step(self, emit: Emit, prepare: Prepare) -> str | None:
+        """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can."""
+        while True:
+            usage = self._runtime.usage()
+            decision = self.policy.before_step(usage)
+            self._save_state()
+            match decision:
+                case Compact(reason):
+                    await self.compact(reason, emit, prepare)
+                case Stop(text):
+                    emit(Notice("error", text, "context_full"))
+                    return text
+                case proceed:
+                    if proceed.notice is not None:
+                        emit(proceed.notice)
+                    return None
+
+    async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
+        """The provider said the request was too long: one compaction, then True when a retry makes sense."""
+        decision = self.policy.on_overflow(self._runtime.usage())
+        if isinstance(decision, Stop):
+            emit(Notice("error", decision.text, "context_full"))
+            return False
+        result = await self.compact(decision.reason, emit, prepare)
+        return result.done
+
+    async def compact(
+        self,
+        reason: CompactionReason,
+        emit: Emit,
+        prepare: Prepare,
+        focus: str = "",
+        summary_model: ModelInfo | None = None,
+        target: ModelInfo | None = None,
+    ) -> CompactionResult:
+        """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        inputs = runtime.inputs()
+        if target is not None:
+            inputs.model = target
+            inputs.cache = None
+        result = await self._compactor.compact(
+            inputs,
+            calculate_context_usage(inputs),
+            conversation.path,
+            conversation.summaries,
+            reason=reason,
+            focus=focus,
+            summary_model=summary_model,
+            session_id=conversation.info.id,
+            timeout=runtime.settings.agent.timeout,
+            emit=emit,
+        )
+        for step in result.steps[:-1] if result.done else result.steps:
+            conversation.add_step(step)
+        if result.done:
+            conversation.commit_compaction(result.records, result.summary, result.steps[-1] if result.steps else None)
+        for notice in self.policy.compacted(result):
+            emit(notice)
+        emit(result.event())
+        self._save_state()
+        await prepare()
+        emit(ContextChanged(runtime.usage()))
+        return result
+
+    async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
+        """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
+        inputs = self._runtime.inputs()
+        inputs.model, inputs.cache = target, None
+        text = switch_check(calculate_context_usage(inputs))
+        if text is None:
+            return
+        emit(Notice("warning", text, "compact_before_switch"))
+        await self.compact("switch", emit, prepare, summary_model=self._runtime.info, target=target)
+
+    def cancel(self) -> bool:
+        """Ends a running compaction; nothing of it is kept."""
+        return self._compactor.cancel()
+
+    def preview(self, focus: str = "") -> str:
+        """What ``/compact`` would do now, without a model call."""
+        runtime = self._runtime
+        inputs = runtime.inputs()
+        conversation = runtime.conversation
+        plan = plan_compaction(
+            inputs, calculate_context_usage(inputs), conversation.path, conversation.summaries, focus=focus
+        )
+        return preview_text(plan)
+
+    def undo(self, emit: Emit) -> bool:
+        """Takes the newest compaction in force back; False when there is none."""
+        conversation = self._runtime.conversation
+        operation = undo_target(conversation.records, conversation.path)
+        if operation is None:
+            emit(CompactionEnded("nothing", "There is no compaction to undo."))
+            return False
+        before = self._runtime.usage().total
+        undone = conversation.deactivate(operation)
+        after = self._runtime.usage().total
+        notice = self.policy.undone()
+        self._save_state()
+        emit(CompactionEnded("undone", f"Compaction undone: {before:,} → {after:,} tokens.", undone))
+        emit(notice)
+        return True
+
+    def _save_state(self) -> None:
+        conversation = self._runtime.conversation
+        state = self.policy.state()
+        if any(conversation.info.state.get(key) != value for key, value in state.items()):
+            conversation.set_state(**state)
