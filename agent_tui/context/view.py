@@ -1,0 +1,217 @@
+"""What would be sent: the stored conversation with its compactions applied, always valid for a provider.
+
+Valid means: each tool call has exactly one result, directly after the message that made it; there is no result
+without its call; nothing is empty and nothing is still streaming.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agent_tui.context.estimate import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
+from agent_tui.models.messages import (
+    CLEARED_RESULT,
+    INTERRUPTED_RESULT,
+    AttachmentPart,
+    Message,
+    Part,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import CompactionRecord
+
+CLEARED_SUFFIX = "#cleared"
+CLIP_SUFFIX = "#clip"
+TRIMMED_SUFFIX = "#trimmed"
+INTERRUPTED_SUFFIX = "#interrupted"
+
+
+def build_view(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> list[SentMessage]:
+    """The messages of the next request, oldest first. ``path`` is root to head; stored messages are not changed.
+
+    The newest active summary whose messages are all on the path stands in their place; active prune records clear
+    or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
+    """
+    replaced, summary = _summary(path, records, summaries)
+    cleared, clips = _prunes(records)
+    entries: list[Message | None] = []
+    for message in path:
+        if message.id in replaced:
+            if summary is not None:
+                entries.append(summary)
+                summary = None
+        elif message.status != "streaming":
+            entries.append(message)
+    return _valid(entries, cleared, clips)
+
+
+def applicable_summary(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> CompactionRecord | None:
+    """The summary record in force on this path: the newest active one whose messages are all on it."""
+    candidates = [
+        r for r in records if r.kind == "summary" and r.active and r.message_ids and r.summary_id in summaries
+    ]
+    if not candidates:
+        return None
+    on_path = {m.id for m in path}
+    fitting = [(r.created, i) for i, r in enumerate(candidates) if on_path.issuperset(r.message_ids)]
+    return candidates[max(fitting)[1]] if fitting else None
+
+
+def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
+    """Ids of the prune records in force; a step stores them so that later clearing can be told apart."""
+    return [r.id for r in records if r.kind == "prune" and r.active]
+
+
+def cleared_message(message: Message) -> Message:
+    """The tool message with its result replaced by the placeholder; attachments go with it."""
+    result = message.tool_result
+    if result is None:
+        return message
+    return replace(message, parts=[replace(result, text=CLEARED_RESULT, display=None)], raw_tokens=CLEARED_RAW)
+
+
+def clipped_message(message: Message, limit: int) -> Message:
+    """The tool message with its result cut to ``limit`` characters and a line that says so. Shorter ones stay."""
+    result = message.tool_result
+    if result is None or len(result.text) <= limit:
+        return message
+    limit = max(0, limit)
+    text = f"{result.text[:limit]}\n[clipped: {len(result.text) - limit:,} more characters not sent]"
+    parts: list[Part] = [replace(p, text=text) if p is result else p for p in message.parts]
+    return _with_parts(message, parts)
+
+
+def _summary(
+    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+) -> tuple[frozenset[str], Message | None]:
+    record = applicable_summary(path, records, summaries)
+    if record is None or record.summary_id is None:
+        return frozenset(), None
+    return frozenset(record.message_ids), summaries[record.summary_id]
+
+
+def _prunes(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str, int]]:
+    cleared: set[str] = set()
+    clips: dict[str, int] = {}
+    for record in records:
+        if record.kind != "prune" or not record.active:
+            continue
+        cleared.update(i for i in record.message_ids if i not in record.clips)
+        for message_id, limit in record.clips.items():
+            clips[message_id] = min(limit, clips.get(message_id, limit))
+    return cleared, clips
+
+
+def _valid(entries: list[Message | None], cleared: set[str], clips: dict[str, int]) -> list[SentMessage]:
+    sent: list[SentMessage] = []
+    for index, message in enumerate(entries):
+        if message is None or message.role == "tool":
+            continue
+        if message.role == "user":
+            if _user_content(message):
+                sent.append(SentMessage(message, message.id))
+            continue
+        calls = message.tool_calls
+        results = _take_results(entries, index, calls) if calls else []
+        answer = message
+        if calls and message.status != "complete":
+            answer, results = _without_unfinished(message, calls, results)
+            calls = answer.tool_calls
+        if not calls and not _text(answer):
+            continue
+        sent.append(SentMessage(answer, message.id if answer is message else message.id + TRIMMED_SUFFIX))
+        for number, (call, result) in enumerate(zip(calls, results, strict=True)):
+            sent.append(_sent_result(message, number, call, result, cleared, clips))
+    return sent
+
+
+def _take_results(entries: list[Message | None], index: int, calls: list[ToolCallPart]) -> list[Message | None]:
+    """The stored result of each call, looked for up to the next assistant message; each is used once."""
+    waiting: dict[str, list[Message]] = {}
+    for position in range(index + 1, len(entries)):
+        candidate = entries[position]
+        if candidate is None or candidate.role == "user":
+            continue
+        if candidate.role == "assistant":
+            break
+        result = candidate.tool_result
+        if result is not None:
+            waiting.setdefault(result.call_id, []).append(candidate)
+    return [waiting[c.call_id].pop(0) if waiting.get(c.call_id) else None for c in calls]
+
+
+def _sent_result(
+    message: Message,
+    number: int,
+    call: ToolCallPart,
+    result: Message | None,
+    cleared: set[str],
+    clips: dict[str, int],
+) -> SentMessage:
+    if result is None:
+        key = f"{message.id}{INTERRUPTED_SUFFIX}{number}"
+        part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
+        return SentMessage(Message(key, "tool", [part], parent_id=message.id, raw_tokens=INTERRUPTED_RAW), key)
+    if result.id in cleared:
+        return SentMessage(cleared_message(result), result.id + CLEARED_SUFFIX)
+    limit = clips.get(result.id)
+    if limit is not None:
+        clipped = clipped_message(result, limit)
+        if clipped is not result:
+            return SentMessage(clipped, f"{result.id}{CLIP_SUFFIX}{limit}")
+    return SentMessage(result, result.id)
+
+
+def _without_unfinished(
+    message: Message, calls: list[ToolCallPart], results: list[Message | None]
+) -> tuple[Message, list[Message | None]]:
+    """A cut-off answer without the calls it never finished writing: no result, and no JSON object as arguments."""
+    keep = [r is not None or _is_object(c.arguments) for c, r in zip(calls, results, strict=True)]
+    if all(keep):
+        return message, results
+    unfinished = {id(c) for c, k in zip(calls, keep, strict=True) if not k}
+    parts = [p for p in message.parts if id(p) not in unfinished]
+    return _with_parts(message, parts), [r for r, k in zip(results, keep, strict=True) if k]
+
+
+def _with_parts(message: Message, parts: list[Part]) -> Message:
+    """A copy with other parts; its raw count is taken over in proportion to the characters that are left."""
+    changed = replace(message, parts=parts, raw_tokens=None)
+    before = counted_chars(message)
+    if message.raw_tokens is not None and before:
+        changed.raw_tokens = min(message.raw_tokens, -(-message.raw_tokens * counted_chars(changed) // before))
+    return changed
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(json.loads(arguments), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _text(message: Message) -> bool:
+    return any(isinstance(p, TextPart) and p.text.strip() for p in message.parts)
+
+
+def _user_content(message: Message) -> bool:
+    for part in message.parts:
+        match part:
+            case TextPart() | SummaryPart():
+                if part.text.strip():
+                    return True
+            case AttachmentPart():
+                return True
+            case ReasoningPart() | ToolCallPart() | ToolResultPart():
+                continue
+    return False
