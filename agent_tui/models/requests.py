@@ -8,8 +8,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import StepKind
-from agent_tui.models.steps import RowId
+from agent_tui.models.steps import RowId, StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]
