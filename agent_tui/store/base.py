@@ -1,0 +1,34 @@
+"""What every group of tables builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agent_tui.errors import StoreError
+from agent_tui.store.database import Database, damaged
+
+
+class Tables:
+    """Access to the database for the mixins that make up ``Store``."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Groups several writes into one: all are stored, or none. An exception undoes them."""
+        with self._db.writing():
+            yield
+
+    @contextmanager
+    def _decoding(self, what: str) -> Iterator[None]:
+        """Turns content that does not parse into a ``StoreError`` that says which."""
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise damaged(self._db.path, what) from error
+
+    def _require_session(self, session_id: str) -> None:
+        if self._db.one("SELECT 1 FROM session WHERE id = ?", (session_id,)) is None:
+            raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")

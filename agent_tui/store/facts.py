@@ -1,0 +1,117 @@
+"""Facts that outlive a session: token counts, calibration, trusted folders, permission rules; and file snapshots."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_tui.store.base import Tables
+from agent_tui.store.rows import decode, encode
+
+_BATCH = 500
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """A file as it was before the turn of ``message_id`` first changed it. ``content`` None: it did not exist.
+    ``mode`` are its permission bits, None where unknown; ``created`` is in seconds since the epoch."""
+
+    message_id: str
+    path: str
+    content: bytes | None
+    mode: int | None
+    created: float
+
+
+class FactTables(Tables):
+    def counts(self, fingerprints: Iterable[str]) -> dict[str, int]:
+        """The stored o200k_base counts of contents, by content fingerprint; unknown ones are left out."""
+        wanted = list(dict.fromkeys(fingerprints))
+        found: dict[str, int] = {}
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            marks = ",".join("?" * len(batch))
+            found.update(
+                self._db.all(f"SELECT fingerprint, tokens FROM token_count WHERE fingerprint IN ({marks})", batch)
+            )
+        return found
+
+    def put_counts(self, counts: Mapping[str, int]) -> None:
+        with self._db.writing():
+            self._db.run_many(
+                "INSERT INTO token_count (fingerprint, tokens) VALUES (?, ?) "
+                "ON CONFLICT DO UPDATE SET tokens = excluded.tokens",
+                list(counts.items()),
+            )
+
+    def ratio(self, model: str) -> float | None:
+        """The calibration ratio of a model: measured over estimated growth. None before the first."""
+        row = self._db.one("SELECT value FROM ratio WHERE model = ?", (encode(model),))
+        return None if row is None else float(row[0])
+
+    def set_ratio(self, model: str, value: float) -> None:
+        with self._db.writing():
+            self._db.run(
+                "INSERT INTO ratio (model, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                (encode(model), value),
+            )
+
+    def trusted(self, folder: str | Path) -> bool:
+        """Whether the user trusted exactly this folder (a project root)."""
+        return self._db.one("SELECT 1 FROM trusted WHERE folder = ?", (encode(str(folder)),)) is not None
+
+    def trust(self, folder: str | Path) -> None:
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO trusted (folder, created) VALUES (?, ?)", (encode(str(folder)), time.time())
+            )
+
+    def permission_rules(self, project: str | Path) -> list[str]:
+        """The rules the user allowed for good in a project, oldest first."""
+        rows = self._db.all("SELECT rule FROM permission_rule WHERE project = ? ORDER BY n", (encode(str(project)),))
+        with self._decoding("a permission rule"):
+            return [decode(row[0]) for row in rows]
+
+    def add_permission_rule(self, project: str | Path, rule: str) -> None:
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO permission_rule (project, rule) VALUES (?, ?)",
+                (encode(str(project)), encode(rule)),
+            )
+
+    def remove_permission_rule(self, project: str | Path, rule: str) -> bool:
+        """Takes a rule back; False when there was none."""
+        with self._db.writing():
+            gone = self._db.run(
+                "DELETE FROM permission_rule WHERE project = ? AND rule = ?", (encode(str(project)), encode(rule))
+            )
+            return gone.rowcount > 0
+
+    def snapshot(
+        self, session_id: str, message_id: str, path: str | Path, content: bytes | None, mode: int | None
+    ) -> None:
+        """Keeps a file as it is before a tool changes it (None: it does not exist yet). Only the first state under
+        one message and path counts; later calls change nothing."""
+        content_id = None if content is None else hashlib.blake2b(content, digest_size=20).hexdigest()
+        with self._db.writing():
+            if content_id is not None:
+                self._db.run("INSERT OR IGNORE INTO content (id, data) VALUES (?, ?)", (content_id, content))
+            self._db.run(
+                "INSERT OR IGNORE INTO snapshot (session_id, message_id, path, content_id, mode, created) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (session_id, message_id, encode(str(path)), content_id, mode, time.time()),
+            )
+
+    def snapshots(self, session_id: str) -> list[Snapshot]:
+        """All snapshots of a session, oldest first. To go back to before a message, restore for each path the first
+        one made at or after it."""
+        rows = self._db.all(
+            "SELECT s.message_id, s.path, c.data, s.mode, s.created FROM snapshot AS s "
+            "LEFT JOIN content AS c ON c.id = s.content_id WHERE s.session_id = ? ORDER BY s.n",
+            (session_id,),
+        )
+        with self._decoding("a file snapshot"):
+            return [Snapshot(row[0], decode(row[1]), row[2], row[3], row[4]) for row in rows]

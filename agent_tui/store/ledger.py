@@ -1,0 +1,128 @@
+"""Steps and compaction records: what was sent, what it cost, and what is sent differently since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_tui.errors import StoreError
+from agent_tui.models.fingerprint import content_fingerprint
+from agent_tui.models.messages import Message
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.store.messages import MessageTables
+from agent_tui.store.rows import dump_fixed, dump_record, dump_step, load_fixed, load_json, load_record, load_step
+
+
+class LedgerTables(MessageTables):
+    def add_step(self, session_id: str, step: Step) -> None:
+        """Stores a new step, normally when it starts (status ``running``)."""
+        with self._db.writing():
+            self._insert_step(session_id, step)
+
+    def write_step(self, session_id: str, step: Step) -> None:
+        """Stores the present state of a step that was added before. Raises ``StoreError`` when it was not."""
+        with self._db.writing():
+            changed = self._db.run(
+                "UPDATE step SET status = ?, message_id = ?, fixed_id = ?, data = ? WHERE session_id = ? AND id = ?",
+                (
+                    step.status,
+                    step.message_id,
+                    self._put_fixed(step.fixed),
+                    dump_step(step),
+                    session_id,
+                    step.id,
+                ),
+            )
+            if changed.rowcount != 1:
+                raise StoreError(f"session {session_id} has no step {step.id}")
+
+    def steps(self, session_id: str) -> list[Step]:
+        """All steps in the order they were added. Steps that sent the same fixed parts share the ``FixedPart``
+        objects."""
+        with self._db.reading():
+            self._require_session(session_id)
+            rows = self._db.all(
+                "SELECT id, status, message_id, fixed_id, data FROM step WHERE session_id = ? ORDER BY n",
+                (session_id,),
+            )
+            sets = self._db.all(
+                "SELECT id, data FROM fixed_set WHERE id IN (SELECT fixed_id FROM step WHERE session_id = ?)",
+                (session_id,),
+            )
+        with self._decoding("a step"):
+            fixed: dict[str | None, list[FixedPart]] = {key: load_fixed(data) for key, data in sets}
+            steps: list[Step] = []
+            for (step_id, status, message_id, fixed_id, _), data in zip(
+                rows, load_json(row[4] for row in rows), strict=True
+            ):
+                parts = [] if fixed_id is None else list(fixed[fixed_id])
+                data.update(id=step_id, status=status, message_id=message_id, fixed=parts)
+                steps.append(load_step(data))
+            return steps
+
+    def commit_compaction(
+        self,
+        session_id: str,
+        records: Sequence[CompactionRecord],
+        summary: Message | None = None,
+        step: Step | None = None,
+    ) -> None:
+        """Stores a finished compaction in one transaction: its records, the summary message (outside the tree) and
+        the step that made it (new, or added earlier). Raises ``StoreError``; then nothing of it is stored."""
+        with self._db.writing():
+            self._require_session(session_id)
+            if summary is not None:
+                self._insert_message(session_id, summary, in_tree=False)
+            if step is not None:
+                known = self._db.one("SELECT 1 FROM step WHERE session_id = ? AND id = ?", (session_id, step.id))
+                (self.add_step if known is None else self.write_step)(session_id, step)
+            for record in records:
+                self._insert_record(session_id, record)
+
+    def set_operation_active(self, session_id: str, operation_id: str, active: bool) -> None:
+        """Switches all records of one compaction on or off: undo, and its undoing."""
+        with self._db.writing():
+            changed = self._db.run(
+                "UPDATE compaction SET active = ? WHERE session_id = ? AND operation_id = ?",
+                (active, session_id, operation_id),
+            )
+            if changed.rowcount == 0:
+                raise StoreError(f"session {session_id} has no compaction {operation_id}")
+
+    def records(self, session_id: str) -> list[CompactionRecord]:
+        """All compaction records, active or not, in the order they were made."""
+        with self._db.reading():
+            self._require_session(session_id)
+            rows = self._db.all(
+                "SELECT id, operation_id, active, data FROM compaction WHERE session_id = ? ORDER BY n", (session_id,)
+            )
+        with self._decoding("a compaction"):
+            records: list[CompactionRecord] = []
+            for row, data in zip(rows, load_json(row[3] for row in rows), strict=True):
+                data.update(id=row[0], operation_id=row[1], active=bool(row[2]))
+                records.append(load_record(data))
+            return records
+
+    def _insert_record(self, session_id: str, record: CompactionRecord) -> None:
+        self._db.run(
+            "INSERT INTO compaction (session_id, id, operation_id, active, data) VALUES (?, ?, ?, ?, ?)",
+            (session_id, record.id, record.operation_id, record.active, dump_record(record)),
+        )
+
+    def _insert_step(self, session_id: str, step: Step) -> None:
+        self._require_session(session_id)
+        taken = self._db.one("SELECT 1 FROM step WHERE session_id = ? AND id = ?", (session_id, step.id))
+        if taken is not None:
+            raise StoreError(f"session {session_id} already has a step {step.id}")
+        self._db.run(
+            "INSERT INTO step (session_id, id, status, message_id, fixed_id, data) VALUES (?, ?, ?, ?, ?, ?)",
+            (session_id, step.id, step.status, step.message_id, self._put_fixed(step.fixed), dump_step(step)),
+        )
+
+    def _put_fixed(self, fixed: Sequence[FixedPart]) -> str | None:
+        # Thousands of steps send the same few sets of fixed parts: each set is stored once.
+        if not fixed:
+            return None
+        text = dump_fixed(fixed)
+        key = content_fingerprint(text)
+        self._db.run("INSERT OR IGNORE INTO fixed_set (id, data) VALUES (?, ?)", (key, text))
+        return key

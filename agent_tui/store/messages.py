@@ -1,0 +1,147 @@
+"""Messages and their parts: the tree of a session, and the summaries that are kept outside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent_tui.errors import StoreError
+from agent_tui.models.codec import dumps
+from agent_tui.models.messages import Message
+from agent_tui.store.database import damaged
+from agent_tui.store.rows import dump_message, load_json, load_message, load_part
+from agent_tui.store.sessions import SessionTables
+
+
+class MessageTables(SessionTables):
+    def add_message(self, session_id: str, message: Message, head: bool = True) -> None:
+        """Adds a message to the session's tree; with ``head`` it becomes the end of the conversation.
+
+        A draft is added the same way, with status ``streaming``. A caller that keeps a ``SessionInfo`` must set its
+        ``head_id`` too, or a later ``save_session`` moves the head back. Raises ``StoreError`` when the session or
+        the parent message does not exist, or the id is taken.
+        """
+        with self._db.writing():
+            self._require_session(session_id)
+            if message.parent_id is not None:
+                self._require_message(session_id, message.parent_id)
+            self._insert_message(session_id, message, in_tree=True)
+            self._touch(session_id, message, head)
+
+    def write_message(self, session_id: str, message: Message, parts: Iterable[int] | None = None) -> None:
+        """Stores the present state of a message: its own fields, and of its parts those at the indexes ``parts``
+        (None: all). The cost of a flush is that of the parts that changed."""
+        with self._db.writing():
+            row = self._db.one("SELECT n FROM message WHERE session_id = ? AND id = ?", (session_id, message.id))
+            if row is None:
+                raise StoreError(f"session {session_id} has no message {message.id}")
+            self._db.run(
+                "UPDATE message SET role = ?, status = ?, parent_id = ?, raw_tokens = ?, data = ? WHERE n = ?",
+                (
+                    message.role,
+                    message.status,
+                    message.parent_id,
+                    message.raw_tokens,
+                    dump_message(message),
+                    row[0],
+                ),
+            )
+            self._put_parts(row[0], message, range(len(message.parts)) if parts is None else parts)
+            self._db.run("DELETE FROM part WHERE message = ? AND position >= ?", (row[0], len(message.parts)))
+
+    def set_raw_tokens(self, session_id: str, counts: Mapping[str, int]) -> None:
+        """Stores the o200k_base counts of messages (of the tree, or summaries) by id; unknown ids are ignored."""
+        with self._db.writing():
+            self._db.run_many(
+                "UPDATE message SET raw_tokens = ? WHERE session_id = ? AND id = ?",
+                [(count, session_id, message_id) for message_id, count in counts.items()],
+            )
+
+    def messages(self, session_id: str) -> dict[str, Message]:
+        """All messages of the tree by id, in the order they were added, those a rewind left behind included."""
+        return self._load(session_id, in_tree=True)
+
+    def summaries(self, session_id: str) -> dict[str, Message]:
+        """The summary messages of the session's compactions by id; they are not part of the tree."""
+        return self._load(session_id, in_tree=False)
+
+    def path(self, session_id: str, head_id: str | None) -> list[Message]:
+        """The conversation that ends with ``head_id``, first message first; empty for None."""
+        if head_id is None:
+            return []
+        messages = self.messages(session_id)
+        if head_id not in messages:
+            raise StoreError(f"session {session_id} has no message {head_id}")
+        try:
+            return walk(messages, head_id)
+        except KeyError as error:
+            raise damaged(self._db.path, f"message {error.args[0]} is missing") from error
+
+    def _load(self, session_id: str, in_tree: bool) -> dict[str, Message]:
+        with self._db.reading():
+            self._require_session(session_id)
+            rows = self._db.all(
+                "SELECT n, id, role, status, parent_id, raw_tokens, data FROM message "
+                "WHERE session_id = ? AND in_tree = ? ORDER BY n",
+                (session_id, in_tree),
+            )
+            part_rows = self._db.all(
+                "SELECT p.message, p.data FROM message AS m CROSS JOIN part AS p ON p.message = m.n "
+                "WHERE m.session_id = ? AND m.in_tree = ? ORDER BY m.n, p.position",
+                (session_id, in_tree),
+            )
+        with self._decoding("a message"):
+            parts: dict[int, list[Any]] = {row[0]: [] for row in rows}
+            for row, data in zip(part_rows, load_json(row[1] for row in part_rows), strict=True):
+                parts[row[0]].append(load_part(data))
+            messages: dict[str, Message] = {}
+            for row, data in zip(rows, load_json(row[6] for row in rows), strict=True):
+                n, message_id, role, status, parent_id, raw_tokens, _ = row
+                data.update(
+                    id=message_id, role=role, status=status, parent_id=parent_id, raw_tokens=raw_tokens, parts=parts[n]
+                )
+                messages[message_id] = load_message(data)
+            return messages
+
+    def _insert_message(self, session_id: str, message: Message, in_tree: bool) -> None:
+        taken = self._db.one("SELECT 1 FROM message WHERE session_id = ? AND id = ?", (session_id, message.id))
+        if taken is not None:
+            raise StoreError(f"session {session_id} already has a message {message.id}")
+        cursor = self._db.run(
+            "INSERT INTO message (session_id, id, in_tree, role, status, parent_id, raw_tokens, data) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                session_id,
+                message.id,
+                in_tree,
+                message.role,
+                message.status,
+                message.parent_id,
+                message.raw_tokens,
+                dump_message(message),
+            ),
+        )
+        self._put_parts(cursor.lastrowid, message, range(len(message.parts)))
+
+    def _put_parts(self, row: int | None, message: Message, indexes: Iterable[int]) -> None:
+        self._db.run_many(
+            "INSERT INTO part (message, position, data) VALUES (?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET data = excluded.data",
+            [(row, index, dumps(message.parts[index])) for index in indexes],
+        )
+
+
+def walk(messages: Mapping[str, Message], head_id: str | None) -> list[Message]:
+    """The path from the root to ``head_id``. Raises ``KeyError`` for a message that is missing (or a parent of
+    itself)."""
+    path: list[Message] = []
+    seen: set[str] = set()
+    while head_id is not None:
+        if head_id in seen:
+            raise KeyError(head_id)
+        seen.add(head_id)
+        message = messages[head_id]
+        path.append(message)
+        head_id = message.parent_id
+    path.reverse()
+    return path

@@ -1,0 +1,123 @@
+"""The schema as an ordered list of migrations; ``PRAGMA user_version`` says how many of them a file has had.
+
+A migration that was released is never edited: a change of the schema is a new entry at the end.
+
+Text that people or models wrote is stored either as ASCII JSON or as UTF-8 bytes with surrogates let through, so lone
+surrogates and NUL characters come back as they went in.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+APPLICATION_ID = 0x41475455
+"""``PRAGMA application_id`` of our files (the letters AGTU): tells them from other programs' databases."""
+
+Migration = tuple[str, ...]
+
+_FIRST: Migration = (
+    """CREATE TABLE session (
+        id TEXT PRIMARY KEY,
+        project BLOB NOT NULL,
+        title BLOB NOT NULL,
+        model BLOB NOT NULL,
+        created REAL NOT NULL,
+        updated REAL NOT NULL,
+        head_id TEXT,
+        messages INTEGER NOT NULL DEFAULT 0,
+        parent_session TEXT,
+        preview BLOB NOT NULL,
+        search BLOB NOT NULL,
+        state TEXT NOT NULL
+    )""",
+    "CREATE INDEX session_by_age ON session (updated, id)",
+    "CREATE INDEX session_by_project ON session (project, updated, id)",
+    """CREATE TABLE message (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        in_tree INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        status TEXT NOT NULL,
+        parent_id TEXT,
+        raw_tokens INTEGER,
+        data TEXT NOT NULL,
+        UNIQUE (session_id, id)
+    )""",
+    "CREATE INDEX message_in_order ON message (session_id, in_tree, n)",
+    "CREATE INDEX message_draft ON message (session_id) WHERE status = 'streaming'",
+    """CREATE TABLE part (
+        message INTEGER NOT NULL REFERENCES message (n) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (message, position)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE fixed_set (id TEXT PRIMARY KEY, data TEXT NOT NULL)",
+    """CREATE TABLE step (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        status TEXT NOT NULL,
+        message_id TEXT,
+        fixed_id TEXT REFERENCES fixed_set (id),
+        data TEXT NOT NULL,
+        UNIQUE (session_id, id)
+    )""",
+    "CREATE INDEX step_in_order ON step (session_id, n)",
+    "CREATE INDEX step_fixed ON step (fixed_id)",
+    "CREATE INDEX step_running ON step (session_id) WHERE status = 'running'",
+    """CREATE TABLE compaction (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        operation_id TEXT NOT NULL,
+        active INTEGER NOT NULL,
+        data TEXT NOT NULL,
+        UNIQUE (session_id, id)
+    )""",
+    "CREATE TABLE content (id TEXT PRIMARY KEY, data BLOB NOT NULL)",
+    """CREATE TABLE snapshot (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        message_id TEXT NOT NULL,
+        path BLOB NOT NULL,
+        content_id TEXT REFERENCES content (id),
+        mode INTEGER,
+        created REAL NOT NULL,
+        UNIQUE (session_id, message_id, path)
+    )""",
+    "CREATE INDEX snapshot_content ON snapshot (content_id)",
+    "CREATE TABLE token_count (fingerprint TEXT PRIMARY KEY, tokens INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE ratio (model BLOB PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE trusted (folder BLOB PRIMARY KEY, created REAL NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE permission_rule (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        project BLOB NOT NULL,
+        rule BLOB NOT NULL,
+        UNIQUE (project, rule)
+    )""",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST]
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+    """Brings a database up to date in one transaction; two processes doing it at once do it once.
+
+    Raises ``sqlite3.Error``; the file is then as it was.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        for migration in migrations[version:]:
+            for statement in migration:
+                connection.execute(statement)
+        if version < len(migrations):
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,177 @@
+"""Sessions: the rows that lists show, and everything that concerns a session as a whole."""
+
+from __future__ import annotations
+
+import json
+import time
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_tui.errors import StoreError
+from agent_tui.models.messages import Message, TextPart, new_id
+from agent_tui.models.steps import SessionInfo, conversation_state
+from agent_tui.store.base import Tables
+from agent_tui.store.rows import decode, encode, load_json
+
+PREVIEW_LENGTH = 200
+
+_COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, state"
+
+
+class SessionTables(Tables):
+    def create_session(self, project: str | Path, model: str, parent: str | None = None) -> SessionInfo:
+        """A new, empty session of a project root; ``parent`` is the session it was made from."""
+        now = time.time()
+        info = SessionInfo(
+            new_id("ses"), str(project), "", model, now, now, parent_session=parent, state=conversation_state()
+        )
+        with self._db.writing():
+            self._insert_session(info)
+        return info
+
+    def session(self, session_id: str) -> SessionInfo:
+        """The session with this id, or the only one whose id begins with it. Raises ``StoreError``."""
+        rows = self._db.all(f"SELECT {_COLUMNS} FROM session WHERE id = ?", (session_id,))
+        if not rows and session_id:
+            rows = self._db.all(
+                f"SELECT {_COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",
+                (len(encode(session_id)), encode(session_id)),
+            )
+        if len(rows) == 1:
+            return self._infos(rows)[0]
+        if rows:
+            some = ", ".join(row[0] for row in rows[:3])
+            raise StoreError(f"{session_id!r} fits more than one session ({some}, …): give more of the id")
+        raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+
+    def sessions(
+        self,
+        project: str | Path | None = None,
+        search: str = "",
+        limit: int | None = None,
+        *,
+        empty: bool = True,
+    ) -> list[SessionInfo]:
+        """Sessions, newest first: of one project or of all, with every word of ``search`` in title, preview, id or
+        project. ``empty`` includes sessions without a message."""
+        where, values = ["1"], []
+        if project is not None:
+            where.append("project = ?")
+            values.append(encode(str(project)))
+        if not empty:
+            where.append("messages > 0")
+        for word in search.casefold().split():
+            where.append("instr(search, ?)")
+            values.append(encode(word))
+        rows = self._db.all(
+            f"SELECT {_COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
+            (*values, -1 if limit is None else limit),
+        )
+        return self._infos(rows)
+
+    def newest_session(self, project: str | Path) -> SessionInfo | None:
+        """The session of a project last worked on that has a message in it."""
+        found = self.sessions(project, limit=1, empty=False)
+        return found[0] if found else None
+
+    def save_session(self, info: SessionInfo) -> None:
+        """Stores title, model, head, state and ``updated``. What the store itself keeps (message count, preview) is
+        left alone. Raises ``StoreError`` when the session or its head does not exist."""
+        with self._db.writing():
+            row = self._db.one("SELECT preview FROM session WHERE id = ?", (info.id,))
+            if row is None:
+                self._require_session(info.id)
+            if info.head_id is not None:
+                self._require_message(info.id, info.head_id)
+            self._db.run(
+                "UPDATE session SET title = ?, model = ?, head_id = ?, state = ?, updated = ?, search = ? WHERE id = ?",
+                (
+                    encode(info.title),
+                    encode(info.model),
+                    info.head_id,
+                    json.dumps(info.state, separators=(",", ":")),
+                    info.updated,
+                    _search_text(info.id, info.project, info.title, decode(row[0])),
+                    info.id,
+                ),
+            )
+
+    def _require_message(self, session_id: str, message_id: str) -> None:
+        found = self._db.one(
+            "SELECT 1 FROM message WHERE session_id = ? AND id = ? AND in_tree", (session_id, message_id)
+        )
+        if found is None:
+            raise StoreError(f"session {session_id} has no message {message_id}")
+
+    def _insert_session(self, info: SessionInfo) -> None:
+        self._db.run(
+            f"INSERT INTO session ({_COLUMNS}, search) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                info.id,
+                encode(info.project),
+                encode(info.title),
+                encode(info.model),
+                info.created,
+                info.updated,
+                info.head_id,
+                info.messages,
+                info.parent_session,
+                encode(info.preview),
+                json.dumps(info.state, separators=(",", ":")),
+                _search_text(info.id, info.project, info.title, info.preview),
+            ),
+        )
+
+    def _touch(self, session_id: str, message: Message, head: bool) -> None:
+        """The session's row after a message joined its tree."""
+        row = self._db.one("SELECT project, title, preview FROM session WHERE id = ?", (session_id,))
+        project, title, preview = (decode(value) for value in row)
+        if not preview and message.role == "user":
+            preview = preview_of(message)
+        self._db.run(
+            "UPDATE session SET messages = messages + 1, updated = ?, preview = ?, search = ?, "
+            "head_id = CASE WHEN ? THEN ? ELSE head_id END WHERE id = ?",
+            (
+                time.time(),
+                encode(preview),
+                _search_text(session_id, project, title, preview),
+                head,
+                message.id,
+                session_id,
+            ),
+        )
+
+    def _infos(self, rows: Sequence[Any]) -> list[SessionInfo]:
+        with self._decoding("a session"):
+            states = load_json(row[10] for row in rows)
+            return [
+                SessionInfo(
+                    row[0],
+                    decode(row[1]),
+                    decode(row[2]),
+                    decode(row[3]),
+                    row[4],
+                    row[5],
+                    row[6],
+                    row[7],
+                    row[8],
+                    decode(row[9]),
+                    state,
+                )
+                for row, state in zip(rows, states, strict=True)
+            ]
+
+
+def preview_of(message: Message) -> str:
+    """The first 200 characters of a message's text on one line, without control and formatting characters."""
+    for part in message.parts:
+        if isinstance(part, TextPart) and part.text.strip():
+            head = " ".join(part.text[: PREVIEW_LENGTH * 20].split())
+            return "".join(c for c in head if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))[:PREVIEW_LENGTH]
+    return ""
+
+
+def _search_text(session_id: str, project: str, title: str, preview: str) -> bytes:
+    return encode(f"{title}\n{preview}\n{session_id}\n{project}".casefold())

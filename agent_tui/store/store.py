@@ -1,0 +1,120 @@
+"""The message store: everything a session is, in one SQLite database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+from agent_tui.errors import StoreError
+from agent_tui.models.messages import Metadata
+from agent_tui.store.database import Database
+from agent_tui.store.export import export_session
+from agent_tui.store.facts import FactTables
+from agent_tui.store.fork import ForkTables
+from agent_tui.store.lock import SessionLock
+
+BUSY_TIMEOUT = 3.0
+"""Seconds a write waits for another process's, which takes milliseconds, before it is called locked."""
+
+
+class Store(ForkTables, FactTables):
+    """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
+    call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
+    Nothing but ``delete_session`` deletes."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._held: dict[str, SessionLock] = {}
+
+    @classmethod
+    def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
+        """Opens the database, creating it (private) or migrating it where needed. ``busy_timeout`` is in seconds.
+
+        Raises ``StoreError`` for a folder or file that cannot be written, a damaged or foreign file, a database of a
+        newer version, a full disk, or a lock of another program.
+        """
+        return cls(Database.open(path, busy_timeout))
+
+    @property
+    def file(self) -> Path:
+        """The database file."""
+        return self._db.path
+
+    def close(self) -> None:
+        """Releases all session locks and the file. The store cannot be used afterwards."""
+        for lock in list(self._held.values()):
+            lock.release()
+        self._db.close()
+
+    def checkpoint(self) -> None:
+        """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;
+        to be called there when a turn has ended, so that no write on the UI loop has to do it."""
+        self._db.checkpoint()
+
+    def lock(self, session_id: str) -> SessionLock:
+        """The right to write to a session, until released or the process ends. Raises ``SessionBusyError`` when
+        another holder has it; the session can still be read."""
+        session_id = self.session(session_id).id
+        lock = SessionLock(self._lock_file(session_id), session_id, self._forget)
+        self._held[session_id] = lock
+        return lock
+
+    def recover(self, session_id: str) -> bool:
+        """After a crash: drafts and running steps become ``stopped``. True when there were any.
+
+        Only the holder of the session's lock may call it: to anyone else, a draft may be another process's live
+        answer. Raises ``StoreError`` when the lock is not held by this store.
+        """
+        if session_id not in self._held:
+            raise StoreError(f"session {session_id} is not locked by this process, so it cannot be recovered")
+        with self._db.writing():
+            return self._stop_unfinished(session_id) > 0
+
+    def delete_session(self, session_id: str) -> None:
+        """Deletes a session with everything in it, overwriting its bytes. Raises ``SessionBusyError`` when it is open
+        elsewhere."""
+        session_id = self.session(session_id).id
+        mine = self._held.get(session_id)
+        lock = mine or self.lock(session_id)
+        try:
+            self._db.run("PRAGMA secure_delete = ON")
+            with self._db.writing():
+                self._db.run("DELETE FROM session WHERE id = ?", (session_id,))
+                self._db.run(
+                    "DELETE FROM content WHERE NOT EXISTS "
+                    "(SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
+                )
+                self._db.run(
+                    "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
+                )
+        except BaseException:
+            if mine is None:
+                lock.release()
+            raise
+        finally:
+            self._db.run("PRAGMA secure_delete = OFF")
+        lock.remove()
+        self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def export(self, session_id: str) -> Metadata:
+        """Everything stored of a session, as ``export --format json`` prints it."""
+        with self._db.reading():
+            info = self.session(session_id)
+            return export_session(
+                info, self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
+            )
+
+    def _lock_file(self, session_id: str) -> Path:
+        return self._db.path.parent / "locks" / f"{session_id}.lock"
+
+    def _forget(self, lock: SessionLock) -> None:
+        if self._held.get(lock.session_id) is lock:
+            del self._held[lock.session_id]
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
