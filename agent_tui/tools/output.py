@@ -1,0 +1,116 @@
+"""Tool output for the model: made harmless, capped, and the rest saved where ``read`` reaches it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import new_id
+from agent_tui.paths import private_dir
+
+SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_].{0,4096}?(?:\x07|\x1b\\|\x9c|(?=\n)|$)"  # OSC, DCS and the like: titles, clipboard, links
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PICTURES = {c: 0x2400 + c for c in range(0x20) if chr(c) not in "\n\t"} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def clean(text: str) -> str:
+    """Terminal output as text: escape sequences removed, lines overwritten with ``\\r`` as they ended, no controls."""
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "\n")
+    return _CONTROLS.sub("", text)
+
+
+def pictured(text: str) -> str:
+    """File content with every control character but newline and tab replaced by its visible picture (``␛``)."""
+    return text.translate(_PICTURES) if _CONTROLS.search(text) else text
+
+
+@dataclass(slots=True, frozen=True)
+class Capped:
+    """``text`` is at most about ``limit`` characters; ``path`` holds everything when something was left out."""
+
+    text: str
+    path: Path | None
+    characters: int
+
+
+class Collector:
+    """Takes output in pieces, keeps its beginning and end, and writes everything to a file once it is too long.
+
+    ``limit`` is in characters. Memory stays bounded by it; the file is private to the user.
+    """
+
+    def __init__(self, limit: int, spill_dir: Path, name: str) -> None:
+        self._limit = max(limit, 200)
+        self._head_size = self._limit // 2
+        self._spill_dir, self._name = spill_dir, name
+        self._head = ""
+        self._tail = ""
+        self._file: TextIO | None = None
+        self._path: Path | None = None
+        self.characters = 0
+
+    def feed(self, text: str) -> None:
+        self.characters += len(text)
+        if self._path is None and len(self._head) + len(text) <= self._limit:
+            self._head += text
+            return
+        if self._path is None:
+            self._open()
+            everything, self._head = self._head + text, ""
+            self._write(everything)
+            self._head, self._tail = everything[: self._head_size], everything[self._head_size :]
+        else:
+            self._write(text)
+            self._tail += text
+        keep = self._limit - self._head_size
+        if len(self._tail) > keep:
+            self._tail = self._tail[-keep:]
+
+    def finish(self) -> Capped:
+        """What the model gets; closes the file."""
+        if self._path is None:
+            return Capped(self._head, None, self.characters)
+        self.close()
+        left = self.characters - len(self._head) - len(self._tail)
+        note = f"\n[… {left:,} characters left out; everything is in {self._path}: read or grep it …]\n"
+        return Capped(self._head + note + self._tail, self._path, self.characters)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        try:
+            self._path = private_dir(self._spill_dir) / f"{new_id(self._name)}.txt"
+            self._file = self._path.open("x", encoding="utf-8", errors="replace", newline="\n")
+            self._path.chmod(0o600)
+        except OSError as error:
+            raise ToolError(f"The output is too long to send and could not be saved: {error}") from None
+
+    def _write(self, text: str) -> None:
+        if self._file is not None and self.characters <= SPILL_LIMIT:
+            self._file.write(text)
+
+
+def cap(text: str, limit: int, spill_dir: Path, name: str) -> Capped:
+    """``text`` cut to ``limit`` characters, beginning and end kept; the whole goes to a file in ``spill_dir``.
+    Raises ToolError when that cannot be written."""
+    collector = Collector(limit, spill_dir, name)
+    collector.feed(text)
+    return collector.finish()

@@ -1,0 +1,54 @@
+"""Where a path really leads: links resolved, inside the project or not, protected or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent_tui.errors import ToolError
+from agent_tui.tools.base import ToolContext
+
+# Changing these decides what runs later without being asked: hooks and config of git, our own rules, MCP servers.
+PROTECTED_NAMES = frozenset({".git", ".agent-tui", ".mcp.json"})
+
+
+def resolve(path: str, context: ToolContext) -> Path:
+    """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
+    cannot be one."""
+    return resolve_from(path, context.cwd)
+
+
+def resolve_from(path: str, cwd: Path) -> Path:
+    if not path or "\0" in path:
+        raise ToolError("The path is empty or contains a NUL character.")
+    try:
+        return (cwd / Path(path).expanduser()).resolve()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ToolError(f"The path {path[:200]!r} cannot be resolved: {error}") from None
+
+
+def is_within(path: Path, folders: Iterable[Path]) -> bool:
+    """True when the resolved ``path`` is one of ``folders`` or below one, links in ``folders`` followed."""
+    return any(path.is_relative_to(folder.resolve()) for folder in folders)
+
+
+def inside(path: Path, context: ToolContext) -> bool:
+    """True when the resolved ``path`` lies in the project or an added directory."""
+    return is_within(path, [context.root, *context.added_dirs])
+
+
+def is_protected(path: Path, extra: Iterable[Path] = ()) -> bool:
+    """True for git internals and for files that decide permissions; ``extra`` are folders protected as a whole."""
+    if any(part.casefold() in PROTECTED_NAMES for part in path.parts):
+        return True
+    return is_within(path, extra)
+
+
+def shown(path: Path, context: ToolContext) -> str:
+    """The path as people and the model are shown it: relative to the working directory when below it."""
+    for base in (context.cwd.resolve(), context.root.resolve()):
+        if path == base:
+            return "."
+        if path.is_relative_to(base):
+            return (path if base != context.cwd.resolve() else path.relative_to(base)).as_posix()
+    return path.as_posix()

@@ -1,0 +1,53 @@
+"""The tools of a session by name, in the order their schemas are sent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+
+from agent_tui.errors import ToolError
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.base import Tool
+
+
+class ToolRegistry:
+    """Built-ins first, in a fixed order, then the others by name: the schemas are byte-stable while the set is the
+    same, so the provider's prompt cache holds. ``extra`` is asked each time, as servers come and go."""
+
+    def __init__(
+        self,
+        builtins: Sequence[Tool],
+        extra: Callable[[], Iterable[Tool]] = lambda: (),
+        disabled: Iterable[str] = (),
+    ) -> None:
+        self._builtins = list(builtins)
+        self._extra = extra
+        self._disabled = set(disabled)
+
+    def tools(self) -> list[Tool]:
+        """Every tool that may be called. A built-in wins over another tool of the same name."""
+        found: dict[str, Tool] = {}
+        for tool in [*self._builtins, *sorted(self._extra(), key=lambda t: t.schema.name)]:
+            if tool.schema.name not in self._disabled:
+                found.setdefault(tool.schema.name, tool)
+        return list(found.values())
+
+    def schemas(self) -> list[ToolSchema]:
+        return [tool.schema for tool in self.tools()]
+
+    def get(self, name: str) -> Tool:
+        """The tool called ``name``. Raises ToolError, naming the nearest ones, when there is none."""
+        tools = {tool.schema.name: tool for tool in self.tools()}
+        if name in tools:
+            return tools[name]
+        near = difflib.get_close_matches(name, tools, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(tools) or 'none'}."
+        raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")
+
+
+def builtin_tools() -> list[Tool]:
+    """The tools every session has, in the order they are sent."""
+    from agent_tui.tools.list import ListTool
+    from agent_tui.tools.read import ReadTool
+
+    return [ReadTool(), ListTool()]
