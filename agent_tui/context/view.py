@@ -41,7 +41,7 @@ def build_view(
     or clip tool results. Pure: equal arguments give equal views, so ids and keys may be compared between calls.
     """
     replaced, summary = _summary(path, records, summaries)
-    cleared, clips = _prunes(records)
+    cleared, clips = prune_state([r for r in records if r.active])
     entries: list[Message | None] = []
     for message in path:
         if message.id in replaced:
@@ -100,11 +100,12 @@ def _summary(
     return frozenset(record.message_ids), summaries[record.summary_id]
 
 
-def _prunes(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str, int]]:
+def prune_state(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str, int]]:
+    """Ids of cleared messages, and the character limits of clipped ones, under these prune records."""
     cleared: set[str] = set()
     clips: dict[str, int] = {}
     for record in records:
-        if record.kind != "prune" or not record.active:
+        if record.kind != "prune":
             continue
         cleared.update(i for i in record.message_ids if i not in record.clips)
         for message_id, limit in record.clips.items():
@@ -129,7 +130,10 @@ def _valid(entries: list[Message | None], cleared: set[str], clips: dict[str, in
             calls = answer.tool_calls
         if not calls and not _text(answer):
             continue
-        sent.append(SentMessage(answer, message.id if answer is message else message.id + TRIMMED_SUFFIX))
+        if answer is message:
+            sent.append(SentMessage(message, message.id))
+        else:
+            sent.append(SentMessage(answer, message.id + TRIMMED_SUFFIX, message))
         for number, (call, result) in enumerate(zip(calls, results, strict=True)):
             sent.append(_sent_result(message, number, call, result, cleared, clips))
     return sent
@@ -163,12 +167,12 @@ def _sent_result(
         part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
         return SentMessage(Message(key, "tool", [part], parent_id=message.id, raw_tokens=INTERRUPTED_RAW), key)
     if result.id in cleared:
-        return SentMessage(cleared_message(result), result.id + CLEARED_SUFFIX)
+        return SentMessage(cleared_message(result), result.id + CLEARED_SUFFIX, result)
     limit = clips.get(result.id)
     if limit is not None:
         clipped = clipped_message(result, limit)
         if clipped is not result:
-            return SentMessage(clipped, f"{result.id}{CLIP_SUFFIX}{limit}")
+            return SentMessage(clipped, f"{result.id}{CLIP_SUFFIX}{limit}", result)
     return SentMessage(result, result.id)
 
 

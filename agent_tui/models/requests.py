@@ -60,11 +60,13 @@ class ModelInfo:
 class SentMessage:
     """A message as it is sent: cleared or clipped results are already replaced.
 
-    ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``).
+    ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``);
+    ``stored`` is then the message as it is stored.
     """
 
     message: Message
     key: str
+    stored: Message | None = None
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ class Step:
     """One model call and everything needed to anchor on it later.
 
     ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
-    ``fixed`` the ephemeral parts that went with them; ``prune_ids`` the prune records in force. ``estimated_input``
+    ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune records in force. ``estimated_input``
     and ``actual_input`` are tokens; ``max_output`` is what was asked for. Times are seconds since the epoch.
     """
 
@@ -58,6 +58,7 @@ class Step:
     sent_count: int = 0
     sent_fingerprint: str = ""
     prefix_fingerprint: str = ""
+    fixed_fingerprint: str = ""
     fixed: list[FixedPart] = field(default_factory=list)
     prune_ids: list[str] = field(default_factory=list)
     estimated_input: int | None = None
