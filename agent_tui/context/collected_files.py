@@ -1,0 +1,76 @@
+"""The files a conversation touched, collected from its tool calls: facts, not what a model remembers of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from agent_tui.models.messages import AttachmentPart, Message
+
+MAX_FILES = 100
+MAX_PATH = 300
+
+PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "notebook_path", "directory", "dir")
+LIST_ARGUMENTS = ("paths", "files")
+
+VERBS = {
+    "read": "read",
+    "write": "written",
+    "edit": "edited",
+    "list": "listed",
+    "glob": "searched",
+    "grep": "searched",
+}
+ORDER = ("attached", "read", "edited", "written", "listed", "searched", "used")
+
+
+def collect_files(messages: Sequence[Message], limit: int = MAX_FILES) -> dict[str, list[str]]:
+    """Path → what was done with it, the most recently used last, at most ``limit`` of the most recent ones.
+
+    Calls that failed or never ran are left out. Paths are hostile text: control characters are removed and long ones
+    cut. Files that were only listed or searched give way first.
+    """
+    results = (m.tool_result for m in messages)
+    succeeded = {(r.call_id, r.name) for r in results if r is not None and not r.is_error}
+    found: dict[str, list[str]] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, AttachmentPart) and part.path:
+                _note(found, part.path, "attached")
+        for call in message.tool_calls:
+            if (call.call_id, call.name) not in succeeded:
+                continue
+            for path in _paths(call.arguments):
+                _note(found, path, VERBS.get(call.name.casefold(), "used"))
+    while len(found) > limit:
+        weak = next((p for p, verbs in found.items() if set(verbs) <= {"listed", "searched"}), None)
+        del found[weak if weak is not None else next(iter(found))]
+    return found
+
+
+def file_lines(files: dict[str, list[str]]) -> list[str]:
+    """One line a file for the summary: ``- src/app.py (read, edited)``."""
+    return [f"- {path} ({', '.join(v for v in ORDER if v in verbs)})" for path, verbs in files.items()]
+
+
+def _note(found: dict[str, list[str]], path: str, verb: str) -> None:
+    clean = "".join(c if c.isprintable() else " " for c in path).strip()[:MAX_PATH]
+    if not clean:
+        return
+    verbs = found.pop(clean, [])
+    found[clean] = verbs if verb in verbs else [*verbs, verb]
+
+
+def _paths(arguments: str) -> list[str]:
+    try:
+        values = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(values, dict):
+        return []
+    paths = [v for k in PATH_ARGUMENTS if isinstance(v := values.get(k), str)]
+    for key in LIST_ARGUMENTS:
+        many = values.get(key)
+        if isinstance(many, list):
+            paths.extend(v for v in many if isinstance(v, str))
+    return paths

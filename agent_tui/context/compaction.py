@@ -1,0 +1,419 @@
+"""Planning a compaction: what is cleared, what is summarised, what stays word for word, and what it will bring.
+
+Pure. Every number comes from the one calculator, asked about the conversation as it would be afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from agent_tui.context.collected_files import collect_files, file_lines
+from agent_tui.context.estimate import char_tokens, estimate_message
+from agent_tui.context.families import family_of
+from agent_tui.context.notices import count, format_tokens
+from agent_tui.context.prune import Pruning, plan_clearing, plan_clips, unseen_from
+from agent_tui.context.summary_prompt import clip
+from agent_tui.context.summary_text import assemble
+from agent_tui.context.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.validate_summary import MIN_GAIN
+from agent_tui.context.view import applicable_summary, build_view
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.messages import Message, SummaryPart, TextPart, new_id
+from agent_tui.models.steps import CompactionRecord
+
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
+Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
+
+KEEP_TOKENS = 20_000
+KEEP_SHARE = 0.25
+"""The newest messages kept word for word: up to ``min(20k tokens, 25 % of the limit)``."""
+
+USER_SHARE = 0.10
+"""The user's own messages kept word for word in the summary message: up to this share of the limit."""
+
+OVERFLOW_SHARE = 0.75
+"""After a provider overflow the window we know is wrong: aim at this share of what was refused."""
+
+SUMMARY_SHARE = 0.05
+SUMMARY_MIN = 400
+SUMMARY_MAX = 4_096
+"""Tokens the model's sections may take: 5 % of the limit within these bounds."""
+
+
+@dataclass(slots=True, frozen=True)
+class SummaryPlan:
+    """What a summary would replace. ``message_ids`` are all messages of the path before the cut, those of earlier
+    summaries included; ``fresh`` are the ones no summary stands for yet. ``user_messages`` are kept word for word."""
+
+    message_ids: tuple[str, ...]
+    kept_ids: tuple[str, ...]
+    fresh: tuple[Message, ...]
+    previous: str | None
+    files: dict[str, list[str]]
+    user_messages: tuple[str, ...]
+    user_left_out: int
+    tokens: int
+
+    def message(self, sections: dict[str, str], record_id: str, created: float) -> Message:
+        """The summary message, assembled from the model's sections and what is kept word for word."""
+        text = assemble(sections, file_lines(self.files), self.user_messages, self.user_left_out)
+        return Message(new_id("sum"), "user", [SummaryPart(text, record_id)], created=created)
+
+
+@dataclass(slots=True, frozen=True)
+class CompactionPlan:
+    """The decision and the numbers behind it; ``expected_after`` is None when there is nothing that could be done.
+
+    ``why`` is half a sentence for the user. Holds what it was made from, so that it can be carried out.
+    """
+
+    action: Action
+    reason: CompactionReason
+    why: str
+    before: int
+    expected_after: int | None
+    limit: int | None
+    pruning: Pruning
+    summary: SummaryPlan | None
+    inputs: ContextInputs
+    path: Sequence[Message]
+    summaries: Mapping[str, Message]
+    focus: str = ""
+
+    def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
+        """The calculator's answer for the conversation with these further records."""
+        every = [*self.inputs.records, *records]
+        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
+        view = build_view(self.path, every, summaries)
+        return calculate_context_usage(replace(self.inputs, view=view, records=every, cache=None))
+
+
+def plan_compaction(
+    inputs: ContextInputs,
+    usage: ContextUsage,
+    path: Sequence[Message],
+    summaries: Mapping[str, Message],
+    *,
+    reason: CompactionReason = "manual",
+    focus: str = "",
+) -> CompactionPlan:
+    """What a compaction would do now.
+
+    Old tool results first; when that is not enough (or the user asked), a summary of everything but the newest
+    messages. ``usage`` must be the calculator's answer for ``inputs``.
+    """
+    return _Planner(inputs, usage, path, summaries, reason, focus).plan()
+
+
+def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) -> str | None:
+    """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
+    on_path = {m.id for m in path}
+    for record in sorted(records, key=lambda r: r.created, reverse=True):
+        if not record.active or not record.message_ids:
+            continue
+        if record.kind == "summary":
+            if on_path.issuperset(record.message_ids):
+                return record.operation_id
+        elif not on_path.isdisjoint(record.message_ids):
+            return record.operation_id
+    return None
+
+
+def records_of(
+    plan: CompactionPlan, created: float, operation_id: str, record_id: str, summary: Message | None
+) -> list[CompactionRecord]:
+    """The records that carry out a plan; the numbers of the outcome are filled in by the caller. They sort after all
+    earlier ones even when the clock was set back."""
+    newest = max((r.created for r in plan.inputs.records), default=0.0)
+    created = created if created > newest else newest + 0.001
+    records: list[CompactionRecord] = []
+    if plan.pruning:
+        ids = [*plan.pruning.cleared, *plan.pruning.clips]
+        clips = dict(plan.pruning.clips)
+        records.append(
+            CompactionRecord(
+                new_id("rec"), operation_id, "prune", ids, created=created, reason=plan.reason, clips=clips
+            )
+        )
+    if plan.summary is not None and summary is not None:
+        records.append(
+            CompactionRecord(
+                record_id,
+                operation_id,
+                "summary",
+                list(plan.summary.message_ids),
+                created=created,
+                reason=plan.reason,
+                summary_id=summary.id,
+                kept_messages=len(plan.summary.kept_ids),
+                focus=plan.focus or None,
+                files=list(plan.summary.files),
+            )
+        )
+    return records
+
+
+def message_tokens(usage: ContextUsage) -> dict[str, int]:
+    """What each sent message costs, from the breakdown's leaves: they add up to the messages' row."""
+    costs: dict[str, int] = {}
+    for row in usage.rows:
+        if row.id == "messages":
+            for leaf in _leaves(row):
+                if leaf.message_id is not None:
+                    costs[leaf.message_id] = costs.get(leaf.message_id, 0) + leaf.tokens
+    return costs
+
+
+def valid_cuts(path: Sequence[Message]) -> list[bool]:
+    """For each position, whether the conversation may be cut before it: never between a call and its result."""
+    cuts = [True] * (len(path) + 1)
+    result_ahead = False
+    for index in range(len(path) - 1, -1, -1):
+        role = path[index].role
+        result_ahead = role == "tool" or (result_ahead and role == "user")
+        cuts[index] = not result_ahead
+    return cuts
+
+
+def preview_text(plan: CompactionPlan) -> str:
+    """What goes, what stays, and the expected numbers; for ``/compact preview``."""
+    if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
+        head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
+        return f"{head}: {plan.why}."
+    limit = f" (limit {format_tokens(plan.limit)})" if plan.limit is not None else ""
+    lines = [f"Now {format_tokens(plan.before)}, afterwards about {format_tokens(plan.expected_after)}{limit}."]
+    if plan.pruning.cleared:
+        lines.append(f"Goes: {count(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
+    if plan.pruning.clips:
+        lines.append(f"Goes: the middle of {count(len(plan.pruning.clips), 'large tool result')}, cut to size.")
+    summary = plan.summary
+    if summary is not None:
+        earlier = " and the previous summary" if summary.previous is not None else ""
+        lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+        lines.append(f"Stays word for word: the newest {count(len(summary.kept_ids), 'message')}.")
+        if summary.user_messages:
+            own = len(summary.user_messages)
+            total = count(own + summary.user_left_out, "message")
+            lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+        if summary.files:
+            names = ", ".join(list(summary.files)[-5:])
+            lines.append(f"Listed in the summary: {count(len(summary.files), 'file')} ({names}).")
+    else:
+        lines.append("Stays: every message and every tool call. No model call is needed.")
+    lines.append("Nothing is deleted; /compact undo takes it back.")
+    return "\n".join(lines)
+
+
+class _Planner:
+    def __init__(
+        self,
+        inputs: ContextInputs,
+        usage: ContextUsage,
+        path: Sequence[Message],
+        summaries: Mapping[str, Message],
+        reason: CompactionReason,
+        focus: str,
+    ) -> None:
+        self.inputs, self.usage, self.reason, self.focus = inputs, usage, reason, focus
+        self.path = [m for m in path if m.status != "streaming"]
+        self.summaries = summaries
+        self.tokens = message_tokens(usage)
+        self.before = usage.total
+        # Without a known window the present size stands in for the limit, so that the shares mean something.
+        self.scale = usage.limit if usage.limit else max(1, self.before)
+        self.target: int | None = usage.limit
+        if reason == "overflow":
+            self.target = min(self.scale, int(self.before * OVERFLOW_SHARE))
+        record = applicable_summary(self.path, inputs.records, summaries)
+        covered = frozenset(record.message_ids) if record is not None else frozenset()
+        self.covered = max((i + 1 for i, m in enumerate(self.path) if m.id in covered), default=0)
+        previous = summaries.get(record.summary_id) if record is not None and record.summary_id else None
+        self.previous = (
+            None if previous is None else "".join(p.text for p in previous.parts if isinstance(p, SummaryPart))
+        )
+
+    def plan(self) -> CompactionPlan:
+        if not self.path:
+            return self._plan("nothing", "the conversation is empty")
+        clips = self._clips()
+        pruning = Pruning(plan_clearing(self.inputs.view, self.tokens, self.usage.window or self.scale).cleared, clips)
+        pruned: CompactionPlan | None = None
+        if pruning:
+            pruned = self._plan("prune", "", pruning)
+            if self.reason != "manual" and self._reaches(pruned):
+                return pruned
+        best: CompactionPlan | None = None
+        for cut in self._cuts():
+            summary = self._summary(cut)
+            kept = frozenset(summary.kept_ids)
+            best = self._plan("summary", "", pruning.only(kept), summary)
+            if self._reaches(best):
+                break
+        if best is not None and self._worth(best):
+            return best
+        if pruned is not None and self._gain(pruned) >= self._enough():
+            return pruned
+        if best is None:
+            return self._plan("nothing", "everything is in the newest messages, which stay word for word")
+        return self._not_worth(best)
+
+    def _plan(
+        self, action: Action, why: str, pruning: Pruning | None = None, summary: SummaryPlan | None = None
+    ) -> CompactionPlan:
+        plan = CompactionPlan(
+            action,
+            self.reason,
+            why,
+            self.before,
+            None,
+            self.usage.limit,
+            pruning or Pruning(),
+            summary,
+            self.inputs,
+            self.path,
+            self.summaries,
+            self.focus,
+        )
+        if action in ("nothing", "not_worth_it"):
+            return plan
+        record_id = new_id("rec")
+        message = None
+        if summary is not None:
+            message = summary.message({}, record_id, 0.0)
+            message.raw_tokens = self._expected_raw(summary, message)
+        records = records_of(plan, 0.0, "", record_id, message)
+        after = plan.usage_after(records, message).total
+        return replace(plan, expected_after=after, why=self._why(after))
+
+    def _why(self, after: int) -> str:
+        numbers = f"{format_tokens(self.before)} → about {format_tokens(after)}"
+        if self.usage.limit is not None and self.before > self.usage.limit:
+            return f"the next input is over the limit of {format_tokens(self.usage.limit)}; {numbers}"
+        if self.reason == "overflow":
+            return f"the provider says the request is too long; {numbers}"
+        return f"asked for; {numbers}" if self.reason == "manual" else numbers
+
+    def _expected_raw(self, summary: SummaryPlan, message: Message) -> int:
+        """The o200k_base count a finished summary message may have: what is known, plus the sections' budget."""
+        part = message.parts[0]
+        known = char_tokens(part.text) if isinstance(part, SummaryPart) else 0.0
+        return int(known) + summary.tokens
+
+    def _gain(self, plan: CompactionPlan) -> int:
+        return self.before - (plan.expected_after if plan.expected_after is not None else self.before)
+
+    def _enough(self) -> int:
+        return max(1, int(self.scale * MIN_GAIN))
+
+    def _reaches(self, plan: CompactionPlan) -> bool:
+        after = plan.expected_after
+        return after is not None and (self.target is None or after <= self.target)
+
+    def _worth(self, plan: CompactionPlan) -> bool:
+        after = plan.expected_after
+        fits = after is not None and (self.usage.limit is None or after <= self.usage.limit)
+        return fits and self._gain(plan) >= max(self._enough(), int(self.before * MIN_GAIN))
+
+    def _not_worth(self, plan: CompactionPlan) -> CompactionPlan:
+        gain, after = self._gain(plan), plan.expected_after
+        if gain < max(self._enough(), int(self.before * MIN_GAIN)):
+            freed = f"only about {format_tokens(max(0, gain))} of {format_tokens(self.before)}"
+            of = "the limit" if self.usage.limit else "the context"
+            why = f"it would free {freed}, less than 5 % of {of} ({format_tokens(self.scale)})"
+        else:
+            limit = format_tokens(self.usage.limit or 0)
+            why = f"even then about {format_tokens(after or 0)} would be over the limit of {limit}"
+        return replace(plan, action="not_worth_it", why=why)
+
+    def _tail_start(self) -> int:
+        """Where the messages begin that must stay: what the model has not answered, with the calls it belongs to."""
+        cuts = valid_cuts(self.path)
+        start = unseen_from(self.path)
+        while not cuts[start]:
+            start -= 1
+        return start
+
+    def _cuts(self) -> Iterator[int]:
+        """Cuts to try: first with as many of the newest messages as the budget allows, then with what must stay."""
+        last = self._tail_start()
+        if last <= self.covered:
+            return
+        keep = min(KEEP_TOKENS, int(self.scale * KEEP_SHARE))
+        if self.reason == "manual":
+            # Asked for by the user, at any size: keep a quarter, so that there is something to summarise.
+            keep = min(keep, sum(self.tokens.values()) // 4)
+        cuts = valid_cuts(self.path)
+        best, cost = last, 0
+        for index in range(len(self.path) - 1, self.covered, -1):
+            cost += self.tokens.get(self.path[index].id, 0)
+            if cost > keep:
+                break
+            if cuts[index] and index <= last:
+                best = index
+        yield best
+        if best != last:
+            yield last
+
+    def _summary(self, cut: int) -> SummaryPlan:
+        before = self.path[:cut]
+        kept_words, left_out = self._user_messages(before)
+        tokens = min(SUMMARY_MAX, max(SUMMARY_MIN, int(self.scale * SUMMARY_SHARE)))
+        return SummaryPlan(
+            tuple(m.id for m in before),
+            tuple(m.id for m in self.path[cut:]),
+            tuple(before[self.covered :]),
+            self.previous,
+            collect_files(before),
+            kept_words,
+            left_out,
+            tokens,
+        )
+
+    def _user_messages(self, messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
+        """The newest of the user's own words within their budget, oldest first, and how many did not fit. Only the
+        very newest is cut when it is larger than the whole budget."""
+        left = int(self.scale * USER_SHARE)
+        family = family_of(self.inputs.model.target)
+        words = [m for m in messages if m.role == "user" and m.text.strip()]
+        kept: list[str] = []
+        for message in reversed(words):
+            text_only = all(isinstance(p, TextPart) for p in message.parts)
+            raw = message.raw_tokens if text_only else None
+            alone = replace(message, parts=[TextPart(message.text)], raw_tokens=raw)
+            cost = estimate_message(alone, family).tokens
+            if cost > left:
+                if not kept and left > 0:
+                    kept.append(clip(message.text, len(message.text) * left // cost))
+                break
+            left -= cost
+            kept.append(message.text)
+        kept.reverse()
+        return tuple(kept), len(words) - len(kept)
+
+    def _clips(self) -> Mapping[str, int]:
+        """Cuts of results the model has not seen yet, when even alone they leave no way below the limit."""
+        if self.target is None:
+            return {}
+        start = self._tail_start()
+        tail = self.path[start:]
+        fixed = self.before - sum(self.tokens.values())
+        ids = {m.id for m in tail if m.role == "tool"}
+        results = [s.message for s in self.inputs.view if s.message.id in ids]
+        size = sum(self.tokens.get(m.id, 0) for m in results)
+        summary = 0
+        if start > self.covered or self.previous is not None:
+            summary = int(self.scale * SUMMARY_SHARE) + int(self.scale * USER_SHARE)
+        others = sum(self.tokens.get(m.id, 0) for m in tail) - size
+        room = self.target - fixed - others - summary
+        if size <= room:
+            return {}
+        return plan_clips(results, self.tokens, int(room * 0.8)).clips
+
+
+def _leaves(row: ContextRow) -> Iterator[ContextRow]:
+    if not row.children:
+        yield row
+    for child in row.children:
+        yield from _leaves(child)

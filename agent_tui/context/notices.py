@@ -1,0 +1,145 @@
+"""What the user is told about compaction: one line each, with the numbers."""
+
+from __future__ import annotations
+
+from agent_tui.context.policy import MIN_OUTPUT, output_room
+from agent_tui.models.context import ContextUsage
+
+WARNING_SHARE = 0.8
+"""Of the limit; from here on the user is told once."""
+
+
+def format_tokens(tokens: int) -> str:
+    """``850``, ``24.1k``, ``168k``, ``1.2M``."""
+    if abs(tokens) < 1_000:
+        return str(tokens)
+    value, unit = (tokens / 1_000, "k") if abs(tokens) < 999_950 else (tokens / 1_000_000, "M")
+    return f"{value:.1f}".removesuffix(".0") + unit
+
+
+def format_cost(dollars: float) -> str:
+    """``$0.02``; below a cent with what it takes to not be zero."""
+    if dollars >= 0.01 or dollars == 0:
+        return f"${dollars:.2f}"
+    return f"${dollars:.4f}" if dollars >= 0.0001 else "<$0.0001"
+
+
+def format_seconds(seconds: float) -> str:
+    """``0.4 s``, ``8 s``, ``2 min 5 s``."""
+    if seconds < 1:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 message``, ``6 messages``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def started_text(before: int) -> str:
+    return f"Compacting {format_tokens(before)}… Esc to cancel"
+
+
+def done_text(
+    before: int,
+    after: int,
+    *,
+    kept: int | None = None,
+    cleared: int = 0,
+    clipped: int = 0,
+    seconds: float | None = None,
+    cost: float | None = None,
+) -> str:
+    """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
+    parts = [f"{format_tokens(before)} → {format_tokens(after)}"]
+    if kept is not None:
+        parts.append(f"kept {count(kept, 'message')}")
+    if cleared:
+        parts.append(f"cleared {count(cleared, 'old tool result')}")
+    if clipped:
+        parts.append(f"clipped {count(clipped, 'large tool result')}")
+    if seconds is not None:
+        parts.append(format_seconds(seconds))
+    if cost is not None:
+        parts.append(format_cost(cost))
+    parts.append("/compact undo")
+    return " · ".join(parts)
+
+
+def failed_text(reason: str) -> str:
+    return f"Compaction failed: {reason}. Nothing was changed."
+
+
+def not_worth_it_text(reason: str) -> str:
+    return f"Compaction not worth it: {reason}. Nothing was changed."
+
+
+def nothing_text(reason: str) -> str:
+    return f"Nothing to compact: {reason}."
+
+
+def cancelled_text(before: int) -> str:
+    return f"Compaction of {format_tokens(before)} cancelled. Nothing was changed."
+
+
+def warning_text(usage: ContextUsage, held_back: str | None) -> str:
+    """The line at 80 % of the limit; ``held_back`` says why nothing will happen by itself at the limit."""
+    limit = usage.limit or 0
+    share = 100 * usage.total / limit if limit else 0.0
+    end = f"{held_back}; /compact makes room." if held_back else f"compacts at {format_tokens(limit)}."
+    return f"Context at {share:.0f} % of the limit: {format_tokens(usage.total)} of {format_tokens(limit)}; {end}"
+
+
+def stop_text(usage: ContextUsage, why: str) -> str:
+    """Why the turn cannot go on, with the numbers and the three ways on."""
+    window = usage.window or 0
+    room = max(0, output_room(window, usage.total))
+    return (
+        f"The context is full: the next input is {usage.total:,} tokens of a window of {window:,}, which leaves "
+        f"{room:,} for an answer (at least {MIN_OUTPUT:,} are needed). Not compacted: {why}. "
+        "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
+    )
+
+
+def overflow_stop_text(usage: ContextUsage, why: str) -> str:
+    """The provider refused the request as too long and nothing more will be tried."""
+    window = f" of a window of {usage.window:,}" if usage.window else ""
+    return (
+        f"The provider says the conversation is too long: the next input is {usage.total:,} tokens{window}. "
+        f"Not compacted: {why}. "
+        "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
+    )
+
+
+def send_anyway_text(usage: ContextUsage, why: str) -> str:
+    """Over the limit but there is room: the step is sent, and the user knows."""
+    room = max(0, output_room(usage.window or 0, usage.total))
+    over = f"{format_tokens(usage.total)} is over the limit of {format_tokens(usage.limit or 0)}"
+    return f"{over} but was not compacted: {why}. Going on, {format_tokens(room)} left for the answer."
+
+
+def switch_text(usage: ContextUsage, model: str) -> str:
+    """Told before a conversation is compacted to fit the smaller model ``model``."""
+    return (
+        f"The conversation ({format_tokens(usage.total)}) does not fit {model} (limit "
+        f"{format_tokens(usage.limit or 0)} of {format_tokens(usage.window or 0)}): "
+        "compacting with the present model first."
+    )
+
+
+def why_text(usage: ContextUsage, held_back: str | None = None) -> str:
+    """Why the next step compacts or does not. ``held_back``: what keeps automatic compaction from happening."""
+    total = f"next input {usage.total:,}"
+    if usage.limit is None or usage.window is None:
+        return (
+            f"Does not compact by itself: unknown window ({total}). Set context_window for the model, or use /compact."
+        )
+    limit = f"limit {usage.limit:,} (window {usage.window:,} − reserve {usage.reserve or 0:,})"
+    if usage.total <= usage.limit:
+        left = f"{usage.limit - usage.total:,} left"
+        tail = f" At the limit nothing will happen by itself: {held_back}." if held_back else ""
+        return f"Does not compact: {total} ≤ {limit}; {left}.{tail}"
+    if held_back:
+        return f"Should compact but does not: {total} > {limit}; {held_back}."
+    return f"Compacts before the next step: {total} > {limit}."

@@ -1,0 +1,80 @@
+"""The text of a summary message: the sections a model writes, and what is added to them word for word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+GOAL = "Goal"
+INSTRUCTIONS = "Instructions and constraints"
+FILES = "Files"
+USER_MESSAGES = "The user's messages, word for word"
+MODEL_SECTIONS = (GOAL, INSTRUCTIONS, "Decisions", "Done", "In progress", "Next steps", "Open questions")
+"""What the model has to write. ``Files`` comes from the tool calls, so that no path is invented or forgotten."""
+
+ORDER = (*MODEL_SECTIONS[:-1], FILES, MODEL_SECTIONS[-1])
+INTRODUCTION = (
+    "[The earlier part of this conversation was compacted. This summary stands for it; the conversation goes on below.]"
+)
+
+_HEADING = re.compile(r"^ {0,3}(?:#{1,6}\s+(?P<hash>.+?)|\*\*(?P<bold>[^*]+)\*\*:?)\s*$")
+_KNOWN = {name.casefold(): name for name in (*ORDER, USER_MESSAGES)}
+
+
+def parse_sections(text: str) -> dict[str, str]:
+    """The known sections of a summary, by name, in the order they appear. Text before the first one is dropped; any
+    other heading belongs to the section it stands in. A heading inside a code block does not count, unless counting
+    it is the only way to find a section (a block that was never closed)."""
+    text = _unfenced(text.strip())
+    strict = _split(text, fences=True)
+    loose = _split(text, fences=False)
+    return strict if all(name in strict for name in loose) else loose
+
+
+def heading_of(line: str) -> str | None:
+    """The known section a line opens, or None. Case, bold marks, numbering and a final colon do not matter."""
+    match = _HEADING.match(line)
+    if match is None:
+        return None
+    title = (match["hash"] or match["bold"]).strip().strip("#*_ ").rstrip(":").strip("*_ ")
+    title = re.sub(r"^\d+[.)]\s*", "", title)
+    return _KNOWN.get(title.replace("\u2019", "'").casefold())
+
+
+def assemble(sections: dict[str, str], files: Sequence[str], user_messages: Sequence[str], left_out: int) -> str:
+    """The summary message's text. ``files`` are finished lines; ``user_messages`` are the user's own words, oldest
+    first, ``left_out`` how many older ones are only in the summary."""
+    blocks = [INTRODUCTION]
+    for name in ORDER:
+        body = "\n".join(files) if name == FILES else sections.get(name, "")
+        blocks.append(f"## {name}\n{body.strip() or 'None.'}")
+    if user_messages:
+        note = f" {left_out} older ones are in the summary only." if left_out else ""
+        quoted = "\n\n".join(f"<user_message>\n{text}\n</user_message>" for text in user_messages)
+        blocks.append(f"## {USER_MESSAGES}\nOldest first.{note}\n\n{quoted}")
+    return "\n\n".join(blocks)
+
+
+def _unfenced(text: str) -> str:
+    """The text without a code block around all of it, which some models put there."""
+    lines = text.splitlines()
+    wrapped = len(lines) > 2 and re.fullmatch(r"```(?:markdown|md|text)?", lines[0].strip()) is not None
+    if wrapped and lines[-1].strip() == "```":
+        return "\n".join(lines[1:-1])
+    return text
+
+
+def _split(text: str, fences: bool) -> dict[str, str]:
+    sections: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    fence: str | None = None
+    for line in text.splitlines():
+        mark = line.lstrip()[:3]
+        if mark in ("```", "~~~") and fence in (None, mark):
+            fence = mark if fence is None else None
+        name = None if fences and fence is not None else heading_of(line)
+        if name is not None:
+            current = sections.setdefault(name, [])
+        elif current is not None:
+            current.append(line)
+    return {name: "\n".join(lines).strip() for name, lines in sections.items()}

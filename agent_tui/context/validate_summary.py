@@ -1,0 +1,54 @@
+"""Whether a summary may replace a part of the conversation. If in doubt the history stays as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_tui.context.notices import format_tokens
+from agent_tui.context.summary_text import MODEL_SECTIONS, parse_sections
+from agent_tui.models.requests import FinishReason
+
+MIN_GAIN = 0.05
+"""A compaction has to make the next input at least 5 % smaller."""
+
+ProblemCode = Literal["empty", "truncated", "refused", "headings", "too_large", "over_limit"]
+
+
+@dataclass(slots=True, frozen=True)
+class SummaryProblem:
+    """Why a summary was rejected; ``text`` is half a sentence for the user."""
+
+    code: ProblemCode
+    text: str
+
+
+def check_text(text: str, finish: FinishReason) -> SummaryProblem | None:
+    """The checks of the model's answer alone: not empty, complete, every heading there with something below one."""
+    if finish == "refused":
+        return SummaryProblem("refused", "the model refused to summarise")
+    if finish == "length":
+        return SummaryProblem("truncated", "the summary was cut off at the output limit")
+    if finish == "tool_calls":
+        return SummaryProblem("empty", "the model called a tool instead of summarising")
+    if not text.strip():
+        return SummaryProblem("empty", "the summary was empty")
+    sections = parse_sections(text)
+    missing = [name for name in MODEL_SECTIONS if name not in sections]
+    if missing:
+        count = f"{len(missing)} of {len(MODEL_SECTIONS)} headings"
+        return SummaryProblem("headings", f"the summary lacks {count}: {', '.join(missing)}")
+    if not any(body.strip() for body in sections.values()):
+        return SummaryProblem("empty", "the summary has headings but nothing below them")
+    return None
+
+
+def check_size(before: int, after: int, limit: int | None) -> SummaryProblem | None:
+    """The checks of the whole next input, in tokens: at least 5 % smaller than before and below the limit."""
+    sizes = f"{format_tokens(before)} → {format_tokens(after)}"
+    if after > before * (1 - MIN_GAIN):
+        return SummaryProblem("too_large", f"the summary is not at least 5 % smaller than what it replaces ({sizes})")
+    if limit is not None and after > limit:
+        over = f"the limit of {format_tokens(limit)}"
+        return SummaryProblem("over_limit", f"it would still be over {over} ({sizes})")
+    return None
