@@ -96,7 +96,9 @@ class Conversation:
     def save_step(self, step: Step) -> None:
         self.store.write_step(self.info.id, step)
 
-    def commit_compaction(self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None) -> None:
+    def commit_compaction(
+        self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
+    ) -> None:
         """Makes a compaction effective, in one transaction."""
         self._writable()
         self.store.commit_compaction(self.info.id, list(records), summary, step)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
 
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.metrics import TokenCounterMetrics
@@ -63,37 +61,3 @@ class CountService:
     @staticmethod
     def _relevant(conversation: Conversation) -> list[Message]:
         return [m for m in (*conversation.path, *conversation.summaries.values()) if m.status != "streaming"]
-
-
-class BackgroundCounting:
-    """Runs ``CountService.ensure`` off the hot path, one at a time, and calls back when counts have changed."""
-
-    def __init__(self, ensure: Callable[[], asyncio.Future[bool] | asyncio.Task[bool]], done: Callable[[], None]) -> None:
-        self._ensure = ensure
-        self._done = done
-        self._task: asyncio.Future[bool] | None = None
-        self._again = False
-
-    def request(self) -> None:
-        """Counts soon; several requests in a row are one."""
-        if self._task is not None and not self._task.done():
-            self._again = True
-            return
-        self._task = self._ensure()
-        self._task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Future[bool]) -> None:
-        if task.cancelled():
-            return
-        if (error := task.exception()) is not None:
-            log.error("Counting failed", exc_info=error)
-            return
-        if task.result():
-            self._done()
-        if self._again:
-            self._again = False
-            self.request()
-
-    def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()

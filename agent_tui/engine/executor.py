@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.step import StepResult, StepRunner
-from agent_tui.engine.toolrunner import ToolRunner
+from agent_tui.engine.toolrunner import ToolRunner, interrupted_result
 from agent_tui.models.events import (
     ContextChanged,
     Event,
@@ -21,7 +20,7 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
+from agent_tui.models.messages import Message, ToolCallPart, new_id
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +176,6 @@ class TurnExecutor:
             return
         for call in last.tool_calls:
             if call.call_id not in answered:
-                part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
-                message = Message(new_id("msg"), "tool", [part], created=time.time())
+                message = interrupted_result(call)
                 conversation.append(message)
                 self.emit(MessageAdded(message))

@@ -21,7 +21,9 @@ class ModelCatalogue:
     ``key_from_keyring`` looks up a provider's stored key; it may return None.
     """
 
-    def __init__(self, settings: Settings, key_from_keyring: Callable[[str], str | None] = lambda provider: None) -> None:
+    def __init__(
+        self, settings: Settings, key_from_keyring: Callable[[str], str | None] = lambda provider: None
+    ) -> None:
         self._settings = settings
         self._keyring = key_from_keyring
         self.detected: list[ModelSpec] = []

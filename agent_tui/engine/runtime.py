@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent_tui.config import Settings
-from agent_tui.context.usage import CompactPolicy, ContextInputs, calculate_context_usage
+from agent_tui.context.cache import ContextCache
+from agent_tui.context.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.prelude import Prelude
@@ -31,6 +33,7 @@ class Runtime:
     effort: Effort
     prelude: Prelude
     ratio: float = 1.0
+    cache: ContextCache = field(default_factory=ContextCache)
     parent: Conversation | None = None
 
     def policy(self) -> CompactPolicy:
@@ -57,6 +60,7 @@ class Runtime:
             ratio=self.ratio,
             fixed_fingerprint=self.prelude.fingerprint,
             effort=self.effort,
+            cache=self.cache,
         )
 
     def usage(self) -> ContextUsage:

@@ -9,18 +9,17 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accuracy import verification_line
+from agent_tui.context.accuracy import after_step, before_step
 from agent_tui.context.policy import max_output_for
+from agent_tui.engine.exact import build_request, new_step
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.stream import StreamProcessor
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, RetryWaiting, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
-from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import Message, Origin, new_id
-from agent_tui.models.requests import Delta, Failed, FinishReason, Finished, ModelRequest, Started, UsageReport
+from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import TokenUsage
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +60,9 @@ class StepRunner:
     async def run(self) -> StepResult:
         runtime, conversation = self._runtime, self._runtime.conversation
         usage = runtime.usage()
-        view = conversation.view()
-        prefix = fingerprint((sent.key for sent in view), start=runtime.prelude.fingerprint)
+        step = new_step(runtime, "turn")
+        before_step(step, usage)
+        step.max_output = max_output_for(usage, runtime.info.limits)
         target = runtime.info.target
         message = Message(
             new_id("msg"),
@@ -70,42 +70,12 @@ class StepRunner:
             status="streaming",
             created=time.time(),
             origin=Origin(target.provider, target.api, target.model),
+            step_id=step.id,
         )
-        step = Step(
-            id=new_id("step"),
-            kind="turn",
-            model_key=runtime.info.spec.key,
-            provider=target.provider,
-            api=target.api,
-            model=target.model,
-            created=time.time(),
-            sent_count=len(view),
-            sent_fingerprint=fingerprint(sent.message.id for sent in view),
-            prefix_fingerprint=prefix,
-            fixed=list(runtime.prelude.fixed),
-            prune_ids=[r.id for r in conversation.records if r.active and r.kind == "prune"],
-            estimated_input=usage.total,
-            max_output=max_output_for(usage, runtime.info.limits),
-            thinking=runtime.effort,
-            window=usage.window,
-        )
-        message.step_id = step.id
         conversation.add_step(step)
-        request = ModelRequest(
-            id=step.id,
-            spec=runtime.info.spec,
-            session_id=conversation.info.id,
-            system=runtime.prelude.system,
-            messages=list(view),
-            tools=runtime.prelude.tools,
-            max_output=step.max_output,
-            effort=runtime.effort,
-            fixed_fingerprint=runtime.prelude.fingerprint,
-            timeout=runtime.settings.agent.timeout,
-            documents=runtime.prelude.documents,
-        )
+        request = build_request(runtime, step.id, step.max_output)
         result = StepResult(message, step, usage)
-        processor = StreamProcessor(message, prefix)
+        processor = StreamProcessor(message, step.prefix_fingerprint)
         self._emit(StepStarted(step, message))
         try:
             await self._attempts(request, processor, result)
@@ -209,24 +179,14 @@ class StepRunner:
         step.finished = time.time()
         if result.failure is not None:
             message.note = result.failure.message
-        if step.usage is not None and step.usage.source == "provider" and status == "complete":
-            self._verify(step, step.usage, result)
+        if status == "complete" and (line := after_step(step)) is not None:
+            log.info("%s", line)
         if self._stored:
             conversation.finish(message)
         conversation.save_step(step)
         if self._runtime.parent is not None:
             self._runtime.parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
         self._emit(StepEnded(step, message))
-
-    def _verify(self, step: Step, usage: TokenUsage, result: StepResult) -> None:
-        """Holds the estimate against what the provider counted, and remembers both."""
-        step.actual_input = usage.input
-        before = result.usage_before
-        grown = before.calculation.new_messages
-        step.estimated_growth = grown
-        step.actual_growth = usage.input - (before.total - grown)
-        if step.estimated_input is not None and usage.input > 0:
-            log.info("%s", verification_line(step.estimated_input, usage.input))
 
 
 def retry_delay(failure: Failure, attempt: int) -> float:

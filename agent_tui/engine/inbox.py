@@ -1,0 +1,43 @@
+"""Messages that wait: queued ones for the next turn, steering ones for the next step."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from agent_tui.models.messages import Message
+
+
+class Inbox:
+    """What the user typed while the model works, in order."""
+
+    def __init__(self) -> None:
+        self._queue: deque[Message] = deque()
+        self._steering: deque[Message] = deque()
+
+    def queue(self, message: Message) -> None:
+        self._queue.append(message)
+
+    def steer(self, message: Message) -> None:
+        self._steering.append(message)
+
+    def next(self) -> Message | None:
+        """The message the next turn begins with; steering that came too late for its turn goes first."""
+        if self._steering:
+            return self._steering.popleft()
+        return self._queue.popleft() if self._queue else None
+
+    def take_steering(self) -> list[Message]:
+        taken = list(self._steering)
+        self._steering.clear()
+        return taken
+
+    def take_back(self) -> str | None:
+        """Removes the newest waiting message and returns its text."""
+        waiting = self._queue or self._steering
+        return waiting.pop().text if waiting else None
+
+    def queued_texts(self) -> list[str]:
+        return [m.text for m in self._queue]
+
+    def steer_texts(self) -> list[str]:
+        return [m.text for m in self._steering]

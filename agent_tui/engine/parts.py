@@ -1,0 +1,54 @@
+"""What the Agent is built from; ``bootstrap`` fills it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from agent_tui.config import Settings
+from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.toolbox import ExtraTools
+from agent_tui.engine.workspace import Workspace
+from agent_tui.models.events import Notice
+from agent_tui.models.requests import Counter, Provider
+from agent_tui.paths import Paths
+from agent_tui.store.store import Store
+from agent_tui.tools.permissions import Permissions
+
+
+class Backend(Protocol):
+    """The worker as the Agent sees it: started early, closed at the end."""
+
+    async def start(self) -> None: ...
+
+    async def prepare(self) -> None:
+        """Loads what real models need, ahead of the first call."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class AgentParts:
+    """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session."""
+
+    settings: Settings
+    paths: Paths
+    root: Path
+    cwd: Path
+    store: Store
+    provider: Provider
+    counter: Counter
+    backend: Backend
+    catalogue: ModelCatalogue
+    workspace: Workspace
+    permissions: Permissions
+    extra_tools: ExtraTools | None = None
+    added_dirs: list[Path] = field(default_factory=list)
+    model_key: str | None = None
+    resume: str | None = None
+    continue_newest: bool = False
+    trusted: bool = False
+    can_ask: bool = True
+    notices: list[Notice] = field(default_factory=list)

@@ -1,0 +1,156 @@
+"""Runs the tool calls of one answer: judged first, reading ones side by side, the others one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent_tui.engine.runtime import Emit
+from agent_tui.errors import AgentError, ToolError
+from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message, Metadata, Part, ToolCallPart, ToolResultPart, new_id
+from agent_tui.tools.arguments import parse_arguments
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.registry import ToolRegistry
+
+log = logging.getLogger(__name__)
+
+SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """Whether a call may run. ``text`` tells the model why not."""
+
+    allowed: bool
+    text: str = ""
+
+
+Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
+
+
+@dataclass(slots=True)
+class _Job:
+    call: ToolCallPart
+    tool: Tool | None = None
+    intent: Intent | None = None
+    arguments: Metadata | None = None
+    error: str | None = None
+
+
+class ToolRunner:
+    """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so."""
+
+    def __init__(self, registry: ToolRegistry, context: Callable[[], ToolContext], judge: Judge) -> None:
+        self._registry = registry
+        self._context = context
+        self._judge = judge
+
+    async def run(
+        self, calls: Sequence[ToolCallPart], emit: Emit, store: Callable[[Message], None], cut_off: bool = False
+    ) -> None:
+        """Runs all calls and stores a result message for each, in the order of the calls.
+
+        ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
+        Cancelling stores what has finished; calls without a result are the caller's to close.
+        """
+        jobs = [self._job(call, cut_off) for call in calls]
+        position = 0
+        while position < len(jobs):
+            batch = [jobs[position]]
+            while self._parallel(batch[-1]) and position + len(batch) < len(jobs):
+                following = jobs[position + len(batch)]
+                if not self._parallel(following):
+                    break
+                batch.append(following)
+            await self._batch(batch, emit, store)
+            position += len(batch)
+
+    @staticmethod
+    def _parallel(job: _Job) -> bool:
+        return job.error is not None or (job.intent is not None and job.intent.kind in SIDE_BY_SIDE)
+
+    def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
+        job = _Job(call)
+        try:
+            job.tool = self._registry.get(call.name)
+            job.arguments = parse_arguments(call.arguments)
+            job.intent = job.tool.intent(job.arguments, self._context())
+        except ToolError as error:
+            job.error = str(error)
+            if cut_off:
+                job.error += " (The answer was cut off at the output limit; write less at once.)"
+        return job
+
+    async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> None:
+        if len(jobs) == 1:
+            message = await self._one(jobs[0], emit)
+            store(message)
+            emit(MessageAdded(message))
+            return
+        tasks = [asyncio.create_task(self._one(job, emit)) for job in jobs]
+        try:
+            for task in tasks:
+                message = await task
+                store(message)
+                emit(MessageAdded(message))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, job: _Job, emit: Emit) -> Message:
+        call, started = job.call, time.monotonic()
+        outcome = ToolOutcome(job.error or "", is_error=True)
+        if job.error is not None:
+            emit(ToolStarted(call.call_id, call.name, call.name))
+        elif job.tool is not None and job.intent is not None:
+            verdict = await self._judge(call, job.tool, job.intent)
+            emit(ToolStarted(call.call_id, call.name, job.intent.summary))
+            started = time.monotonic()
+            if verdict.allowed:
+                outcome = await self._execute(job, emit)
+            else:
+                outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        parts: list[Part] = [
+            ToolResultPart(
+                call.call_id,
+                call.name,
+                outcome.text,
+                is_error=outcome.is_error,
+                display=_display(outcome, job.intent),
+                seconds=round(time.monotonic() - started, 3),
+            ),
+            *outcome.attachments,
+        ]
+        return Message(new_id("msg"), "tool", parts, created=time.time())
+
+    async def _execute(self, job: _Job, emit: Emit) -> ToolOutcome:
+        assert job.tool is not None
+        call = job.call
+        context = replace(self._context(), emit=lambda text: emit(ToolOutput(call.call_id, text)))
+        try:
+            return await job.tool.run(job.arguments or {}, context)
+        except AgentError as error:
+            return ToolOutcome(str(error), is_error=True)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.exception("Tool %s failed", call.name)
+            return ToolOutcome(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+
+def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:
+    display = dict(outcome.display or {})
+    if intent is not None:
+        display.setdefault("summary", intent.summary)
+    return display or None
+
+
+def interrupted_result(call: ToolCallPart) -> Message:
+    """The result of a call that was cut off."""
+    part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
+    return Message(new_id("msg"), "tool", [part], created=time.time())
