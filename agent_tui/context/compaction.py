@@ -6,25 +6,39 @@ Pure. Every number comes from the one calculator, asked about the conversation a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
 
-from agent_tui.context.collected_files import collect_files, file_lines
+from agent_tui.context.collected_files import collect_files
+from agent_tui.context.compaction_plan import (
+    Action,
+    CompactionPlan,
+    CompactionReason,
+    SummaryPlan,
+    records_of,
+    undo_target,
+)
+from agent_tui.context.cuts import message_tokens, valid_cuts
 from agent_tui.context.estimate import char_tokens, estimate_message
 from agent_tui.context.families import family_of
-from agent_tui.context.notices import count, format_tokens
+from agent_tui.context.notices import format_tokens
+from agent_tui.context.preview import preview_text
 from agent_tui.context.prune import Pruning, plan_clearing, plan_clips, unseen_from
 from agent_tui.context.summary_prompt import clip
-from agent_tui.context.summary_text import assemble
-from agent_tui.context.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.usage import ContextInputs
 from agent_tui.context.validate_summary import MIN_GAIN
-from agent_tui.context.view import applicable_summary, build_view
-from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.context.view import applicable_summary
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart, TextPart, new_id
-from agent_tui.models.steps import CompactionRecord
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
-Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
+__all__ = [
+    "CompactionPlan",
+    "CompactionReason",
+    "message_tokens",
+    "plan_compaction",
+    "preview_text",
+    "records_of",
+    "undo_target",
+]
 
 KEEP_TOKENS = 20_000
 KEEP_SHARE = 0.25
@@ -42,54 +56,6 @@ SUMMARY_MAX = 4_096
 """Tokens the model's sections may take: 5 % of the limit within these bounds."""
 
 
-@dataclass(slots=True, frozen=True)
-class SummaryPlan:
-    """What a summary would replace. ``message_ids`` are all messages of the path before the cut, those of earlier
-    summaries included; ``fresh`` are the ones no summary stands for yet. ``user_messages`` are kept word for word."""
-
-    message_ids: tuple[str, ...]
-    kept_ids: tuple[str, ...]
-    fresh: tuple[Message, ...]
-    previous: str | None
-    files: dict[str, list[str]]
-    user_messages: tuple[str, ...]
-    user_left_out: int
-    tokens: int
-
-    def message(self, sections: dict[str, str], record_id: str, created: float) -> Message:
-        """The summary message, assembled from the model's sections and what is kept word for word."""
-        text = assemble(sections, file_lines(self.files), self.user_messages, self.user_left_out)
-        return Message(new_id("sum"), "user", [SummaryPart(text, record_id)], created=created)
-
-
-@dataclass(slots=True, frozen=True)
-class CompactionPlan:
-    """The decision and the numbers behind it; ``expected_after`` is None when there is nothing that could be done.
-
-    ``why`` is half a sentence for the user. Holds what it was made from, so that it can be carried out.
-    """
-
-    action: Action
-    reason: CompactionReason
-    why: str
-    before: int
-    expected_after: int | None
-    limit: int | None
-    pruning: Pruning
-    summary: SummaryPlan | None
-    inputs: ContextInputs
-    path: Sequence[Message]
-    summaries: Mapping[str, Message]
-    focus: str = ""
-
-    def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
-        """The calculator's answer for the conversation with these further records."""
-        every = [*self.inputs.records, *records]
-        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        view = build_view(self.path, every, summaries)
-        return calculate_context_usage(replace(self.inputs, view=view, records=every, cache=None))
-
-
 def plan_compaction(
     inputs: ContextInputs,
     usage: ContextUsage,
@@ -105,105 +71,6 @@ def plan_compaction(
     messages. ``usage`` must be the calculator's answer for ``inputs``.
     """
     return _Planner(inputs, usage, path, summaries, reason, focus).plan()
-
-
-def undo_target(records: Sequence[CompactionRecord], path: Sequence[Message]) -> str | None:
-    """The operation an undo takes back: the newest active one that is in force on this path; None without one."""
-    on_path = {m.id for m in path}
-    for record in sorted(records, key=lambda r: r.created, reverse=True):
-        if not record.active or not record.message_ids:
-            continue
-        if record.kind == "summary":
-            if on_path.issuperset(record.message_ids):
-                return record.operation_id
-        elif not on_path.isdisjoint(record.message_ids):
-            return record.operation_id
-    return None
-
-
-def records_of(
-    plan: CompactionPlan, created: float, operation_id: str, record_id: str, summary: Message | None
-) -> list[CompactionRecord]:
-    """The records that carry out a plan; the numbers of the outcome are filled in by the caller. They sort after all
-    earlier ones even when the clock was set back."""
-    newest = max((r.created for r in plan.inputs.records), default=0.0)
-    created = created if created > newest else newest + 0.001
-    records: list[CompactionRecord] = []
-    if plan.pruning:
-        ids = [*plan.pruning.cleared, *plan.pruning.clips]
-        clips = dict(plan.pruning.clips)
-        records.append(
-            CompactionRecord(
-                new_id("rec"), operation_id, "prune", ids, created=created, reason=plan.reason, clips=clips
-            )
-        )
-    if plan.summary is not None and summary is not None:
-        records.append(
-            CompactionRecord(
-                record_id,
-                operation_id,
-                "summary",
-                list(plan.summary.message_ids),
-                created=created,
-                reason=plan.reason,
-                summary_id=summary.id,
-                kept_messages=len(plan.summary.kept_ids),
-                focus=plan.focus or None,
-                files=list(plan.summary.files),
-            )
-        )
-    return records
-
-
-def message_tokens(usage: ContextUsage) -> dict[str, int]:
-    """What each sent message costs, from the breakdown's leaves: they add up to the messages' row."""
-    costs: dict[str, int] = {}
-    for row in usage.rows:
-        if row.id == "messages":
-            for leaf in _leaves(row):
-                if leaf.message_id is not None:
-                    costs[leaf.message_id] = costs.get(leaf.message_id, 0) + leaf.tokens
-    return costs
-
-
-def valid_cuts(path: Sequence[Message]) -> list[bool]:
-    """For each position, whether the conversation may be cut before it: never between a call and its result."""
-    cuts = [True] * (len(path) + 1)
-    result_ahead = False
-    for index in range(len(path) - 1, -1, -1):
-        role = path[index].role
-        result_ahead = role == "tool" or (result_ahead and role == "user")
-        cuts[index] = not result_ahead
-    return cuts
-
-
-def preview_text(plan: CompactionPlan) -> str:
-    """What goes, what stays, and the expected numbers; for ``/compact preview``."""
-    if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
-        head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
-        return f"{head}: {plan.why}."
-    limit = f" (limit {format_tokens(plan.limit)})" if plan.limit is not None else ""
-    lines = [f"Now {format_tokens(plan.before)}, afterwards about {format_tokens(plan.expected_after)}{limit}."]
-    if plan.pruning.cleared:
-        lines.append(f"Goes: {count(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
-    if plan.pruning.clips:
-        lines.append(f"Goes: the middle of {count(len(plan.pruning.clips), 'large tool result')}, cut to size.")
-    summary = plan.summary
-    if summary is not None:
-        earlier = " and the previous summary" if summary.previous is not None else ""
-        lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
-        lines.append(f"Stays word for word: the newest {count(len(summary.kept_ids), 'message')}.")
-        if summary.user_messages:
-            own = len(summary.user_messages)
-            total = count(own + summary.user_left_out, "message")
-            lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
-        if summary.files:
-            names = ", ".join(list(summary.files)[-5:])
-            lines.append(f"Listed in the summary: {count(len(summary.files), 'file')} ({names}).")
-    else:
-        lines.append("Stays: every message and every tool call. No model call is needed.")
-    lines.append("Nothing is deleted; /compact undo takes it back.")
-    return "\n".join(lines)
 
 
 class _Planner:
@@ -410,10 +277,3 @@ class _Planner:
         if size <= room:
             return {}
         return plan_clips(results, self.tokens, int(room * 0.8)).clips
-
-
-def _leaves(row: ContextRow) -> Iterator[ContextRow]:
-    if not row.children:
-        yield row
-    for child in row.children:
-        yield from _leaves(child)

@@ -40,8 +40,9 @@ class Step:
     """One model call and everything needed to anchor on it later.
 
     ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
-    ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune records in force. ``estimated_input``
-    and ``actual_input`` are tokens; ``max_output`` is what was asked for. Times are seconds since the epoch.
+    ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
+    records in force. ``estimated_input`` and ``actual_input`` are tokens; ``max_output`` is what was asked for. Times
+    are seconds since the epoch.
     """
 
     id: str

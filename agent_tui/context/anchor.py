@@ -1,0 +1,97 @@
+"""Which finished steps may be built on: their list of messages, plus their answer, begins the list to be sent now.
+
+So compaction, undo, rewind and fork need no rule of their own, and because steps are stored, neither does a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent_tui.models.fingerprint import EMPTY, extend
+from agent_tui.models.requests import SentMessage, Target
+from agent_tui.models.steps import Step
+
+ABSURD_FACTOR = 2
+"""Usage above this many windows is a provider's mistake and not built on."""
+
+
+class SentPrefixes:
+    """Rolling fingerprints of the message ids of a view; only what changed since the last view is hashed again."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self._rolling: list[str] = [EMPTY]
+
+    def update(self, view: Sequence[SentMessage]) -> int:
+        """Follow the view. Returns how many leading ids are as they were."""
+        ids = [item.message.id for item in view]
+        kept = common_prefix(self.ids, ids)
+        del self._rolling[kept + 1 :]
+        rolling = self._rolling
+        last = rolling[-1]
+        for item in ids[kept:]:
+            last = extend(last, item)
+            rolling.append(last)
+        self.ids = ids
+        return kept
+
+    def at(self, count: int) -> str:
+        """The fingerprint of the first ``count`` ids."""
+        return self._rolling[count]
+
+
+def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: int | None) -> str | None:
+    """Why the step cannot be built on, in words for people; None when it can."""
+    if step.kind not in ("turn", "count"):
+        return f"it was a {step.kind} call"
+    if step.status != "complete":
+        return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
+    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+        return "it was another model"
+    usage = step.usage
+    if usage is None:
+        return "the provider reported no usage"
+    if not usage.anchors or usage.output < 0:
+        return "the provider's usage is not the size of a context"
+    if window and usage.input + usage.output > ABSURD_FACTOR * window:
+        return "the provider's usage is absurd"
+    ids, count = prefixes.ids, step.sent_count
+    own = 1 if step.kind == "turn" else 0
+    if count < 1 or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
+        return "the conversation before it has changed"
+    if own and ids[count] != step.message_id:
+        return "its answer is not part of the conversation"
+    return None
+
+
+def extend_chain(
+    chain: list[Step], steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None
+) -> None:
+    """Append the steps that can be built on. Of several that sent the same messages the newest stays."""
+    for step in steps:
+        if anchor_problem(step, prefixes, target, window) is None:
+            while chain and chain[-1].sent_count >= step.sent_count:
+                chain.pop()
+            chain.append(step)
+
+
+def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
+    """One sentence on why the next input is a pure estimate."""
+    turns = [s for s in steps if s.kind in ("turn", "count")]
+    if not turns:
+        return "no model call yet"
+    return f"the last call cannot be built on: {anchor_problem(turns[-1], prefixes, target, window) or 'unknown'}"
+
+
+def common_prefix(old: list[str], new: list[str]) -> int:
+    """How many leading items two lists share; fast when one begins with the other."""
+    low, high = 0, min(len(old), len(new))
+    if old[:high] == new[:high]:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if old[:middle] == new[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

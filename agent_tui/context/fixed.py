@@ -1,0 +1,142 @@
+"""The ephemeral rows: system prompt, environment, memory, skills, tools, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.context.estimate import estimate_fixed, largest_remainder, round_up
+from agent_tui.context.families import Family
+from agent_tui.models.context import ContextRow
+from agent_tui.models.steps import FIXED_ROWS, FixedPart, RowId
+
+FIXED_LABELS: dict[RowId, str] = {
+    "system": "System prompt",
+    "environment": "Environment",
+    "memory": "Memory",
+    "skills": "Skills",
+    "tools": "Tools",
+    "documents": "Documents",
+}
+
+
+@dataclass(slots=True)
+class FixedEstimate:
+    """Tokens of each ephemeral part, in the order of the parts; ``total`` is their sum."""
+
+    parts: Sequence[FixedPart]
+    tokens: list[int] = field(default_factory=list)
+    approximate: list[bool] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(self.tokens)
+
+
+def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: float = 1.0) -> FixedEstimate:
+    """Estimate all parts, each rounded up once. What the family adds when any tool is sent goes to the first tool."""
+    result = FixedEstimate(parts)
+    tools_seen = False
+    for part in parts:
+        tokens, approximate = estimate_fixed(part, family)
+        if part.row == "tools" and part.deferred_tokens is None and not tools_seen:
+            tools_seen = True
+            tokens += family.tools
+        result.tokens.append(round_up(tokens * ratio))
+        result.approximate.append(approximate)
+    return result
+
+
+def fixed_delta(now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family) -> tuple[int, bool]:
+    """Estimated tokens by which the ephemeral parts grew since ``then``, and whether a count is still missing.
+
+    Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
+    """
+    waiting: dict[tuple[str, str, bool], list[FixedPart]] = {}
+    for part in then:
+        waiting.setdefault(_identity(part), []).append(part)
+    added: list[FixedPart] = []
+    for part in now:
+        same = waiting.get(_identity(part))
+        if same:
+            same.pop()
+        else:
+            added.append(part)
+    gone = [p for parts in waiting.values() for p in parts]
+    if not added and not gone:
+        return 0, False
+    delta, approximate = 0, False
+    for sign, parts in ((1, added), (-1, gone)):
+        for part in parts:
+            tokens, rough = estimate_fixed(part, family)
+            delta += sign * round_up(tokens)
+            approximate = approximate or rough
+    delta += round(family.tools) * (_has_tools(now) - _has_tools(then))
+    return delta, approximate
+
+
+def fixed_rows(estimate: FixedEstimate, scaled_to: int | None = None, cached: bool | None = None) -> list[ContextRow]:
+    """The rows that have parts, in their fixed order; children are the groups and below them the parts.
+
+    ``scaled_to`` spreads that many tokens over the parts instead of the estimates, in proportion.
+    """
+    tokens = estimate.tokens
+    if scaled_to is not None:
+        tokens = largest_remainder(scaled_to, [float(t) for t in tokens])
+    rows: list[ContextRow] = []
+    for row_id in FIXED_ROWS:
+        numbers = [i for i, part in enumerate(estimate.parts) if part.row == row_id]
+        if numbers:
+            rows.append(_row(row_id, numbers, estimate, tokens, cached))
+    return rows
+
+
+def _row(
+    row_id: RowId, numbers: list[int], estimate: FixedEstimate, tokens: list[int], cached: bool | None
+) -> ContextRow:
+    groups: dict[str, list[ContextRow]] = {}
+    for i in numbers:
+        part = estimate.parts[i]
+        leaf = ContextRow(
+            id=part.label or part.group,
+            label=part.label or part.group,
+            tokens=tokens[i],
+            basis="estimated",
+            estimated_tokens=tokens[i],
+            deferred_tokens=part.deferred_tokens,
+            path=part.path,
+            detail="deferred" if part.deferred_tokens is not None else "",
+            cached=cached,
+            approximate=estimate.approximate[i],
+        )
+        groups.setdefault(part.group, []).append(leaf)
+    children = [parent_row(name, name, leaves) for name, leaves in groups.items()]
+    return parent_row(row_id, FIXED_LABELS[row_id], children)
+
+
+def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRow:
+    """A row of ephemeral parts that is the sum of its children."""
+    total = sum(c.tokens for c in children)
+    deferred = [c.deferred_tokens for c in children if c.deferred_tokens is not None]
+    flags = {c.cached for c in children}
+    paths = {c.path for c in children}
+    return ContextRow(
+        id=row_id,
+        label=label,
+        tokens=total,
+        basis="estimated",
+        estimated_tokens=total,
+        children=children,
+        deferred_tokens=sum(deferred) if deferred else None,
+        path=next(iter(paths)) if len(paths) == 1 else None,
+        cached=flags.pop() if len(flags) == 1 else None,
+        approximate=any(c.approximate for c in children),
+    )
+
+
+def _identity(part: FixedPart) -> tuple[str, str, bool]:
+    return part.row, part.fingerprint, part.deferred_tokens is None
+
+
+def _has_tools(parts: Sequence[FixedPart]) -> int:
+    return int(any(p.row == "tools" and p.deferred_tokens is None for p in parts))
