@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from agent_tui.errors import StoreError
 from agent_tui.store.database import Database, damaged
+from agent_tui.store.rows import encode
 
 
 class Tables:
@@ -30,5 +31,5 @@ class Tables:
             raise damaged(self._db.path, what) from error
 
     def _require_session(self, session_id: str) -> None:
-        if self._db.one("SELECT 1 FROM session WHERE id = ?", (session_id,)) is None:
+        if self._db.one("SELECT 1 FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),)) is None:
             raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")

@@ -1,88 +1,197 @@
-"""A session as data for other programs: the fixed JSON schema, and the rows of ``sessions --json``.
+"""A session's conversation for people: Markdown, and one self-contained HTML page.
 
-Secrets cannot be in it: keys are never stored. Lone surrogates in texts leave as JSON escapes.
+Both show the present path. Control characters are removed, so that printing an export cannot drive a terminal.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import base64
+import binascii
+import datetime
+import html
+import re
 from typing import Any
 
-from agent_tui.models.codec import to_dict
-from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
-from agent_tui.models.usage import TokenUsage
+from agent_tui.errors import StoreError
+from agent_tui.models.messages import Metadata
+from agent_tui.store.export_data import to_json
 
-SCHEMA_VERSION = 1
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BACKTICKS = re.compile("`+")
+_SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 
-
-def export_session(
-    info: SessionInfo,
-    messages: Mapping[str, Message],
-    summaries: Mapping[str, Message],
-    steps: Sequence[Step],
-    records: Sequence[CompactionRecord],
-) -> Metadata:
-    """The complete session as a JSON-able dict. ``messages`` holds the tree in the order it was written, then the
-    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries."""
-    path = _path_ids(messages, info.head_id)
-    return {
-        "v": SCHEMA_VERSION,
-        "session": to_dict(info),
-        "messages": [
-            *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
-            *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
-        ],
-        "steps": [step_row(step) for step in steps],
-        "compactions": [to_dict(record) for record in records],
-    }
+_STYLE = """
+:root { color-scheme: light dark; --line: #8885; --quiet: #777; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
+article { border-top: 1px solid var(--line); padding: .75rem 0; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1rem; margin: 0 0 .25rem; }
+.quiet, summary { color: var(--quiet); font-size: .875rem; }
+.text, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+pre { font: 13px/1.45 ui-monospace, monospace; padding: .5rem .75rem; }
+pre { border: 1px solid var(--line); border-radius: 6px; }
+img { max-width: 100%; }
+"""
 
 
-def session_row(info: SessionInfo) -> Metadata:
-    """One row of ``sessions --json``; times are seconds since the epoch."""
-    return {
-        "id": info.id,
-        "title": info.title,
-        "project": info.project,
-        "model": info.model,
-        "created": info.created,
-        "updated": info.updated,
-        "messages": info.messages,
-    }
+FORMATS = ("json", "md", "html")
 
 
-def usage_row(usage: TokenUsage) -> Metadata:
-    """Usage in the words of the fixed interfaces."""
-    return {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "reasoning_tokens": usage.reasoning,
-        "cache_read_tokens": usage.cache_read,
-        "cache_write_tokens": usage.cache_write,
-        "source": usage.source,
-        "reasoning_source": usage.reasoning_source,
-        "context": usage.context,
-    }
+def render(export: Metadata, form: str) -> str:
+    """An export as text in one of ``FORMATS``. Raises ``StoreError`` for any other."""
+    if form == "json":
+        return to_json(export) + "\n"
+    if form == "md":
+        return to_markdown(export)
+    if form == "html":
+        return to_html(export)
+    raise StoreError(f"unknown export format {form!r}: one of {', '.join(FORMATS)}")
 
 
-def step_row(step: Step) -> Metadata:
-    """A step with all its fields, those of the fixed interface under its names."""
-    row: Metadata = to_dict(step)
-    row["usage"] = None if step.usage is None else usage_row(step.usage)
-    row["estimated_input_tokens"] = row.pop("estimated_input")
-    row["actual_input_tokens"] = row.pop("actual_input")
-    return row
+def to_markdown(export: Metadata) -> str:
+    """The conversation of an export (``Store.export``) as Markdown."""
+    session = export["session"]
+    blocks = [f"# {_title(session)}", "\n".join(f"- {name}: {value}" for name, value in _facts(session))]
+    for message in _path(export):
+        note = f" ({message['status']})" if message["status"] != "complete" else ""
+        blocks.append(f"## {_speaker(message)}{note}")
+        blocks.extend(block for part in message["parts"] if (block := _part_markdown(part)))
+    return "\n\n".join(blocks) + "\n"
 
 
-def to_json(value: Any) -> str:
-    """Indented ASCII JSON, safe for any terminal and any text."""
-    return json.dumps(value, ensure_ascii=True, indent=2)
+def to_html(export: Metadata) -> str:
+    """The conversation of an export as one page that loads nothing and runs nothing."""
+    session = export["session"]
+    title = html.escape(_title(session))
+    facts = "<br>".join(f"{html.escape(name)}: {html.escape(value)}" for name, value in _facts(session))
+    articles = "\n".join(_message_html(message) for message in _path(export))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f'<h1>{title}</h1>\n<p class="quiet">{facts}</p>\n{articles}\n</body>\n</html>\n'
+    )
 
 
-def _path_ids(messages: Mapping[str, Message], head_id: str | None) -> set[str]:
-    path: set[str] = set()
-    while head_id is not None and head_id in messages and head_id not in path:
-        path.add(head_id)
-        head_id = messages[head_id].parent_id
-    return path
+def clean(text: str) -> str:
+    """Text without control and direction characters (line feeds and tabs stay) and without lone surrogates."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
+
+
+def _path(export: Metadata) -> list[Metadata]:
+    by_id = {message["id"]: message for message in export["messages"] if message["on_path"]}
+    path: list[Metadata] = []
+    head = export["session"]["head_id"]
+    while head in by_id:
+        message = by_id.pop(head)
+        path.append(message)
+        head = message["parent_id"]
+    return path[::-1]
+
+
+def _title(session: Metadata) -> str:
+    return _line(session["title"]) or _line(session["preview"])[:80] or "Session"
+
+
+def _facts(session: Metadata) -> list[tuple[str, str]]:
+    created = datetime.datetime.fromtimestamp(session["created"], datetime.UTC)
+    return [
+        ("Session", _line(session["id"])),
+        ("Project", _line(session["project"])),
+        ("Model", _line(session["model"])),
+        ("Created", f"{created:%Y-%m-%d %H:%M} UTC"),
+    ]
+
+
+def _speaker(message: Metadata) -> str:
+    role = str(message["role"])
+    return _SPEAKERS.get(role, role)
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _fenced(text: str, language: str = "") -> str:
+    text = clean(text)
+    fence = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _part_markdown(part: Metadata) -> str:
+    kind = part["type"]
+    if kind == "reasoning":
+        lines = clean(part["text"]).splitlines()
+        return "\n".join(f"> {line}".rstrip() for line in ["*Reasoning*", "", *lines]) if lines else ""
+    if kind == "tool_call":
+        return f"Tool call: {_code(part['name'])}\n\n{_fenced(part['arguments'], 'json')}"
+    if kind == "tool_result":
+        what = "Tool error" if part["is_error"] else "Tool result"
+        return f"{what}: {_code(part['name'])}\n\n{_fenced(part['text'])}"
+    if kind == "attachment":
+        head = f"Attachment: {_code(part['name'])} ({_line(part['media_type'])})"
+        return head if part["text"] is None else f"{head}\n\n{_fenced(part['text'])}"
+    return clean(part["text"])
+
+
+def _code(text: str) -> str:
+    text = _line(text)
+    fence = "`" * (1 + max((len(run) for run in _BACKTICKS.findall(text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _message_html(message: Metadata) -> str:
+    speaker = html.escape(_speaker(message))
+    status = message["status"]
+    note = "" if status == "complete" else f' <span class="quiet">({html.escape(status)})</span>'
+    parts = "\n".join(part for p in message["parts"] if (part := _part_html(p)))
+    return f"<article>\n<h2>{speaker}{note}</h2>\n{parts}\n</article>"
+
+
+def _part_html(part: Metadata) -> str:
+    kind = part["type"]
+    if kind == "reasoning":
+        return _details("Reasoning", _text(part["text"])) if part["text"] else ""
+    if kind == "tool_call":
+        return _details(f"Tool call: {part['name']}", _pre(part["arguments"]))
+    if kind == "tool_result":
+        return _details(f"{'Tool error' if part['is_error'] else 'Tool result'}: {part['name']}", _pre(part["text"]))
+    if kind == "attachment":
+        content = _image(part) if part["text"] is None else _pre(part["text"])
+        return _details(f"Attachment: {part['name']} ({part['media_type']})", content)
+    return _text(part["text"])
+
+
+def _escape(text: str) -> str:
+    return html.escape(clean(text))
+
+
+def _text(text: str) -> str:
+    return f'<div class="text">{_escape(text)}</div>'
+
+
+def _pre(text: str) -> str:
+    return f"<pre>{_escape(text)}</pre>"
+
+
+def _details(label: str, content: str) -> str:
+    return f"<details><summary>{html.escape(_line(label))}</summary>{content}</details>"
+
+
+def _image(part: Metadata) -> str:
+    data = _valid_base64(part["data"]) if part["media_type"] in _SHOWN_IMAGES else None
+    if data is None:
+        return ""
+    return f'<img alt="{html.escape(_line(part["name"]))}" src="data:{part["media_type"]};base64,{data}">'
+
+
+def _valid_base64(data: Any) -> str | None:
+    try:
+        return base64.b64encode(base64.b64decode(data or "", validate=True)).decode() or None
+    except (binascii.Error, ValueError):
+        return None

@@ -33,7 +33,7 @@ class SessionTables(Tables):
 
     def session(self, session_id: str) -> SessionInfo:
         """The session with this id, or the only one whose id begins with it. Raises ``StoreError``."""
-        rows = self._db.all(f"SELECT {_COLUMNS} FROM session WHERE id = ?", (session_id,))
+        rows = self._db.all(f"SELECT {_COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
         if not rows and session_id:
             rows = self._db.all(
                 f"SELECT {_COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",

@@ -8,7 +8,7 @@ from types import TracebackType
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
 from agent_tui.store.database import Database
-from agent_tui.store.export import export_session
+from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FactTables
 from agent_tui.store.fork import ForkTables
 from agent_tui.store.lock import SessionLock

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import StoreError
+from agent_tui.models.codec import from_dict, message_from_dict, to_dict
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.models.requests import ModelSpec
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.usage import TokenUsage
+from agent_tui.store import Store
+from agent_tui.store.export import render, to_html, to_markdown
+from agent_tui.store.export_data import session_row, to_json
+
+HOSTILE = "<script>alert(1)</script> & \x1b]0;title\x07\x1b[31m\x00\ud800\u202e\x9b0m"
+SIGNATURE = {"anthropic": {"signature": "c2ln\ud800", "index": 0}}
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store.open(tmp_path / "sessions.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def session_id(store: Store) -> str:
+    info = store.create_session("/p/<b>", "sonnet")
+    info.title = "Title " + HOSTILE
+    messages = [
+        Message("a", "user", [AttachmentPart("x.png", "image/png", data="aGk="), TextPart("hello " + HOSTILE)]),
+        Message(
+            "b",
+            "assistant",
+            [
+                ReasoningPart("thinking " + HOSTILE, SIGNATURE, "prefix"),
+                ReasoningPart("", {"redacted": "data"}),
+                TextPart("# answer"),
+                ToolCallPart("c1", "read", '{"path": "```"}', {"thought": "x"}),
+            ],
+            parent_id="a",
+            step_id="s1",
+        ),
+        Message("c", "tool", [ToolResultPart("c1", "read", "out\n````\nput " + HOSTILE, True)], parent_id="b"),
+        Message("d", "assistant", [TextPart("left behind")], "stopped", "c"),
+    ]
+    for message in messages:
+        store.add_message(info.id, message)
+    usage = TokenUsage(1000, 50, 20, 900, None)
+    step = Step("s1", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6", "b", "complete", usage=usage)
+    step.estimated_input, step.actual_input, step.fixed = 990, 1000, [FixedPart("system", "", "base", 4, "f", 1)]
+    store.add_step(info.id, step)
+    store.add_step(info.id, Step("s2", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6"))
+    record = CompactionRecord("r1", "o1", "summary", ["a"], summary_id="sum", files=["app.py"])
+    store.commit_compaction(info.id, [record], Message("sum", "user", [SummaryPart("Goal", "r1")]), None)
+    info.head_id = "c"
+    store.save_session(info)
+    return info.id
+
+
+def test_the_export_is_complete(store: Store, session_id: str) -> None:
+    export = json.loads(to_json(store.export(session_id)))
+    assert export["session"]["id"] == session_id
+    messages = store.messages(session_id)
+    told = {m["id"]: m for m in export["messages"]}
+    assert {key: message_from_dict(m) for key, m in told.items()} == {**messages, **store.summaries(session_id)}
+    assert [key for key, m in told.items() if m["on_path"]] == ["a", "b", "c"]
+    assert [key for key, m in told.items() if not m["in_tree"]] == ["sum"]
+    assert told["b"]["parts"][0]["provider_metadata"] == SIGNATURE
+    assert {p["type"] for m in told.values() for p in m["parts"]} == {
+        "text",
+        "reasoning",
+        "tool_call",
+        "tool_result",
+        "attachment",
+        "summary",
+    }
+    assert [from_dict(CompactionRecord, r) for r in export["compactions"]] == store.records(session_id)
+
+
+def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: str) -> None:
+    first, second = store.export(session_id)["steps"]
+    assert first["usage"] == {
+        "input_tokens": 1000,
+        "output_tokens": 50,
+        "reasoning_tokens": 20,
+        "cache_read_tokens": 900,
+        "cache_write_tokens": None,
+        "source": "provider",
+        "reasoning_source": "provider",
+        "context": True,
+    }
+    assert (first["kind"], first["model"], first["message_id"]) == ("turn", "claude-sonnet-4-6", "b")
+    assert (first["estimated_input_tokens"], first["actual_input_tokens"]) == (990, 1000)
+    assert first["fixed"] == [to_dict(part) for part in store.steps(session_id)[0].fixed]
+    assert (second["usage"], second["estimated_input_tokens"], second["message_id"]) == (None, None, None)
+
+
+def test_a_session_row_has_the_fields_scripts_read(store: Store, session_id: str) -> None:
+    (info,) = store.sessions()
+    row = session_row(info)
+    assert list(row) == ["id", "title", "project", "model", "created", "updated", "messages"]
+    assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 4)
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_documents_show_the_path_and_cannot_drive_a_terminal(store: Store, session_id: str, form: str) -> None:
+    text = render(store.export(session_id), form)
+    assert all(c in "\n\t" or ord(c) >= 32 for c in text)
+    assert not any(0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in text)
+    text.encode()
+    for shown in ("hello", "thinking", "# answer", "read", "x.png"):
+        assert shown in text
+    assert "left behind" not in text
+
+
+def test_fences_are_longer_than_what_they_hold(store: Store, session_id: str) -> None:
+    text = to_markdown(store.export(session_id))
+    assert '````json\n{"path": "```"}\n````' in text
+    assert "`````\nout\n````\nput" in text
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, list[tuple[str, str | None]]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, attrs))
+
+
+def test_the_page_runs_and_loads_nothing(store: Store, session_id: str) -> None:
+    store.add_message(
+        session_id,
+        Message(
+            "e",
+            "user",
+            [
+                AttachmentPart('"><script>', "image/svg+xml", data="PHN2Zz4="),
+                AttachmentPart('"><script>', "image/png", data='"><script>'),
+                AttachmentPart("notes.txt", "text/plain", text="<script>"),
+            ],
+            parent_id="c",
+        ),
+    )
+    page = to_html(store.export(session_id))
+    parser = Tags()
+    parser.feed(page)
+    tags = {tag for tag, _ in parser.seen}
+    assert "script" not in tags
+    assert not tags & {"link", "iframe", "object", "a", "svg"}
+    assert [dict(attrs)["src"] for tag, attrs in parser.seen if tag == "img"] == ["data:image/png;base64,aGk="]
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def test_an_unknown_format_is_refused(store: Store, session_id: str) -> None:
+    assert json.loads(render(store.export(session_id), "json"))["session"]["id"] == session_id
+    with pytest.raises(StoreError, match="json, md, html"):
+        render(store.export(session_id), "pdf")
+
+
+def test_a_key_is_never_written(store: Store) -> None:
+    spec = ModelSpec("sonnet", "anthropic/claude-sonnet-4-6", api_key="sk-secret")
+    info = store.create_session("/p", spec.key)
+    info.state["spec"] = to_dict(spec)
+    store.save_session(info)
+    assert "sk-secret" not in to_json(store.export(info.id))

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_tui.models.messages import Message, TextPart, user_message
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.store import Store
+from tests.support.vocabulary import MESSAGES, RECORDS, STEPS, TEXT
+
+NASTY = "a\x00b \ud800 \udfff \x1b]0;t\x07 é 漢 \U0001f600 \u2028"
+
+
+def fresh(tmp: Path) -> Store:
+    return Store.open(tmp / "data" / "sessions.db")
+
+
+@settings(max_examples=60, deadline=None)
+@given(messages=st.lists(MESSAGES, max_size=4, unique_by=lambda m: m.id))
+def test_messages_come_back_exactly(tmp_path_factory, messages: list[Message]) -> None:
+    path = tmp_path_factory.mktemp("store") / "sessions.db"
+    with Store.open(path) as store:
+        info = store.create_session("/p", "demo")
+        for message in messages:
+            store.add_message(info.id, message)
+    with Store.open(path) as store:
+        assert list(store.messages(info.id).items()) == [(m.id, m) for m in messages]
+        assert store.session(info.id).messages == len(messages)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(STEPS, max_size=3, unique_by=lambda s: s.id),
+    records=st.lists(RECORDS, max_size=3, unique_by=lambda r: r.id),
+    summary=MESSAGES,
+)
+def test_steps_records_and_summaries_come_back_exactly(
+    tmp_path_factory, steps: list[Step], records: list[CompactionRecord], summary: Message
+) -> None:
+    path = tmp_path_factory.mktemp("store") / "sessions.db"
+    with Store.open(path) as store:
+        info = store.create_session("/p", "demo")
+        for step in steps:
+            store.add_step(info.id, step)
+        store.commit_compaction(info.id, records, summary, None)
+    with Store.open(path) as store:
+        assert store.steps(info.id) == steps
+        assert store.records(info.id) == records
+        assert store.summaries(info.id) == {summary.id: summary}
+        assert store.messages(info.id) == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(title=TEXT, model=TEXT, project=TEXT)
+def test_a_session_row_comes_back_exactly(tmp_path_factory, title: str, model: str, project: str) -> None:
+    with Store.open(tmp_path_factory.mktemp("store") / "sessions.db") as store:
+        info = store.create_session(project, model)
+        info.title, info.state["pinned"], info.updated = title, [project], 12.5
+        store.save_session(info)
+        assert store.session(info.id) == info
+        assert store.sessions(project) == [info]
+        store.trust(project)
+        assert store.trusted(project)
+        store.add_permission_rule(project, title)
+        assert store.permission_rules(project) == [title]
+        store.set_ratio(model, 1.25)
+        assert store.ratio(model) == 1.25
+        store.snapshot(info.id, "m", project, b"\x00\xff", 0o644)
+        assert [(s.path, s.content) for s in store.snapshots(info.id)] == [(project, b"\x00\xff")]
+
+
+def test_a_flush_writes_the_parts_it_is_told_and_only_those(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        info = store.create_session("/p", "demo")
+        draft = Message("d", "assistant", [TextPart("one"), TextPart("two")], "streaming")
+        store.add_message(info.id, draft)
+        draft.parts = [TextPart("ONE"), TextPart("TWO" + NASTY), TextPart("three")]
+        store.write_message(info.id, draft, [1, 2])
+        assert [p.text for p in store.messages(info.id)["d"].parts] == ["one", "TWO" + NASTY, "three"]
+        draft.status, draft.note, draft.raw_tokens = "stopped", "ended early", 7
+        draft.parts.pop()
+        store.write_message(info.id, draft)
+        assert store.messages(info.id)["d"] == draft
+
+
+def test_raw_counts_are_stored_with_messages_and_summaries(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        info = store.create_session("/p", "demo")
+        store.add_message(info.id, Message("a", "user"))
+        store.commit_compaction(info.id, [], Message("s", "user"), None)
+        store.set_raw_tokens(info.id, {"a": 3, "s": 4, "unknown": 5})
+        assert store.messages(info.id)["a"].raw_tokens == 3
+        assert store.summaries(info.id)["s"].raw_tokens == 4
+
+
+def test_a_set_of_fixed_parts_is_stored_once(tmp_path: Path) -> None:
+    fixed = [FixedPart("tools", "builtin", "read", 10, "f", 3)]
+    with fresh(tmp_path) as store:
+        info = store.create_session("/p", "demo")
+        steps = [Step(f"s{n}", "turn", "m", "p", "a", "m", fixed=list(fixed)) for n in range(5)]
+        for step in steps:
+            store.add_step(info.id, step)
+        changed = dataclasses.replace(steps[2], fixed=[], status="failed")
+        store.write_step(info.id, changed)
+        assert store.steps(info.id) == [*steps[:2], changed, *steps[3:]]
+        assert store._db.one("SELECT count(*) FROM fixed_set") == (1,)
+
+
+def test_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        info = store.create_session("/p", "demo")
+        message = user_message("hello")
+        store.add_message(info.id, message)
+        store.add_step(info.id, step := Step("s", "turn", "m", "p", "a", "m"))
+        store._db.run("UPDATE message SET data = json_set(data, '$.later', 1)")
+        store._db.run("UPDATE part SET data = json_set(data, '$.later', 1)")
+        store._db.run("UPDATE step SET data = json_set(data, '$.later', 1)")
+        assert store.messages(info.id) == {message.id: message}
+        assert store.steps(info.id) == [step]
+
+
+def test_token_counts_of_many_contents(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        counts = {f"f{n}": n for n in range(1200)}
+        store.put_counts(counts)
+        store.put_counts({"f1": 100})
+        assert store.counts([*counts, "unknown", "f1"]) == {**counts, "f1": 100}
+        assert store.counts([]) == {}
+        assert store.ratio("demo") is None
