@@ -1,0 +1,1 @@
+"""The demo model: offline, deterministic, scriptable; an independent witness of the accounting."""

@@ -1,0 +1,168 @@
+"""What the demo model says when no script tells it: a function of the conversation alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.models.fingerprint import content_fingerprint
+from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart
+from agent_tui.models.requests import ModelRequest
+
+READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
+LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
+LONG_WORDS = re.compile(r"\b(long|fill|essay|a lot|everything|detail(s|ed)?)\b", re.I)
+PATH = re.compile(r"(?<![\w/.-])([\w.-]+/)*[\w-]+\.[A-Za-z0-9]{1,8}(?![\w/])")
+MAX_CALLS = 2
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments)."""
+
+    reasoning: str = ""
+    text: str = ""
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+
+def compose(request: ModelRequest) -> Answer:
+    """The demo's answer to a request."""
+    if request.kind == "compaction":
+        return Answer(text=summary(request))
+    messages = [sent.message for sent in request.messages]
+    last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
+    question = plain(messages[last_user]) if last_user >= 0 else ""
+    results = [m for m in messages[last_user + 1 :] if m.role == "tool"]
+    offered = {tool.name for tool in request.tools}
+    calls = [] if len(results) >= MAX_CALLS else choose_calls(question, results, offered)
+    seed = int(content_fingerprint(f"{last_user}{question}{len(results)}")[:8], 16)
+    if calls:
+        names = " and ".join(f"`{name}`" for name, _ in calls)
+        thought = (
+            f"The user asks: {clip(question, 160)!r}. I cannot know this without looking, so I call {names} first "
+            "and answer from what comes back."
+        )
+        return Answer(thought, "I'll look at that first.\n\n", calls)
+    thought = (
+        f"{'I have what I need: ' + str(len(results)) + ' tool result(s). ' if results else ''}"
+        f"The question is {clip(question, 160)!r}. "
+        "I should answer briefly, with one example, and say what the numbers in /context mean."
+    )
+    number = sum(1 for m in messages if m.role == "user")
+    return Answer(thought, body(question, results, number, seed))
+
+
+def choose_calls(question: str, results: Sequence[Message], offered: set[str]) -> list[tuple[str, str]]:
+    """The tool calls the question asks for that have not been made yet."""
+    if results:
+        return []
+    if "read" in offered and (path := PATH.search(question)) and READ_WORDS.search(question):
+        return [("read", json.dumps({"path": path.group(0)}))]
+    if "list" in offered and LIST_WORDS.search(question):
+        return [("list", json.dumps({"path": "."}))]
+    return []
+
+
+def body(question: str, results: Sequence[Message], number: int, seed: int) -> str:
+    """The visible answer, in Markdown."""
+    parts = [f"## Answer {number}\n"]
+    for message in results:
+        if (result := message.tool_result) is not None:
+            lines = result.text.splitlines()
+            verdict = "could not be used" if result.is_error else f"gave {len(lines)} lines"
+            parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
+            parts.append("```text\n" + clip("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
+    parts.append(
+        f"You wrote **{len(question.split())} words**. I am the *demo model*: I need no key and no network, and I "
+        "answer the same way to the same conversation. What is real here is everything around me.\n"
+    )
+    parts.append(OPENERS[seed % len(OPENERS)])
+    parts.append(EXAMPLES[seed // 7 % len(EXAMPLES)])
+    if number == 1 or seed % 3 == 0:
+        parts.append(TABLE)
+    if LONG_WORDS.search(question):
+        parts.append(long_text(seed))
+    parts.append(CLOSERS[seed // 11 % len(CLOSERS)])
+    return "\n".join(parts)
+
+
+def long_text(seed: int) -> str:
+    """About a thousand tokens, to fill the small window quickly."""
+    lines = []
+    for i in range(24):
+        topic = TOPICS[(seed + i * 5) % len(TOPICS)]
+        verb = VERBS[(seed // 3 + i) % len(VERBS)]
+        lines.append(
+            f"{i + 1}. **{topic}**: the session {verb} it step by step; nothing is thrown away, so item {i + 1} can "
+            "be looked up again later, also after a restart."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def summary(request: ModelRequest) -> str:
+    """The answer to a summary call: the sections that were asked for, filled from the transcript that came along."""
+    text = "\n".join(plain(sent.message) for sent in request.messages)
+    headings = re.findall(r"^## .+$", "\n".join(block.text for block in request.system), re.M)
+    asked = [clip(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
+    said = [clip(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
+    calls = re.findall(r"^\[assistant calls (\w+)\] (.*)$", text, re.M)
+    previous = re.search(r"^## Goal\n+(.+)$", text, re.M)
+    fill = {
+        "Goal": [previous.group(1).lstrip("- ") if previous else (asked[0] if asked else "Talk to the demo model.")],
+        "Instructions and constraints": [a for a in asked if re.search(r"\b(always|never|must|only)\b", a, re.I)][:6],
+        "Decisions": said[:2],
+        "Done": [f"{name} {clip(arguments, 60)}" for name, arguments in calls[-6:]] + said[-3:],
+        "In progress": asked[-1:],
+        "Next steps": ["Go on with the newest request."],
+    }
+    lines: list[str] = []
+    for heading in headings:
+        lines += [heading, *(f"- {entry}" for entry in fill.get(heading[3:], []) or ["(nothing)"]), ""]
+    return "\n".join(lines)
+
+
+def plain(message: Message) -> str:
+    """A message's text, attachments named."""
+    return "\n".join(
+        part.text if isinstance(part, (TextPart, SummaryPart)) else part.name
+        for part in message.parts
+        if isinstance(part, (TextPart, SummaryPart, AttachmentPart))
+    )
+
+
+def clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+OPENERS = (
+    "Three things to try now:\n\n- `/context` shows what the next request will cost, row by row\n"
+    "- `read README.md` makes me call a real tool\n- `tell me a lot` fills my small window, until it is compacted\n",
+    "Where the number in the status line comes from:\n\n1. what was **sent** last time, as the model counted it\n"
+    "2. plus what it **answered**\n3. plus an estimate of what is *new* since then\n",
+    "> A context window is not a database. What is in it costs tokens in *every* request.\n\n"
+    "That is why old tool results go first when it gets full:\n\n- they are long\n- they can be read again\n"
+    "  - with the same tool\n  - at any time\n",
+)
+
+EXAMPLES = (
+    "```python\ndef next_input(sent: int, answered: int, new: int) -> int:\n"
+    '    """Tokens of the next request."""\n    return sent + answered + new\n```\n',
+    '```json\n{"total": 5120, "limit": 12288, "would_compact": false}\n```\n',
+    "```bash\nagent-tui context --json | jq .total\n```\n",
+)
+
+TABLE = (
+    "| row | measured | what it is |\n|---|:-:|---|\n| system prompt | no | the same in every request |\n"
+    "| messages | yes | by difference between two steps |\n| free | yes | what is left before compaction |\n"
+)
+
+CLOSERS = (
+    "Anything else?",
+    "Ask for a *table*, a `file` or a **long** answer and watch the numbers move.",
+    "My reasoning of this turn is dropped at your next message; `/context` will say so.",
+)
+
+TOPICS = ("the prompt", "a tool result", "the summary", "an anchor", "the window", "reasoning", "a step", "the cache")
+VERBS = ("records", "measures", "keeps", "counts", "compares", "shows")
