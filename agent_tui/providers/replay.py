@@ -269,11 +269,12 @@ class _Prefixes:
         while len(self._rolling) <= index:
             item = self._items[len(self._rolling) - 1]
             self._rolling.append(_extend(self._rolling[-1], item.key))
-            self._compacted = self._compacted or _is_compacted(item)
+            self._compacted = self._compacted or is_compacted(item)
         if self._rolling[index] == prefix:
             return None
         return COMPACTED if self._compacted else FIXED_CHANGED
 
 
-def _is_compacted(item: SentMessage) -> bool:
-    return "#" in item.key or any(isinstance(part, SummaryPart) for part in item.message.parts)
+def is_compacted(item: SentMessage) -> bool:
+    """Whether this message is sent otherwise than it was first: cleared, clipped, or a summary."""
+    return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(isinstance(part, SummaryPart) for part in item.message.parts)

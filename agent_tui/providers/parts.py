@@ -1,0 +1,119 @@
+"""Collects an answer as ordered parts and turns every change into a ``Delta``."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Hashable
+from typing import Any, Literal
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import Delta, FinishReason
+
+Kind = Literal["text", "reasoning", "tool_call"]
+
+
+class _Open:
+    __slots__ = ("closed", "index", "kind", "metadata", "text")
+
+    def __init__(self, index: int, kind: Kind) -> None:
+        self.index = index
+        self.kind = kind
+        self.text: list[str] = []
+        self.metadata: Metadata | None = None
+        self.closed = False
+
+
+class PartBuilder:
+    """The answer so far. Parts are named by a key of the caller's choice (a block's index, an item's id) and are
+    numbered when they first have something: no text and no metadata means no part."""
+
+    def __init__(self) -> None:
+        self.deltas: list[Delta] = []
+        self.usage: Metadata = {}
+        self.finish: FinishReason | None = None
+        self.message_metadata: Metadata | None = None
+        self.error: Metadata | None = None
+        self.hidden_calls = False
+        self._parts: dict[Hashable, _Open] = {}
+        self._pending: dict[Hashable, tuple[str, str]] = {}
+        self._runs = 0
+
+    @property
+    def has_tool_calls(self) -> bool:
+        return any(part.kind == "tool_call" for part in self._parts.values())
+
+    def take(self) -> list[Delta]:
+        deltas, self.deltas = self.deltas, []
+        return deltas
+
+    def has(self, key: Hashable) -> bool:
+        return key in self._parts
+
+    def text_of(self, key: Hashable) -> str:
+        part = self._parts.get(key)
+        return "".join(part.text) if part else ""
+
+    def metadata_of(self, key: Hashable) -> Metadata | None:
+        part = self._parts.get(key)
+        return part.metadata if part else None
+
+    def add(self, key: Hashable, kind: Kind, text: str = "", metadata: Metadata | None = None) -> None:
+        """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped."""
+        if not text and metadata is None:
+            return
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Open(len(self._parts), kind)
+        elif part.closed:
+            text = ""
+            if metadata is None or metadata == part.metadata:
+                return
+        if text:
+            part.text.append(text)
+        if metadata is not None:
+            part.metadata = metadata
+        self.deltas.append(Delta(part.index, part.kind, text, metadata, part.closed))
+
+    def call(self, key: Hashable, call_id: str | None, name: str, metadata: Metadata | None = None) -> None:
+        """Open a tool call; without an id one is made up (some providers give none)."""
+        if key in self._parts:
+            return
+        part = self._parts[key] = _Open(len(self._parts), "tool_call")
+        part.metadata = metadata
+        call_id = call_id or f"call_{uuid.uuid4().hex[:24]}"
+        self.deltas.append(Delta(part.index, "tool_call", "", metadata, call_id=call_id, name=name))
+
+    def close(self, key: Hashable) -> None:
+        part = self._parts.get(key)
+        if part is not None and not part.closed:
+            part.closed = True
+            self.deltas.append(Delta(part.index, part.kind, closed=True))
+
+    def close_all(self) -> None:
+        for key in self._parts:
+            self.close(key)
+
+    def run(self, kind: Kind) -> Hashable:
+        """The key of the newest part when it is an open one of ``kind``, else a new key after closing it: for
+        protocols that have no blocks, where a change of kind is all that separates parts."""
+        newest = next(reversed(self._parts), None)
+        if newest is not None:
+            part = self._parts[newest]
+            if part.kind == kind and not part.closed:
+                return newest
+            if part.kind != "tool_call":
+                self.close(newest)
+        self._runs += 1
+        return ("run", self._runs)
+
+    def new_run(self) -> Hashable:
+        self._runs += 1
+        return ("run", self._runs)
+
+
+def as_arguments(value: Any) -> str:
+    """Raw argument text of a tool call, whether the provider gave text or an object."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

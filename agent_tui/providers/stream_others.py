@@ -1,0 +1,92 @@
+"""The event streams of Cohere's v2 chat API and of Ollama's chat API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_tui.models.requests import FinishReason
+from agent_tui.providers.decode import Event
+from agent_tui.providers.parts import PartBuilder, as_arguments
+
+_COHERE_STOP: dict[str, FinishReason] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "TOOL_CALL": "tool_calls",
+    "MAX_TOKENS": "length",
+    "ERROR_TOXIC": "refused",
+}
+_COHERE = ("message-", "content-", "tool-", "citation-")
+
+
+class CohereStream:
+    """Content blocks and tool calls by index, each numbered on its own. The tool plan is reasoning."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return str(event.get("type") or "").startswith(_COHERE)
+
+    def event(self, event: Event) -> None:
+        kind, index = str(event["type"]), event.get("index", 0)
+        delta = event.get("delta") or {}
+        message = delta.get("message") or {}
+        if kind in ("content-start", "content-delta"):
+            content = message.get("content") or {}
+            if "thinking" in content:
+                self.out.add(("content", index), "reasoning", content.get("thinking") or "")
+            else:
+                self.out.add(("content", index), "text", content.get("text") or "")
+        elif kind == "content-end":
+            self.out.close(("content", index))
+        elif kind == "tool-plan-delta":
+            text = message.get("tool_plan") or ""
+            metadata = {"field": "tool_plan"} if text and not self.out.has("plan") else None
+            self.out.add("plan", "reasoning", text, metadata)
+        elif kind in ("tool-call-start", "tool-call-delta"):
+            call = message.get("tool_calls") or {}
+            function = call.get("function") or {}
+            self.out.close("plan")
+            if kind == "tool-call-start":
+                self.out.call(("call", index), call.get("id"), str(function.get("name") or ""))
+            self.out.add(("call", index), "tool_call", as_arguments(function.get("arguments")))
+        elif kind == "tool-call-end":
+            self.out.close(("call", index))
+        elif kind == "message-end":
+            self.out.usage.update(delta.get("usage") or {})
+            reason = delta.get("finish_reason")
+            if reason:
+                self.out.finish = _COHERE_STOP.get(str(reason), "unknown")
+            if delta.get("error"):
+                self.out.error = {"message": str(delta["error"])}
+
+
+class OllamaStream:
+    """One object a piece; tool calls come whole, without ids."""
+
+    def __init__(self, out: PartBuilder) -> None:
+        self.out = out
+        self._calls = 0
+
+    @staticmethod
+    def knows(event: Event) -> bool:
+        return "done" in event and isinstance(event.get("message"), dict)
+
+    def event(self, event: Event) -> None:
+        message: dict[str, Any] = event["message"]
+        if text := message.get("thinking"):
+            self.out.add(self.out.run("reasoning"), "reasoning", text)
+        if text := message.get("content"):
+            self.out.add(self.out.run("text"), "text", text)
+        for call in message.get("tool_calls") or []:
+            function = call.get("function") or {}
+            self._calls += 1
+            key = ("call", self._calls)
+            self.out.call(key, call.get("id"), str(function.get("name") or ""))
+            self.out.add(key, "tool_call", as_arguments(function.get("arguments")))
+            self.out.close(key)
+        if event.get("done"):
+            self.out.usage.update({k: v for k, v in event.items() if k.endswith("_count")})
+            length = event.get("done_reason") == "length"
+            self.out.finish = "length" if length else "tool_calls" if self._calls else "stop"

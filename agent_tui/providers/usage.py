@@ -1,0 +1,228 @@
+"""Token usage as providers report it, brought into one form: input with cache, output with reasoning."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from agent_tui.models.usage import TokenUsage
+
+_log = logging.getLogger(__name__)
+
+# A report over this many windows is not a context size.
+ABSURD_WINDOWS = 2
+# Without a known window: larger than any model's.
+_ABSURD_TOKENS = 20_000_000
+
+
+def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
+    """The usage in ``raw``, which may be in the form of any provider. None, with a warning in the log, when it is
+    missing, zero, negative or over twice the ``window``: such a report is worth less than an estimate.
+
+    ``hidden_calls``: tools ran at the provider, so the numbers may add up several calls (``context`` False).
+    """
+    usage = _read(raw)
+    if usage is None:
+        if raw:
+            _log.warning("Usage report not usable: %s", dict(raw))
+        return None
+    largest = ABSURD_WINDOWS * window if window else _ABSURD_TOKENS
+    if usage.input <= 0 or usage.output < 0 or usage.input > largest or usage.output > largest:
+        _log.warning("Usage report rejected: input=%s, output=%s, window=%s", usage.input, usage.output, window)
+        return None
+    if hidden_calls or _summed(raw):
+        usage = _with_context(usage, False)
+    return usage
+
+
+def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:
+    """What stands in for a report that did not come: the client library's own count where it made one, else four
+    characters a token of the answer. Never anchors."""
+    made = _read(raw) if raw else None
+    if made is not None and made.input >= 0 and made.output >= 0:
+        return TokenUsage(made.input, made.output, source="estimated", reasoning_source="estimated")
+    return TokenUsage(0, -(-output_chars // 4), source="estimated", reasoning_source="estimated")
+
+
+def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
+    if "promptTokenCount" in raw or "totalTokenCount" in raw:
+        return _gemini(raw)
+    if "inputTokens" in raw:
+        return _converse(raw)
+    if isinstance(raw.get("tokens"), Mapping) or "billed_units" in raw:
+        return _cohere(raw)
+    if "prompt_eval_count" in raw or "eval_count" in raw:
+        return _ollama(raw)
+    if "input_tokens_details" in raw or ("input_tokens" in raw and "total_tokens" in raw):
+        return _responses(raw)
+    if "input_tokens" in raw:
+        return _anthropic(raw)
+    if "prompt_tokens" in raw or "completion_tokens" in raw:
+        return _chat(raw)
+    return None
+
+
+def _anthropic(raw: Mapping[str, Any]) -> TokenUsage:
+    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
+    read, write = _int(raw.get("cache_read_input_tokens")), _int(raw.get("cache_creation_input_tokens"))
+    details = _mapping(raw.get("output_tokens_details"))
+    return _usage(
+        _number(raw.get("input_tokens")) + (read or 0) + (write or 0),
+        _number(raw.get("output_tokens")),
+        _int(details.get("thinking_tokens")),
+        read,
+        write,
+    )
+
+
+def _converse(raw: Mapping[str, Any]) -> TokenUsage:
+    """Bedrock: as Anthropic, other names. Totals tell whether the cache is already in the input."""
+    read, write = _int(raw.get("cacheReadInputTokens")), _int(raw.get("cacheWriteInputTokens"))
+    fresh, output, total = (
+        _number(raw.get("inputTokens")),
+        _number(raw.get("outputTokens")),
+        _int(raw.get("totalTokens")),
+    )
+    cached = (read or 0) + (write or 0)
+    included = cached > 0 and total == fresh + output and fresh >= cached
+    return _usage(fresh if included else fresh + cached, output, None, read, write)
+
+
+def _gemini(raw: Mapping[str, Any]) -> TokenUsage:
+    """Thoughts are outside ``candidatesTokenCount`` (inside it on some Vertex versions: the total tells); prompts of
+    server-side tools are outside ``promptTokenCount``; cached content is inside it."""
+    prompt = _number(raw.get("promptTokenCount")) + _number(raw.get("toolUsePromptTokenCount"))
+    candidates, thoughts = _number(raw.get("candidatesTokenCount")), _int(raw.get("thoughtsTokenCount"))
+    total = _int(raw.get("totalTokenCount"))
+    if total is not None and thoughts and total == prompt + candidates and candidates >= thoughts:
+        output = candidates
+    else:
+        output = candidates + (thoughts or 0)
+    return _usage(prompt, output, thoughts, _int(raw.get("cachedContentTokenCount")), None)
+
+
+def _cohere(raw: Mapping[str, Any]) -> TokenUsage:
+    """``tokens`` is the context; ``billed_units`` leaves out the prompt's framing."""
+    tokens = _mapping(raw.get("tokens")) or _mapping(raw.get("billed_units"))
+    return _usage(
+        _number(tokens.get("input_tokens")),
+        _number(tokens.get("output_tokens")),
+        _int(tokens.get("reasoning_tokens")),
+        _int(raw.get("cached_tokens")),
+        None,
+    )
+
+
+def _ollama(raw: Mapping[str, Any]) -> TokenUsage:
+    return _usage(_number(raw.get("prompt_eval_count")), _number(raw.get("eval_count")), None, None, None)
+
+
+def _responses(raw: Mapping[str, Any]) -> TokenUsage:
+    inputs, outputs = _mapping(raw.get("input_tokens_details")), _mapping(raw.get("output_tokens_details"))
+    return _openai(
+        _number(raw.get("input_tokens")),
+        _number(raw.get("output_tokens")),
+        _int(raw.get("total_tokens")),
+        _int(outputs.get("reasoning_tokens")),
+        _int(inputs.get("cached_tokens")),
+        _int(inputs.get("cache_write_tokens")),
+    )
+
+
+def _chat(raw: Mapping[str, Any]) -> TokenUsage:
+    prompts, completions = _mapping(raw.get("prompt_tokens_details")), _mapping(raw.get("completion_tokens_details"))
+    read = _first(
+        prompts.get("cached_tokens"),
+        raw.get("cache_read_input_tokens"),
+        raw.get("prompt_cache_hit_tokens"),
+        raw.get("cached_tokens"),
+    )
+    write = _first(
+        prompts.get("cache_write_tokens"),
+        prompts.get("cache_creation_tokens"),
+        raw.get("cache_creation_input_tokens"),
+    )
+    return _openai(
+        _number(raw.get("prompt_tokens")),
+        _number(raw.get("completion_tokens")),
+        _int(raw.get("total_tokens")),
+        _first(completions.get("reasoning_tokens"), raw.get("reasoning_tokens")),
+        read,
+        write,
+    )
+
+
+def _openai(
+    prompt: int, completion: int, total: int | None, reasoning: int | None, read: int | None, write: int | None
+) -> TokenUsage:
+    """OpenAI's form. The total tells what a dialect leaves out: a rest of exactly the reasoning is output (xAI), any
+    other rest is input that was read from the cache (gateways). Without a total, impossible parts tell."""
+    thought, cached = reasoning or 0, (read or 0) + (write or 0)
+    rest = total - prompt - completion if total is not None else 0
+    if rest > 0 and rest == thought:
+        completion += thought
+    elif rest > thought > 0 and rest - thought == cached:
+        completion, prompt = completion + thought, prompt + cached
+    elif rest > 0:
+        prompt += rest
+    else:
+        if thought > completion:
+            completion += thought
+        if cached > prompt > 0:
+            prompt += cached
+    return _usage(prompt, completion, reasoning, read, write)
+
+
+def _usage(prompt: int, output: int, reasoning: int | None, read: int | None, write: int | None) -> TokenUsage:
+    """Details that are impossible are dropped rather than believed."""
+    if reasoning is not None and not 0 <= reasoning <= output:
+        reasoning = None
+    if read is not None and not 0 <= read <= prompt:
+        read = None
+    if write is not None and not 0 <= write <= prompt - (read or 0):
+        write = None
+    return TokenUsage(prompt, output, reasoning, read, write)
+
+
+def _summed(raw: Mapping[str, Any]) -> bool:
+    """Whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
+    server = _mapping(raw.get("server_tool_use")) or _mapping(raw.get("server_tool_use_details"))
+    if any(isinstance(v, (int, float)) and v > 0 for v in server.values()):
+        return True
+    rounds = raw.get("iterations")
+    if isinstance(rounds, list) and len(rounds) > 1:
+        return True
+    names = ("toolUsePromptTokenCount", "num_sources_used", "num_server_side_tools_used", "num_search_queries")
+    return any(_number(raw.get(name)) > 0 for name in names)
+
+
+def _with_context(usage: TokenUsage, context: bool) -> TokenUsage:
+    return TokenUsage(
+        usage.input,
+        usage.output,
+        usage.reasoning,
+        usage.cache_read,
+        usage.cache_write,
+        usage.source,
+        context,
+        usage.reasoning_source,
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _int(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if value == value and abs(value) != float("inf") else None
+
+
+def _number(value: Any) -> int:
+    return _int(value) or 0
+
+
+def _first(*values: Any) -> int | None:
+    return next((number for value in values if (number := _int(value)) is not None), None)
