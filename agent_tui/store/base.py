@@ -18,7 +18,10 @@ class Tables:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Groups several writes into one: all are stored, or none. An exception undoes them."""
+        """Groups several writes into one: all are stored, or none. An exception undoes them.
+
+        Never await inside: writes of other tasks would become part of it.
+        """
         with self._db.writing():
             yield
 

@@ -78,9 +78,7 @@ def _acquire(path: Path, session_id: str) -> int:
                 except OSError as error:
                     raise SessionBusyError(_busy_line(descriptor, session_id)) from error
                 if _is_current(descriptor, path):
-                    os.ftruncate(descriptor, 0)
-                    os.lseek(descriptor, 0, os.SEEK_SET)
-                    os.write(descriptor, str(os.getpid()).encode())
+                    _sign(descriptor)
                     return descriptor
             except BaseException:
                 os.close(descriptor)
@@ -88,6 +86,14 @@ def _acquire(path: Path, session_id: str) -> int:
             os.close(descriptor)
     except OSError as error:
         raise StoreError(f"the session cannot be locked ({path}): {error.strerror or error}") from error
+
+
+def _sign(descriptor: int) -> None:
+    # The number only serves the message others get; a full disk is no reason to refuse the lock.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, str(os.getpid()).encode())
 
 
 def _is_current(descriptor: int, path: Path) -> bool:
