@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.context.compaction import CompactionReason
+from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Proceed, Stop, switch_check
+from agent_tui.engine.compactor import CompactionResult, Outcome
+from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
+from agent_tui.models.steps import conversation_state
+
+
+def usage(total: int, window: int | None = 200_000, limit: int | None = 168_000) -> ContextUsage:
+    known = window is not None and limit is not None
+    return ContextUsage(
+        "test",
+        window,
+        window - limit if window is not None and limit is not None else None,
+        limit,
+        total,
+        max(0, (limit or 0) - total) if known else None,
+        max(0, total - (limit or 0)) if known else None,
+        None,
+        "derived",
+        0,
+        False,
+        None,
+        Calculation(None, None, 0, 0, 0, total),
+        [],
+        Accuracy(),
+        SessionTotals(),
+    )
+
+
+def result(outcome: Outcome, reason: CompactionReason = "auto", why: str = "the reason") -> CompactionResult:
+    return CompactionResult(outcome, reason, "text", why, 171_200, 24_100 if outcome == "done" else None)
+
+
+def test_below_the_limit_nothing_happens_and_over_it_one_compaction() -> None:
+    policy = CompactionPolicy()
+    assert policy.before_step(usage(168_000)) == Proceed()
+    assert policy.before_step(usage(168_001)) == Compact("auto")
+
+
+def test_an_unknown_window_never_compacts() -> None:
+    assert CompactionPolicy().before_step(usage(10_000_000, None, None)) == Proceed()
+
+
+@pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
+def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
+    policy = CompactionPolicy()
+    policy.compacted(result(outcome))
+    decision = policy.before_step(usage(170_000))
+    assert isinstance(decision, Proceed)
+    assert decision.notice is not None
+    assert "168k" in decision.notice.text
+    assert policy.before_step(usage(170_000)) == Proceed(), "the same thing is not told twice"
+    policy.model_replied()
+    policy.turn_started()
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+
+
+def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
+    policy = CompactionPolicy(auto_compact=False)
+    assert isinstance(policy.before_step(usage(200_000 - 2_000 - 1_024)), Proceed)
+    decision = policy.before_step(usage(200_000 - 2_000 - 1_023))
+    assert isinstance(decision, Stop)
+    for words in ("196,977", "200,000", "1,023", "1,024", "auto_compact is false", "/compact", "/model", "/clear"):
+        assert words in decision.text
+
+
+def test_auto_compact_false_is_honoured_on_overflow_too() -> None:
+    decision = CompactionPolicy(auto_compact=False).on_overflow(usage(150_000))
+    assert isinstance(decision, Stop)
+    assert "auto_compact is false" in decision.text
+
+
+def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -> None:
+    policy = CompactionPolicy()
+    policy.step_started()
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+    policy.compacted(result("done"))
+    assert policy.on_overflow(usage(30_000)) == Compact("overflow")
+    policy.compacted(result("done", "overflow"))
+    assert isinstance(policy.on_overflow(usage(30_000)), Stop)
+    policy.step_started()
+    assert policy.on_overflow(usage(30_000)) == Compact("overflow")
+
+
+def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_again() -> None:
+    policy = CompactionPolicy()
+    assert policy.compacted(result("failed")) == []
+    assert policy.compacted(result("failed")) == []
+    (notice,) = policy.compacted(result("failed", why="the summary was empty"))
+    assert notice.code == "compaction_off"
+    assert "the summary was empty" in notice.text
+    policy.model_replied()
+    assert policy.off
+    assert isinstance(policy.before_step(usage(170_000)), Proceed)
+    assert isinstance(policy.before_step(usage(199_000)), Stop)
+    assert policy.compacted(result("failed", "manual")) == []
+    (notice,) = policy.compacted(result("done", "manual"))
+    assert notice.code == "compaction_on"
+    policy.model_replied()
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+
+
+def test_a_success_in_between_starts_the_count_again() -> None:
+    policy = CompactionPolicy()
+    for outcome in ("failed", "failed", "done", "failed", "failed"):
+        assert policy.compacted(result(outcome)) == []  # type: ignore[arg-type]
+    assert not policy.off
+
+
+def test_not_worth_it_and_cancelled_are_no_failures() -> None:
+    policy = CompactionPolicy()
+    for _ in range(5):
+        policy.compacted(result("not_worth_it"))
+        policy.compacted(result("cancelled"))
+    assert policy.failures == 0
+    assert not policy.off
+
+
+def test_undo_pauses_until_compact_or_below_the_limit() -> None:
+    policy = CompactionPolicy()
+    assert policy.undone().code == "compaction_paused"
+    assert isinstance(policy.before_step(usage(170_000)), Proceed)
+    assert isinstance(policy.on_overflow(usage(170_000)), Stop)
+    policy.before_step(usage(168_000))
+    assert not policy.paused
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+    policy.undone()
+    policy.compacted(result("not_worth_it", "manual"))
+    assert not policy.paused
+
+
+def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> None:
+    policy = CompactionPolicy()
+    policy.compacted(result("cancelled"))
+    policy.model_replied()
+    assert isinstance(policy.before_step(usage(170_000)), Proceed)
+    assert policy.before_step(usage(199_000)) == Compact("auto"), "better than stopping"
+    policy.turn_started()
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+
+
+def test_the_warning_at_80_percent_comes_once_until_it_was_below() -> None:
+    policy = CompactionPolicy()
+    assert policy.warning(usage(134_399)) is None
+    notice = policy.warning(usage(134_400))
+    assert notice is not None
+    assert notice.code == "context_80"
+    assert "134.4k of 168k" in notice.text
+    assert "80 %" in notice.text
+    assert policy.warning(usage(150_000)) is None
+    assert policy.warning(usage(20_000)) is None
+    assert policy.warning(usage(140_000)) is not None
+    assert policy.warning(usage(140_000, None, None)) is None
+
+
+def test_the_state_survives_a_restart() -> None:
+    policy = CompactionPolicy()
+    for _ in range(3):
+        policy.compacted(result("failed"))
+    policy.undone()
+    again = CompactionPolicy.from_state(policy.state(), auto_compact=True)
+    assert (again.failures, again.off, again.paused) == (3, True, True)
+    assert set(policy.state()) <= set(conversation_state())
+    fresh = CompactionPolicy.from_state({}, auto_compact=False)
+    assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
+
+
+def test_why_answers_with_the_numbers() -> None:
+    policy = CompactionPolicy()
+    assert "83,800 left" in policy.why(usage(84_200))
+    assert policy.why(usage(171_200)).startswith("Compacts before the next step: next input 171,200 > limit 168,000")
+    assert "unknown window" in policy.why(usage(5, None, None))
+    policy.undone()
+    assert "paused since the undo" in policy.why(usage(171_200))
+
+
+def test_switching_to_a_smaller_model() -> None:
+    assert switch_check(usage(6_000, 8_192, 6_144)) is None
+    text = switch_check(usage(20_000, 8_192, 6_144))
+    assert text is not None
+    assert "20k" in text
+    assert "6.1k" in text
+    assert switch_check(usage(20_000, None, None)) is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 230_000),
+            st.sampled_from(["done", "not_worth_it", "failed", "cancelled", "nothing"]),
+            st.sampled_from(["", "reply", "turn", "undo", "overflow"]),
+        ),
+        max_size=40,
+    )
+)
+def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
+    """Whatever happens, a step is preceded by at most one automatic compaction and one for an overflow."""
+    policy = CompactionPolicy()
+    for total, outcome, then in events:
+        policy.step_started()
+        made = 0
+        while isinstance(decision := policy.before_step(usage(total)), Compact):
+            made += 1
+            assert made <= 1
+            policy.compacted(result(outcome, decision.reason))
+        for _ in range(3 if then == "overflow" else 0):
+            recovery = policy.on_overflow(usage(total))
+            if isinstance(recovery, Compact):
+                made += 1
+                policy.compacted(result(outcome, recovery.reason))
+        assert made <= 2
+        if then == "reply":
+            policy.model_replied()
+        elif then == "turn":
+            policy.turn_started()
+        elif then == "undo":
+            policy.undone()

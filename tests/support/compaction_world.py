@@ -1,0 +1,225 @@
+"""A conversation in memory with everything compaction needs: a tree of messages, records, steps, and a fake model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.context.compaction import CompactionPlan, CompactionReason, plan_compaction, undo_target
+from agent_tui.context.estimate import message_text_for_count
+from agent_tui.context.summary_text import MODEL_SECTIONS
+from agent_tui.context.usage import CompactPolicy, ContextInputs, calculate_context_usage
+from agent_tui.context.view import build_view
+from agent_tui.engine.compactor import CompactionResult, Compactor
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.models.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    FinishReason,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    SentMessage,
+    Started,
+    StreamItem,
+    Target,
+    UsageReport,
+)
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+
+TARGET = Target("test", "chat", "test-model", "unknown")
+
+
+def model_info(window: int | None = 16_384, max_output: int | None = 4_096, max_input: int | None = None) -> ModelInfo:
+    spec = ModelSpec("test", "test/test-model")
+    return ModelInfo(spec, TARGET, Limits(window, max_input, max_output, "config"), Prices(1e-6, 2e-6))
+
+
+def sections(text: str = "Something about it.") -> str:
+    return "\n\n".join(f"## {name}\n{text}" for name in MODEL_SECTIONS)
+
+
+def raw(text: str) -> int:
+    """A count that needs no tokenizer: four characters a token."""
+    return -(-len(text) // 4)
+
+
+def words(tokens: int, seed: str = "word") -> str:
+    """Text of about this many tokens by ``raw``."""
+    unit = f"{seed} "
+    return (unit * (tokens * 4 // len(unit) + 1))[: tokens * 4]
+
+
+Script = Callable[[ModelRequest], Sequence[StreamItem]]
+
+
+def answer(text: str, finish: FinishReason = "stop", usage: TokenUsage | None = None) -> Script:
+    def script(request: ModelRequest) -> Sequence[StreamItem]:
+        report = usage or TokenUsage(raw(str(request.messages[0].message.text)), raw(text))
+        half = len(text) // 2
+        return [
+            Started(TARGET),
+            Delta(0, "reasoning", "hm"),
+            Delta(1, "text", text[:half]),
+            Delta(1, "text", text[half:]),
+            UsageReport(report),
+            Finished(finish),
+        ]
+
+    return script
+
+
+def failure(kind: FailureKind, message: str = "It did not work.") -> Script:
+    return lambda request: [Started(TARGET), Failed(Failure(kind, message))]
+
+
+@dataclass
+class FakeModel:
+    """Answers each summary call with the next script (the last one again and again) and remembers the requests."""
+
+    scripts: list[Script] = field(default_factory=lambda: [answer(sections())])
+    requests: list[ModelRequest] = field(default_factory=list)
+    closed: int = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        script = self.scripts[min(len(self.requests), len(self.scripts) - 1)]
+        self.requests.append(request)
+        try:
+            for item in script(request):
+                yield item
+        finally:
+            self.closed += 1
+
+
+class CharCounter:
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        return [raw(t) for t in texts]
+
+
+@dataclass
+class World:
+    """One session. ``head`` moves over a tree of messages; nothing is ever removed from it."""
+
+    info: ModelInfo = field(default_factory=model_info)
+    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    messages: dict[str, Message] = field(default_factory=dict)
+    head: str | None = None
+    records: list[CompactionRecord] = field(default_factory=list)
+    summaries: dict[str, Message] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    fixed: list[FixedPart] = field(default_factory=lambda: [FixedPart("system", "system", "system", 2_000, "f", 500)])
+    model: FakeModel = field(default_factory=FakeModel)
+    now: float = 1_000.0
+
+    def clock(self) -> float:
+        self.now += 1
+        return self.now
+
+    def add(self, role: str, parts: list[Part]) -> Message:
+        assert role in ("user", "assistant", "tool")
+        number = len(self.messages) + 1
+        message = Message(f"m{number}", role, parts, parent_id=self.head, created=self.clock())  # type: ignore[arg-type]
+        message.raw_tokens = raw(message_text_for_count(message))
+        self.messages[message.id] = message
+        self.head = message.id
+        return message
+
+    def user(self, text: str) -> Message:
+        return self.add("user", [TextPart(text)])
+
+    def says(self, text: str) -> Message:
+        return self.add("assistant", [TextPart(text)])
+
+    def calls(self, *paths: str, name: str = "read") -> Message:
+        number = len(self.messages)
+        parts: list[Part] = [
+            ToolCallPart(f"c{number}-{i}", name, json.dumps({"path": path})) for i, path in enumerate(paths)
+        ]
+        return self.add("assistant", parts)
+
+    def results(self, *texts: str, error: bool = False) -> list[Message]:
+        """Results for the newest calls, in order."""
+        call_message = next(m for m in reversed(self.path) if m.tool_calls)
+        return [
+            self.add("tool", [ToolResultPart(call.call_id, call.name, text, error)])
+            for call, text in zip(call_message.tool_calls, texts, strict=False)
+        ]
+
+    def tool_step(self, path: str, tokens: int, name: str = "read") -> Message:
+        self.calls(path, name=name)
+        return self.results(words(tokens, path))[0]
+
+    @property
+    def path(self) -> list[Message]:
+        path: list[Message] = []
+        head = self.head
+        while head is not None:
+            path.append(self.messages[head])
+            head = self.messages[head].parent_id
+        return path[::-1]
+
+    def view(self) -> list[SentMessage]:
+        return build_view(self.path, self.records, self.summaries)
+
+    def inputs(self) -> ContextInputs:
+        return ContextInputs(
+            self.info, self.view(), self.steps, self.records, self.fixed, self.policy, fixed_fingerprint="fixed"
+        )
+
+    def usage(self) -> ContextUsage:
+        return calculate_context_usage(self.inputs())
+
+    def plan(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionPlan:
+        return plan_compaction(self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus)
+
+    def compactor(self) -> Compactor:
+        return Compactor(self.model.stream, CharCounter(), self.clock)
+
+    async def compact(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionResult:
+        result = await self.compactor().compact(
+            self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus
+        )
+        self.commit(result)
+        return result
+
+    def commit(self, result: CompactionResult) -> None:
+        self.steps.extend(result.steps)
+        if result.done:
+            self.records.extend(result.records)
+            if result.summary is not None:
+                self.summaries[result.summary.id] = result.summary
+
+    def undo(self) -> str | None:
+        operation = undo_target(self.records, self.path)
+        for record in self.records:
+            if record.operation_id == operation:
+                record.active = False
+        return operation
+
+
+def sent_text(view: Sequence[SentMessage]) -> str:
+    return "\n".join(message_text_for_count(s.message) for s in view)
+
+
+def assert_valid(view: Sequence[SentMessage]) -> None:
+    """What any provider requires: results directly after their calls, one for each, nothing empty or unfinished."""
+    open_calls: list[str] = []
+    for sent in view:
+        message = sent.message
+        assert message.status != "streaming"
+        if message.role == "tool":
+            assert message.tool_result is not None
+            assert message.tool_result.call_id in open_calls
+            open_calls.remove(message.tool_result.call_id)
+            continue
+        assert not open_calls, f"calls without results before {message.id}"
+        assert message.parts
+        open_calls = [c.call_id for c in message.tool_calls]
+    assert not open_calls
+    keys = [s.key for s in view]
+    assert len(keys) == len(set(keys))
