@@ -1,0 +1,214 @@
+"""One model call through LiteLLM: streamed, with a limit on silence, cancellable, every failure a value.
+
+The only place that calls LiteLLM. Retries inside it are off: what to try again is the engine's decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from agent_tui.models.failure import Failure
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    Started,
+    StreamItem,
+    Target,
+    UsageReport,
+)
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.errors import StreamError, classify, failure
+from agent_tui.providers.keys import Key, missing_key_line, resolve_key
+from agent_tui.providers.tap import listen
+from agent_tui.providers.wire import build_call
+
+log = logging.getLogger(__name__)
+
+YIELD_EVERY = 0.01
+"""Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
+
+_DEFAULT_PATHS = {
+    "openai": "/v1",
+    "mistral": "/v1",
+    "xai": "/v1",
+    "moonshot": "/v1",
+    "groq": "/openai/v1",
+    "openrouter": "/api/v1",
+    "gemini": "/v1beta",
+    "hosted_vllm": "/v1",
+    "lm_studio": "/v1",
+    "llamafile": "/v1",
+    "cohere_chat": "/v2/chat",
+    "cohere": "/v2/chat",
+}
+"""Paths of the providers' own addresses: an ``api_base`` that is only a host gets them."""
+
+Emit = Callable[[StreamItem], None]
+
+
+async def run(request: ModelRequest, info: ModelInfo, emit: Emit, load: Callable[[], Awaitable[Any]]) -> None:
+    """Streams one answer into ``emit``, ending with exactly one Finished or Failed. ``load`` gives LiteLLM, once it is
+    imported. Only cancellation is raised; it closes the connection."""
+    target, spec = info.target, request.spec
+    key = resolve_key(spec, target.provider)
+    if (early := _early_failure(info, key)) is not None:
+        emit(Failed(early))
+        return
+    call = _Call(request, info, emit, key)
+    try:
+        litellm = await load()
+    except Exception as error:
+        log.exception("LiteLLM cannot be imported")
+        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. Reinstall agent-tui; your text is kept.")))
+        return
+    await call.stream(litellm)
+
+
+class _Call:
+    def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key) -> None:
+        self.request, self.info, self.emit, self.key = request, info, emit, key
+        self.accumulator = Accumulator(info.target, info.limits.window, info.prices)
+        self.source: Any = None
+        self.started = False
+
+    async def stream(self, litellm: Any) -> None:
+        clock: asyncio.Timeout | None = None
+        try:
+            wire = build_call(self.request, self.info)
+            arguments = {**wire.kwargs, **connection(self.request, self.info.target, self.key)}
+            self.emit(Started(self.info.target, wire.notes))
+            async with asyncio.timeout(self.request.timeout) as clock:
+                with listen(self.accumulator.tap):
+                    self.source = await litellm.acompletion(**arguments)
+                    await self._read(clock)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._fail(error, silent=clock is not None and clock.expired())
+            return
+        finally:
+            await _close(self.source)
+        self._end()
+
+    async def _read(self, clock: asyncio.Timeout) -> None:
+        loop = asyncio.get_running_loop()
+        turn = loop.time()
+        async for chunk in self.source:
+            now = loop.time()
+            clock.reschedule(now + self.request.timeout)
+            self._emit_content(self.accumulator.feed(chunk))
+            if now - turn > YIELD_EVERY:
+                await asyncio.sleep(0)
+                turn = loop.time()
+
+    def _end(self) -> None:
+        """A stream that ends without saying why was cut off, whatever LiteLLM makes of it."""
+        try:
+            last = self.accumulator.finish(self.source)
+        except Exception as error:
+            self._fail(error, silent=False)
+            return
+        ends = [item for item in last if isinstance(item, Finished)]
+        self._emit_content(last)
+        if (said := self.accumulator.raw_error) is not None:
+            self._emit_failure(StreamError(said))
+        elif ends and not self.accumulator.truncated:
+            self.emit(ends[-1])
+        else:
+            target = self.info.target
+            self.emit(Failed(failure("interrupted_stream", provider=target.provider, model=target.model)))
+
+    def _fail(self, error: BaseException, silent: bool) -> None:
+        target = self.info.target
+        log.info("Call to %s failed: %s", target.provider, type(error).__name__)
+        self._emit_content(self._remains())
+        if silent:
+            seconds = f"{self.request.timeout:g} s without a byte"
+            self.emit(Failed(failure("timeout", provider=target.provider, model=target.model, detail=seconds)))
+            return
+        self._emit_failure(error)
+
+    def _emit_failure(self, error: BaseException) -> None:
+        target = self.info.target
+        known = [self.key.value] if self.key.value else []
+        found = classify(error, provider=target.provider, model=target.model, started=self.started, secrets=known)
+        self.emit(Failed(found))
+
+    def _emit_content(self, items: list[StreamItem]) -> None:
+        for item in items:
+            if isinstance(item, Delta):
+                self.started = True
+            if not isinstance(item, (Finished, Failed)):
+                self.emit(item)
+
+    def _remains(self) -> list[StreamItem]:
+        """What the accumulator still holds of a broken stream: usage reported at its start, open parts."""
+        if self.source is None:
+            return []
+        try:
+            items = self.accumulator.finish(self.source)
+        except Exception:
+            log.debug("Nothing could be saved of the broken stream", exc_info=True)
+            return []
+        invented = [i for i in items if isinstance(i, UsageReport) and i.usage.source == "estimated"]
+        return [item for item in items if item not in invented]
+
+
+def connection(request: ModelRequest, target: Target, key: Key) -> dict[str, Any]:
+    """LiteLLM arguments that say where to and how: address, key, time limits, streaming, no retries."""
+    arguments: dict[str, Any] = {
+        "stream": True,
+        "max_retries": 0,
+        "num_retries": 0,
+        "timeout": request.timeout + 30,
+    }
+    if key.value:
+        arguments["api_key"] = key.value
+    if base := api_base(request.spec, target):
+        arguments["api_base"] = base
+    return arguments
+
+
+def api_base(spec: ModelSpec, target: Target) -> str | None:
+    """The configured address as LiteLLM wants it for this provider. It appends ``/chat/completions`` to OpenAI-like
+    ones, ``/v1/messages`` to Anthropic's and ``/models/NAME:METHOD`` to Gemini's."""
+    if not spec.api_base:
+        return None
+    parts = urlsplit(spec.api_base.rstrip("/"))
+    path = parts.path
+    if target.provider == "anthropic":
+        path = path.removesuffix("/v1/messages").removesuffix("/v1")
+    elif not path:
+        path = _DEFAULT_PATHS.get(target.provider, "")
+    elif target.provider == "gemini":
+        path = path.partition("/models")[0]
+    return urlunsplit(parts._replace(path=path))
+
+
+def _early_failure(info: ModelInfo, key: Key) -> Failure | None:
+    """What is wrong before anything is sent, without waiting for LiteLLM's import."""
+    provider = info.target.provider
+    if key.missing:
+        return Failure("auth", f"{missing_key_line(provider, key.missing)} Your text is kept.")
+    if info.problem:
+        return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
+    return None
+
+
+async def _close(source: Any) -> None:
+    """Closes the connection of a stream that was not read to its end; ``break`` alone leaves it open."""
+    close = getattr(source, "aclose", None)
+    if close is None:
+        return
+    try:
+        await close()
+    except Exception:
+        log.debug("A finished stream did not close cleanly", exc_info=True)

@@ -1,0 +1,224 @@
+"""Exceptions of LiteLLM and the network, told apart and put into words: every kind of ``Failure``.
+
+Works on attributes and names alone, so nothing of LiteLLM is imported here.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.overflow import is_overflow
+from agent_tui.providers.secrets import redact
+from agent_tui.providers.wording import DETAIL_LIMIT, NO_CREDIT, clean, failure
+
+_REFUSED = re.compile(
+    r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
+    r"prohibited_content|blocked by .{0,30}(?:safety|filter|guardrail)|moderation",
+    re.I,
+)
+_OVERLOADED = re.compile(
+    r"overloaded|over capacity|at capacity|temporarily unavailable|high demand|try again later", re.I
+)
+_AUTH = re.compile(
+    r"(?:invalid|incorrect|missing|no|expired) (?:x-)?api[-_ ]?key|"
+    r"api[-_ ]?key (?:is |was )?(?:not valid|invalid|missing|not set|not found|required|must be set)|"
+    r"authentication|unauthorized|api_key client option must be set|unable to locate credentials|permission[_ ]denied",
+    re.I,
+)
+_MISSING_MODEL = re.compile(
+    r"model.{0,80}(?:not found|does not exist|not exist|not available|unknown)|"
+    r"not_found_error|model_not_found|no such model",
+    re.I | re.S,
+)
+_CUT = re.compile(
+    r"incomplete (?:chunked )?read|peer closed connection|connection (?:was )?(?:reset|closed|lost|aborted)|"
+    r"payload is not completed|transferencodingerror|contentlengtherror|server disconnected|premature|unexpected eof|"
+    r"not enough data|response ended",
+    re.I,
+)
+_CONNECT_NAMES = frozenset(
+    {"ConnectError", "ConnectionRefusedError", "ClientConnectorError", "gaierror", "ConnectTimeout"}
+)
+_TIMEOUT_NAMES = frozenset(
+    {
+        "Timeout",
+        "APITimeoutError",
+        "TimeoutError",
+        "ReadTimeout",
+        "ConnectTimeout",
+        "PoolTimeout",
+        "SocketTimeoutError",
+        "ServerTimeoutError",
+    }
+)
+
+
+class StreamError(Exception):
+    """An error the provider sent as an event of a stream that had begun with status 200."""
+
+    def __init__(self, event: Mapping[str, Any]) -> None:
+        inner = event.get("error")
+        inner = inner if isinstance(inner, Mapping) else event
+        self.message = str(inner.get("message") or inner.get("type") or "error event")
+        self.body = dict(inner)
+        code = inner.get("code", inner.get("status_code"))
+        self.status_code = int(code) if str(code).isdigit() else None
+        super().__init__(self.message)
+
+
+def chain(error: BaseException) -> list[BaseException]:
+    """The error and what lies beneath it: LiteLLM's ``original_exception``, then causes and contexts."""
+    seen: list[BaseException] = []
+    queue: list[BaseException] = [error]
+    while queue and len(seen) < 20:
+        current = queue.pop(0)
+        if any(current is s for s in seen):
+            continue
+        seen.append(current)
+        for below in (getattr(current, "original_exception", None), current.__cause__, current.__context__):
+            if isinstance(below, BaseException):
+                queue.append(below)
+    return seen
+
+
+def unwrap(error: BaseException) -> BaseException:
+    """What happened in truth: LiteLLM wraps errors of a running stream in ``MidStreamFallbackError``, whose own
+    status and class (503, unavailable) say nothing."""
+    for _ in range(5):
+        original = getattr(error, "original_exception", None)
+        if type(error).__name__ != "MidStreamFallbackError" or not isinstance(original, BaseException):
+            return error
+        error = original
+    return error
+
+
+def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
+    """Seconds to wait as response headers say: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
+    if not headers:
+        return None
+    lower = {str(k).lower(): str(v) for k, v in headers.items()}
+    lower |= {k.removeprefix("llm_provider-"): v for k, v in lower.items() if k.startswith("llm_provider-")}
+    try:
+        if value := lower.get("retry-after-ms"):
+            return max(0.0, float(value) / 1000)
+        if value := lower.get("retry-after"):
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                when = email.utils.parsedate_to_datetime(value).timestamp()
+                return max(0.0, when - (time.time() if now is None else now))
+    except (ValueError, TypeError, IndexError):
+        return None
+    return None
+
+
+def classify(error: BaseException, *, provider: str, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
+    """The failure an exception stands for. ``started``: part of the answer had arrived. Never raises."""
+    known = [*secrets]
+    error = unwrap(error)
+    errors = chain(error)
+    names = {cls.__name__ for e in errors for cls in type(e).__mro__}
+    own = {cls.__name__ for cls in type(error).__mro__}
+    text = "\n".join(dict.fromkeys(t for t in (_text(e) for e in errors) if t))
+    status = next((s for s in (_status(e) for e in errors if _speaks_http(e)) if s is not None), None)
+    wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
+    kind = _kind(own, names, text, status, started)
+    if kind in ("connection", "interrupted_stream", "timeout") and status in (500, 503):
+        status = None
+    detail = redact(clean(text), known)[:DETAIL_LIMIT]
+    return failure(kind, provider=provider, model=model, detail=detail, status=status, wait=wait, names=names)
+
+
+def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
+    if "ContextWindowExceededError" in names or (status in (None, 400, 413, 422, 500) and is_overflow(text)):
+        return "context_overflow"
+    if "ContentPolicyViolationError" in names:
+        return "content_refused"
+    if names & _TIMEOUT_NAMES and not (names & {"RateLimitError"}):
+        return "timeout"
+    if status is not None and status in (500, 502, 503) and names & _CONNECT_NAMES:
+        return "connection"
+    if _is_network(own, names, text, status):
+        return "interrupted_stream" if started else "connection"
+    if NO_CREDIT.search(text):
+        return "auth"
+    if status in (401, 403, 402) or "AuthenticationError" in own or "PermissionDeniedError" in own:
+        return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
+    if status == 429 or "RateLimitError" in own or re.search(r"rate_limit_error|resource_exhausted", text, re.I):
+        return "rate_limit"
+    if status == 404 or "NotFoundError" in own:
+        return "not_found"
+    if status == 408:
+        return "timeout"
+    if status in (529, 503) or re.search(r"overloaded_error", text, re.I):
+        return "overloaded"
+    if status in (400, 422, None) and _REFUSED.search(text):
+        return "content_refused"
+    if status in (400, 422) and re.search(
+        r"api[-_ ]?key (?:not valid|is invalid)|api_key_invalid|invalid api key", text, re.I
+    ):
+        return "auth"
+    if status is not None and 400 <= status < 500:
+        return "not_found" if status == 400 and _MISSING_MODEL.search(text) else "invalid_request"
+    if _OVERLOADED.search(text):
+        return "overloaded"
+    if status is not None and status >= 500:
+        return "overloaded"
+    if _AUTH.search(text):
+        return "auth"
+    if started:
+        return "interrupted_stream"
+    return "connection" if names & {"APIConnectionError", "OSError"} else "invalid_request"
+
+
+def _is_network(own: set[str], names: set[str], text: str, status: int | None) -> bool:
+    if names & {"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError", "IncompleteRead"}:
+        return True
+    if names & _CONNECT_NAMES or names & {"SSLError", "ConnectionResetError", "BrokenPipeError"}:
+        return True
+    return (
+        status in (None, 500) and bool(own & {"APIConnectionError", "InternalServerError"}) and bool(_CUT.search(text))
+    )
+
+
+def _text(error: BaseException) -> str:
+    message = getattr(error, "message", None)
+    text = message if isinstance(message, str) and message else str(error)
+    body = getattr(error, "body", None)
+    if isinstance(body, (dict, str)) and body and str(body) not in text:
+        text = f"{text}\n{body}"
+    return text or type(error).__name__
+
+
+def _status(error: BaseException) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        value = getattr(holder, "status_code", None) or getattr(holder, "status", None)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+        if isinstance(value, str) and value.isdigit() and 400 <= int(value) < 600:
+            return int(value)
+    return None
+
+
+def _speaks_http(error: BaseException) -> bool:
+    """LiteLLM gives connection errors and timeouts made-up statuses (500, 408)."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    return not names & {"APIConnectionError", "APITimeoutError", "MidStreamFallbackError"}
+
+
+def _headers(error: BaseException) -> Mapping[str, str] | None:
+    for holder in (
+        getattr(error, "litellm_response_headers", None),
+        getattr(error, "headers", None),
+        getattr(getattr(error, "response", None), "headers", None),
+    ):
+        if isinstance(holder, Mapping) and any(
+            str(k).lower().endswith(("retry-after", "retry-after-ms")) for k in holder
+        ):
+            return holder
+    return None

@@ -1,0 +1,110 @@
+"""The provider's own count of a request's input: the counting endpoints of Anthropic, Gemini and OpenAI Responses.
+
+The body is what LiteLLM would send for the request (its ``return_raw_request``), less what the endpoint refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import urllib.error
+import urllib.request
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent_tui.models.requests import ModelInfo, ModelRequest, Target
+from agent_tui.providers.call import api_base
+from agent_tui.providers.keys import is_loopback, resolve_key
+from agent_tui.providers.secrets import redact
+from agent_tui.providers.wire import build_call
+
+log = logging.getLogger(__name__)
+
+TIMEOUT = 20.0
+_ANTHROPIC_FIELDS = ("model", "messages", "system", "tools", "tool_choice", "thinking")
+"""What ``/v1/messages/count_tokens`` takes (docs.claude.com/en/api/messages-count-tokens)."""
+_GEMINI_FIELDS = ("contents", "systemInstruction", "system_instruction", "tools", "toolConfig", "generationConfig")
+_RESPONSES_FIELDS = ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text")
+"""What ``/v1/responses/input_tokens`` takes (platform.openai.com/docs/api-reference/responses/input-tokens)."""
+
+
+async def count(request: ModelRequest, info: ModelInfo, load: Callable[[], Awaitable[Any]]) -> int | None:
+    """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
+    target = info.target
+    key = resolve_key(request.spec, target.provider)
+    if not _has_endpoint(target) or key.missing or not key.value:
+        return None
+    litellm = await load()
+    arguments = {**build_call(request, info).kwargs, "api_key": key.value}
+    body = await asyncio.to_thread(_raw_body, litellm, arguments, target)
+    if body is None:
+        return None
+    url, headers, body = _question(target, api_base(request.spec, target), key.value, body)
+    answer = await asyncio.to_thread(_post, url, headers, body, key.value)
+    return _tokens(answer)
+
+
+def _has_endpoint(target: Target) -> bool:
+    return target.provider in ("anthropic", "gemini") or (target.provider == "openai" and target.api == "responses")
+
+
+def _raw_body(litellm: Any, arguments: dict[str, Any], target: Target) -> dict[str, Any] | None:
+    from litellm.types.utils import CallTypes
+
+    kwargs = {k: v for k, v in arguments.items() if k not in ("stream", "stream_options", "api_base")}
+    try:
+        raw = litellm.utils.return_raw_request(CallTypes.completion, kwargs)
+    except Exception as error:
+        log.info("No body to count: %s", type(error).__name__)
+        return None
+    body = raw.get("raw_request_body")
+    if not isinstance(body, dict):
+        log.info("No body to count for %s", target.provider)
+        return None
+    return body
+
+
+def _question(
+    target: Target, base: str | None, key: str, body: dict[str, Any]
+) -> tuple[str, dict[str, str], dict[str, Any]]:
+    if target.provider == "anthropic":
+        root = base or "https://api.anthropic.com"
+        headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        return f"{root}/v1/messages/count_tokens", headers, _only(body, _ANTHROPIC_FIELDS)
+    if target.provider == "gemini":
+        root = base or "https://generativelanguage.googleapis.com/v1beta"
+        inner = {"model": f"models/{target.model}", **_only(body, _GEMINI_FIELDS)}
+        url = f"{root}/models/{target.model}:countTokens"
+        return url, {"x-goog-api-key": key}, {"generateContentRequest": inner}
+    root = base or "https://api.openai.com/v1"
+    headers = {"Authorization": f"Bearer {key}"}
+    return f"{root}/responses/input_tokens", headers, {**_only(body, _RESPONSES_FIELDS), "model": target.model}
+
+
+def _only(body: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: body[name] for name in names if name in body}
+
+
+def _post(url: str, headers: dict[str, str], body: dict[str, Any], key: str) -> Any:
+    if urlsplit(url).scheme not in ("http", "https"):
+        return None
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers})
+    handlers = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
+    try:
+        with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        log.info("Exact count refused: %s %s", error.code, redact(error.read(500).decode("utf-8", "replace"), [key]))
+    except (OSError, ValueError) as error:
+        log.info("Exact count failed: %s", redact(str(error), [key]))
+    return None
+
+
+def _tokens(answer: Any) -> int | None:
+    if not isinstance(answer, dict):
+        return None
+    value = answer.get("input_tokens", answer.get("totalTokens"))
+    return value if isinstance(value, int) and value > 0 else None

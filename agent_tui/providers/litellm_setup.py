@@ -1,0 +1,66 @@
+"""Importing LiteLLM so that it stays quiet, offline and out of the way. Worker only."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import MutableMapping
+from typing import Any
+
+from agent_tui.providers import tap
+
+ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_MODE": "PRODUCTION",
+    "LITELLM_LOG": "ERROR",
+    "REPEATED_STREAMING_CHUNK_LIMIT": "1000000000",
+    "LITELLM_TELEMETRY": "False",
+    "DISABLE_AIOHTTP_TRANSPORT": "False",
+    "RUST_BACKTRACE": "0",
+}
+"""Must be set before the import: else it fetches its table from the network, loads ``.env`` files of parent folders,
+and raises after 100 equal chunks."""
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+def prepare_environment(environment: MutableMapping[str, str]) -> None:
+    """Sets what LiteLLM reads at import, and keeps proxies away from this machine's own servers."""
+    environment.update(ENVIRONMENT)
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [h for h in environment.get(name, "").split(",") if h.strip()]
+        environment[name] = ",".join(dict.fromkeys([*hosts, *LOOPBACK_HOSTS]))
+
+
+def load() -> Any:
+    """Imports LiteLLM (3–6 s the first time) and silences it. Blocks; run it in a thread. Raises ImportError."""
+    prepare_environment(os.environ)
+    warnings.filterwarnings("ignore")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = True
+    litellm.num_retries = 0
+    litellm.disable_streaming_logging = True
+    litellm.modify_params = False
+    _shorten_the_end(litellm)
+    tap.install()
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL)
+        logger.propagate = False
+    return litellm
+
+
+def _shorten_the_end(litellm: Any) -> None:
+    """At the end of every stream LiteLLM rebuilds the whole answer from its chunks, for logging that is off here:
+    80 µs a chunk. Only usage is of interest there, so it gets the few chunks that carry it."""
+    original = litellm.stream_chunk_builder
+
+    def build(chunks: list[Any], *args: Any, **kwargs: Any) -> Any:
+        with_usage = [chunk for chunk in chunks[:-1] if getattr(chunk, "usage", None) is not None]
+        return original([*chunks[:1], *with_usage, *chunks[-1:]] if len(chunks) > 2 else chunks, *args, **kwargs)
+
+    litellm.stream_chunk_builder = build

@@ -1,0 +1,135 @@
+"""Asking a running local server what context it has loaded: Ollama, LM Studio, llama.cpp, vLLM."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import urlsplit
+
+from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.models.usage import Limits
+
+TIMEOUT = 2.0
+OLLAMA_DEFAULT_CONTEXT = 4_096
+"""What Ollama loads a model with unless told otherwise (docs.ollama.com/context-length); it truncates silently."""
+
+DEFAULT_BASES = {
+    "ollama": "http://127.0.0.1:11434",
+    "ollama_chat": "http://127.0.0.1:11434",
+    "lm_studio": "http://127.0.0.1:1234",
+    "llamafile": "http://127.0.0.1:8080",
+    "hosted_vllm": "http://127.0.0.1:8000",
+    "vllm": "http://127.0.0.1:8000",
+}
+_BASE_VARIABLES = {
+    "ollama": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
+    "ollama_chat": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
+    "lm_studio": ("LM_STUDIO_API_BASE",),
+    "llamafile": ("LLAMAFILE_API_BASE",),
+    "hosted_vllm": ("HOSTED_VLLM_API_BASE",),
+}
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def server_root(spec: ModelSpec, target: Target) -> str | None:
+    """The server's address without an API path, or None when nothing says where it is."""
+    base = spec.api_base or default_base(target.provider)
+    if not base:
+        return None
+    parts = urlsplit(base)
+    path = re.sub(r"/(?:v1|api)/?$|/$", "", parts.path)
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def default_base(provider: str) -> str | None:
+    """Where a local provider listens: as its environment variable says, else its usual port."""
+    for name in _BASE_VARIABLES.get(provider, ()):
+        if value := os.environ.get(name):
+            return value if "://" in value else f"http://{value.replace('0.0.0.0', '127.0.0.1')}"
+    return DEFAULT_BASES.get(provider)
+
+
+async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
+    """The context the server has loaded for the model; None when it does not answer or does not say."""
+    root = server_root(spec, target)
+    if root is None:
+        return None
+    if target.provider in ("ollama", "ollama_chat"):
+        return await asyncio.to_thread(_ollama, root, target.model)
+    asked = await asyncio.gather(
+        asyncio.to_thread(_llama_cpp, root),
+        asyncio.to_thread(_lm_studio, root, target.model),
+        asyncio.to_thread(_vllm, root, target.model),
+    )
+    return next((limits for limits in asked if limits is not None), None)
+
+
+def fetch_json(url: str, body: Any = None, timeout: float = TIMEOUT) -> Any:
+    """The JSON at a URL, or None. Proxies are not used: this is for servers nearby. Blocks."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    try:
+        with _DIRECT.open(request, timeout=timeout) as answer:
+            return json.loads(answer.read(4_000_000))
+    except (OSError, ValueError, urllib.error.URLError):
+        return None
+
+
+def _ollama(root: str, model: str) -> Limits | None:
+    running = fetch_json(f"{root}/api/ps")
+    for loaded in _list(running, "models"):
+        names = (loaded.get("name"), loaded.get("model"), str(loaded.get("name", "")).removesuffix(":latest"))
+        if model in names and (window := _number(loaded.get("context_length"))):
+            return Limits(window, None, None, "server")
+    shown = fetch_json(f"{root}/api/show", {"model": model})
+    if not isinstance(shown, dict):
+        return None
+    match = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
+    if match:
+        return Limits(int(match.group(1)), None, None, "server")
+    facts = shown.get("model_info")
+    most = next((_number(v) for k, v in facts.items() if k.endswith(".context_length")), None) if facts else None
+    default = _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")) or OLLAMA_DEFAULT_CONTEXT
+    return Limits(min(most, default) if most else default, None, None, "assumed")
+
+
+def _llama_cpp(root: str) -> Limits | None:
+    props = fetch_json(f"{root}/props")
+    settings = props.get("default_generation_settings") if isinstance(props, dict) else None
+    window = _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
+    return Limits(window, None, None, "server") if window else None
+
+
+def _lm_studio(root: str, model: str) -> Limits | None:
+    for found in _list(fetch_json(f"{root}/api/v0/models"), "data"):
+        if found.get("id") == model:
+            if window := _number(found.get("loaded_context_length")):
+                return Limits(window, None, None, "server")
+            if window := _number(found.get("max_context_length")):
+                return Limits(window, None, None, "assumed")
+    return None
+
+
+def _vllm(root: str, model: str) -> Limits | None:
+    for found in _list(fetch_json(f"{root}/v1/models"), "data"):
+        if found.get("id") == model and (window := _number(found.get("max_model_len"))):
+            return Limits(window, None, None, "server")
+    return None
+
+
+def _list(data: Any, name: str) -> list[dict[str, Any]]:
+    values = data.get(name) if isinstance(data, dict) else None
+    return [v for v in values if isinstance(v, dict)] if isinstance(values, list) else []
+
+
+def _number(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number > 0 else None

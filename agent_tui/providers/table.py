@@ -1,0 +1,77 @@
+"""LiteLLM's table of models, read from its file: looking a model up needs no import of LiteLLM (3–6 s, 165 MB)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agent_tui.models.requests import Target
+
+TABLE_FILE = "model_prices_and_context_window_backup.json"
+PROVIDERS_FILE = "provider_endpoints_support_backup.json"
+
+EXTRA_PROVIDERS = frozenset(
+    {"openai", "anthropic", "gemini", "vertex_ai", "bedrock", "azure", "custom_openai", "openai_like", "hosted_vllm"}
+    | {"lm_studio", "llamafile", "ollama", "ollama_chat", "vllm", "docker_model_runner", "lemonade", "litellm_proxy"}
+)
+"""Known to LiteLLM whatever its files say."""
+
+_DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
+
+
+def _read(name: str) -> dict[str, Any]:
+    spec = importlib.util.find_spec("litellm")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        try:
+            data = json.loads(Path(place, name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(data, dict):
+            return data
+    return {}
+
+
+@cache
+def table() -> dict[str, dict[str, Any]]:
+    """Model name → its entry; empty when this LiteLLM keeps the table elsewhere (limits are then unknown)."""
+    return {k: v for k, v in _read(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
+
+
+@cache
+def providers() -> frozenset[str]:
+    """Names of providers that LiteLLM knows; more than enough to spot a misspelt one."""
+    named = _read(PROVIDERS_FILE).get("providers")
+    return EXTRA_PROVIDERS | frozenset(named if isinstance(named, dict) else ())
+
+
+def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
+    """The table's entry of a model, and whether it was found under exactly this name. A dated or tagged name without
+    an entry of its own gets the entry of the name without the tag, as a guess."""
+    found = _exact(name, target, target.model)
+    if found is not None:
+        return found, True
+    shorter = _DATED.sub("", target.model)
+    while shorter and shorter != target.model:
+        if (found := _exact("", target, shorter)) is not None:
+            return found, False
+        shorter, before = _DATED.sub("", shorter), shorter
+        if shorter == before:
+            break
+    return None, False
+
+
+def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:
+    entries = table()
+    for candidate in (name, f"{target.provider}/{model}"):
+        if candidate in entries and "/" in candidate:
+            return entries[candidate]
+    plain = entries.get(model)
+    if plain is not None and str(plain.get("litellm_provider", "")).split("-")[0].startswith(target.provider):
+        return plain
+    if plain is not None and target.provider in ("azure", "litellm_proxy", "custom_openai"):
+        return plain
+    return None

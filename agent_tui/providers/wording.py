@@ -1,0 +1,107 @@
+"""What users read when a call fails: what happened, whether their text is safe, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.secrets import redact
+
+DETAIL_LIMIT = 4_000
+"""Characters of the provider's own text that are kept."""
+
+NO_CREDIT = re.compile(
+    r"insufficient[_ ]quota|credit balance|insufficient (?:credits|balance|funds)|billing_(?:hard_limit|not_active)",
+    re.IGNORECASE,
+)
+_SAFE = "Your text is kept."
+
+
+def failure(
+    kind: FailureKind,
+    *,
+    provider: str,
+    model: str,
+    detail: str = "",
+    status: int | None = None,
+    wait: float | None = None,
+    names: Iterable[str] = (),
+) -> Failure:
+    """A failure with its line for the user: what happened, whether their text is safe, what to do."""
+    return Failure(kind, _line(kind, provider, model, detail, status, wait, set(names)), detail, status, wait)
+
+
+def _line(
+    kind: FailureKind, provider: str, model: str, detail: str, status: int | None, wait: float | None, names: set[str]
+) -> str:
+    http = f" (HTTP {status})" if status else ""
+    said = _said(detail)
+    other = "choose another model with /model"
+    match kind:
+        case "auth":
+            return f"{_auth(provider, detail, status)}{http}{said} {_SAFE} {_give_key(provider)}"
+        case "not_found":
+            what = f"{provider} does not know the model {model}, or the address is wrong"
+            return f"{what}{http}{said} {_SAFE} Check the name and api_base, or {other}."
+        case "rate_limit":
+            when = f" It asks to wait {wait:.0f} s." if wait else ""
+            return f"{provider} limits the rate of requests{http}{said}{when} {_SAFE} Try again, or {other}."
+        case "overloaded":
+            return f"{provider} is overloaded or failing{http}{said} {_SAFE} Try again in a moment."
+        case "context_overflow":
+            what = f"The conversation is larger than {model} accepts"
+            return f"{what}{http}{said} {_SAFE} Use /compact, or a larger model with /model."
+        case "invalid_request":
+            return f"{provider} refused the request{http}{said} {_SAFE} Check the model's settings, or {other}."
+        case "timeout":
+            return f"{provider} did not answer in time{http}. {_SAFE} Try again, or raise agent.timeout."
+        case "connection" if names & {"SSLError"} or re.search(r"\bssl\b|\btls\b|certificate", detail, re.I):
+            what = f"No secure connection to {provider}: TLS failed."
+            return f"{what} {_SAFE} Check api_base (http or https) and the certificate."
+        case "connection":
+            what = f"No connection to {provider}."
+            return f"{what} {_SAFE} Check that the server runs, api_base and the network, then try again."
+        case "interrupted_stream":
+            return f"The answer of {provider} broke off. What arrived is kept. Try again, or ask it to go on."
+        case "content_refused":
+            return f"{provider} refused the content{http}{said} {_SAFE} Rephrase it, or {other}."
+        case _:
+            return f"The provider worker failed. {_SAFE} It restarts by itself; try again."
+
+
+def _auth(provider: str, detail: str, status: int | None) -> str:
+    if status == 402 or NO_CREDIT.search(detail):
+        return f"{provider} says there is no credit or quota left"
+    if status == 403:
+        return f"{provider} does not allow this key to do that"
+    return f"{provider} refused the key"
+
+
+def _give_key(provider: str) -> str:
+    variable = KEY_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
+    return f"Check the key: set {variable} or run `agent-tui auth set {provider}`."
+
+
+def worker_failure(detail: str = "") -> Failure:
+    """The worker died or hangs."""
+    return failure("worker", provider="", model="", detail=redact(clean(detail))[:DETAIL_LIMIT])
+
+
+def _said(detail: str) -> str:
+    """The provider's own words in one short sentence, or a full stop."""
+    match = re.search(r"""["']message["']\s*:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", detail)
+    words = (match.group(1) or match.group(2) or "") if match else detail.split("\n", 1)[0]
+    words = re.sub(r"litellm\.[A-Za-z]+:\s*|[A-Za-z]+Exception\s*-\s*|[A-Za-z]+Error:\s*|\{.*", "", words).strip()
+    words = re.sub(r"\s+", " ", words.replace("\\n", " ").replace('\\"', '"')).rstrip(".: -")
+    if not words:
+        return "."
+    return f": {words[:160]}{'…' if len(words) > 160 else ''}."
+
+
+def clean(text: str) -> str:
+    """Without control characters (they would reach the terminal) and without LiteLLM's advertising."""
+    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
+    text = re.sub(r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried).*", "", text)
+    return "".join(c for c in text if c in "\n\t" or c.isprintable()).strip()
