@@ -92,6 +92,8 @@ class _Planner:
         self.scale = usage.limit if usage.limit else max(1, self.before)
         self.target: int | None = usage.limit
         if reason == "overflow":
+            # The real window is smaller than what was refused, whatever we were told.
+            self.scale = min(self.scale, max(1, self.before))
             self.target = min(self.scale, int(self.before * OVERFLOW_SHARE))
         record = applicable_summary(self.path, inputs.records, summaries)
         covered = frozenset(record.message_ids) if record is not None else frozenset()

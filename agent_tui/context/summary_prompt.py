@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_tui.context.estimate import char_tokens
 from agent_tui.context.summary_text import MODEL_SECTIONS
@@ -17,8 +17,6 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-SUMMARY_ROW = "system"
 
 RESULT_CHARS = 2_000
 ARGUMENT_CHARS = 1_000
@@ -47,44 +45,73 @@ previous summary that still holds. Do not invent, do not comment, do not list th
 that list is added separately. Use the language of the user's messages below the headings. At most {words} words."""
 
 
+SCALES = (1.0, 0.5, 0.25, 0.12, 0.06)
+"""The clips are tightened in these steps before any message is left out."""
+
+USER_SCALE = 0.25
+"""What the user said is never clipped harder than this: instructions are in it."""
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """A rendered message; ``user`` ones are left out last."""
+
+    text: str
+    user: bool = False
+
+
 @dataclass(slots=True, frozen=True)
 class SummaryInput:
     """What the summary is made from. ``entries`` are rendered messages, oldest first; ``skipped`` counts those that
     were left out to fit the model."""
 
     previous: str | None
-    entries: tuple[str, ...]
+    entries: tuple[Entry, ...]
     focus: str = ""
     skipped: int = 0
 
+    @property
+    def tokens(self) -> int:
+        """A cautious count of the whole input."""
+        previous = rough_tokens(self.previous) if self.previous is not None else 0
+        return previous + sum(rough_tokens(e.text) for e in self.entries)
+
     def fitted(self, tokens: int) -> SummaryInput:
-        """Without its oldest entries, so that it costs at most ``tokens`` by a cautious character rule. The newest
-        entry always stays; the previous summary is cut at its end when it alone would take over half."""
+        """At most ``tokens``: the oldest entries are left out, the user's last of all; the newest entry always stays.
+        The previous summary is cut at its end only when it alone would take over half."""
         previous = self.previous
         if previous is not None and rough_tokens(previous) * 2 > tokens:
             keep = max(1, int(len(previous) * tokens / 2 / rough_tokens(previous)))
             previous = clip(previous, keep, tail=False)
-        left = tokens - (rough_tokens(previous) if previous else 0)
-        kept: list[str] = []
-        for entry in reversed(self.entries):
-            left -= rough_tokens(entry)
-            if left < 0 and kept:
+        excess = replace(self, previous=previous).tokens - tokens
+        dropped: set[int] = set()
+        oldest_first = sorted(range(len(self.entries) - 1), key=lambda i: (self.entries[i].user, i))
+        for index in oldest_first:
+            if excess <= 0:
                 break
-            kept.append(entry)
-        kept.reverse()
-        return SummaryInput(previous, tuple(kept), self.focus, self.skipped + len(self.entries) - len(kept))
+            excess -= rough_tokens(self.entries[index].text)
+            dropped.add(index)
+        kept = tuple(e for i, e in enumerate(self.entries) if i not in dropped)
+        return SummaryInput(previous, kept, self.focus, self.skipped + len(dropped))
 
     def without_oldest(self) -> SummaryInput | None:
-        """Half of it: the older entries go first, then the previous summary; None when nothing is left to drop."""
+        """About half of it: older entries go first, then the previous summary; None when nothing is left to drop."""
         if len(self.entries) > 1:
-            half = sum(map(len, self.entries)) // 2
-            kept, size = list(self.entries), sum(map(len, self.entries))
-            while len(kept) > 1 and size > half:
-                size -= len(kept.pop(0))
-            return SummaryInput(self.previous, tuple(kept), self.focus, self.skipped + len(self.entries) - len(kept))
+            entries = sum(rough_tokens(e.text) for e in self.entries)
+            half = replace(self, previous=None).fitted(entries // 2)
+            return replace(half, previous=self.previous)
         if self.previous is not None and self.entries:
-            return SummaryInput(None, self.entries, self.focus, self.skipped)
+            return replace(self, previous=None)
         return None
+
+
+def prepare_input(messages: Sequence[Message], previous: str | None, focus: str, tokens: int) -> SummaryInput:
+    """The input of at most ``tokens``: clipped, clipped harder, and only then without its oldest messages."""
+    for scale in SCALES:
+        source = SummaryInput(previous, render_messages(messages, scale), focus)
+        if source.tokens <= tokens:
+            return source
+    return source.fitted(tokens)
 
 
 def system_text(words: int) -> str:
@@ -95,7 +122,7 @@ def system_text(words: int) -> str:
 def user_text(source: SummaryInput) -> str:
     """The one user message of the summary call. The markers carry a digest of the content, so that nothing inside it
     can close them."""
-    body = "\n\n".join(source.entries)
+    body = "\n\n".join(e.text for e in source.entries)
     mark = content_fingerprint(f"{source.previous}\n{body}")[:12]
     blocks = []
     if source.previous is not None:
@@ -130,10 +157,15 @@ def render_message(message: Message, scale: float = 1.0) -> str:
     return "\n".join(lines)
 
 
-def render_messages(messages: Sequence[Message], tokens: int) -> tuple[str, ...]:
-    """The messages as entries, clipped harder when ``tokens`` (the room for the input) are few."""
-    scale = min(1.0, max(0.1, tokens / 64_000))
-    return tuple(entry for m in messages if (entry := render_message(m, scale)))
+def render_messages(messages: Sequence[Message], scale: float = 1.0) -> tuple[Entry, ...]:
+    """The messages as entries; those with nothing to say are left out."""
+    entries = []
+    for message in messages:
+        user = message.role == "user"
+        text = render_message(message, max(scale, USER_SCALE) if user else scale)
+        if text:
+            entries.append(Entry(text, user))
+    return tuple(entries)
 
 
 def clip(text: str, limit: int, tail: bool = True) -> str:

@@ -15,7 +15,7 @@ from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.policy import output_room
 from agent_tui.context.summary_prompt import (
     SummaryInput,
-    render_messages,
+    prepare_input,
     rough_tokens,
     system_text,
     user_text,
@@ -53,8 +53,10 @@ MAX_TRIMS = 3
 """How often the oldest input is dropped when the summary call itself is too long."""
 
 OUTPUT_FACTOR = 4
-MIN_SUMMARY_OUTPUT = 4_096
-"""Output asked for: this many times the sections' budget and at least this much, since some models think first."""
+MIN_SUMMARY_OUTPUT = 2_048
+MAX_SUMMARY_OUTPUT = 16_384
+"""Output room kept free: this many times the sections' budget and at least this much, since some models think first.
+What the input leaves over may be used as well."""
 
 WORDS_PER_TOKEN = 0.6
 
@@ -226,13 +228,12 @@ class Compactor:
             # Nothing is known about this model: trust what the conversation itself already fitted into.
             room = max(plan.before, MIN_SUMMARY_OUTPUT)
         room = max(1_000, room)
-        entries = render_messages(plan.summary.fresh, room)
-        return SummaryInput(plan.summary.previous, entries, plan.focus).fitted(room), words
+        return prepare_input(plan.summary.fresh, plan.summary.previous, plan.focus, room), words
 
     @staticmethod
     def _wanted_output(plan: CompactionPlan, model: ModelInfo) -> int:
         budget = plan.summary.tokens if plan.summary is not None else 0
-        wanted = max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR)
+        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR))
         return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
 
     def _request(
@@ -249,7 +250,9 @@ class Compactor:
         output = self._wanted_output(plan, model)
         if model.limits.window:
             room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
-            output = max(min(output, model.limits.window // 4), min(output, room))
+            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, room))
+        if model.limits.max_output:
+            output = min(output, model.limits.max_output)
         message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
         return ModelRequest(
             new_id("req"),
