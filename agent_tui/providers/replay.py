@@ -93,16 +93,17 @@ def plan_replay(
         if foreign:
             plan._foreign.add(message.id)
         lost = OTHER_MODEL if foreign else None
+        own_share = 0.0 if target.family == "gemini" and not _has_thought_signature(message) else share
         statuses: dict[int, ReplayStatus] = {}
         for n, part in enumerate(message.parts):
             if isinstance(part, ReasoningPart):
                 reason = lost or _unusable(message, part, n, target, effort)
                 if reason is None and bound and part.prefix is not None:
                     reason = prefixes.difference(i, part.prefix)
-                statuses[n] = _status(reason, share, after_turn=i < last_user)
+                statuses[n] = _status(reason, own_share, after_turn=i < last_user)
         if statuses:
             plan._parts[message.id] = statuses
-        plan._messages[message.id] = _of_message(message, statuses, lost, target, share, i < last_user)
+        plan._messages[message.id] = _of_message(message, statuses, lost, target, own_share, i < last_user)
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
@@ -179,6 +180,11 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
     return None
 
 
+def _has_thought_signature(message: Message) -> bool:
+    """Gemini's thoughts are never shown whole: a signature, on any part of the answer, stands for them."""
+    return any((part.provider_metadata or {}).get("thought_signature") for part in message.parts)
+
+
 def is_signed(metadata: Metadata) -> bool:
     """Whether a block carries what its provider checks: a signature, opaque data, or details with either."""
     if metadata.get("signature") or metadata.get("data"):
@@ -207,10 +213,8 @@ def _of_message(
 ) -> ReplayStatus:
     if lost is not None:
         return ReplayStatus(False, 0.0, lost)
-    if target.family == "gemini":
-        # The thought summary is only a paraphrase; the signature stands for the thoughts themselves.
-        signed = any((p.provider_metadata or {}).get("thought_signature") for p in message.parts)
-        return _status(None if signed else UNSIGNED, share, after_turn=after_turn)
+    if not statuses and target.family == "gemini" and _has_thought_signature(message):
+        return _status(None, share, after_turn=after_turn)
     if not statuses:
         return ReplayStatus(False, 0.0, NEVER_SHOWN)
     values = list(statuses.values())
@@ -277,4 +281,6 @@ class _Prefixes:
 
 def is_compacted(item: SentMessage) -> bool:
     """Whether this message is sent otherwise than it was first: cleared, clipped, or a summary."""
-    return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(isinstance(part, SummaryPart) for part in item.message.parts)
+    return item.key.partition("#")[2].startswith(("cleared", "clip")) or any(
+        isinstance(part, SummaryPart) for part in item.message.parts
+    )

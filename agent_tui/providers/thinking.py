@@ -1,0 +1,133 @@
+"""From our four effort levels to every provider's own parameter."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
+from agent_tui.providers.replay import adaptive_thinking
+from agent_tui.providers.targets import gemini_major, is_openai_reasoning
+
+# Tokens of thinking that are asked for where a provider wants a number.
+BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
+# The smallest budget Anthropic accepts.
+MIN_BUDGET = 1_024
+_NO_ROOM = "thinking off for one step: no room for it below the maximum output"
+
+
+@dataclass(slots=True, frozen=True)
+class Thinking:
+    """Arguments for LiteLLM, whether thinking is off, and what the user should be told."""
+
+    kwargs: Metadata = field(default_factory=dict)
+    off: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def budget_below(effort: Effort, max_output: int | None) -> int:
+    """Thinking tokens for ``effort`` that leave at least a quarter (and ``MIN_BUDGET``) of the output for the answer;
+    0 when there is no room."""
+    want = BUDGETS[effort]
+    if max_output is None:
+        return want
+    room = max_output - max(MIN_BUDGET, max_output // 4)
+    budget = min(want, room)
+    return budget if budget >= MIN_BUDGET else 0
+
+
+def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None = None) -> Thinking:
+    """How to ask this model to think as hard as the request says. ``forced_off`` is the replay rule's note when its
+    open tool loop forbids thinking. Models that are not known to reason are asked for nothing."""
+    effort: Effort = "off" if forced_off else request.effort
+    notes = (forced_off,) if forced_off and request.effort != "off" else ()
+    target, model = info.target, info.target.model.lower()
+    if target.family == "claude":
+        return _claude(request, info, effort, notes)
+    if target.api == "responses":
+        return _responses(info, effort, model)
+    if target.provider == "openrouter":
+        return _openrouter(info, effort)
+    if info.reasoning is False:
+        return Thinking(off=effort == "off")
+    known = info.reasoning is True
+    if target.family == "gemini":
+        return _gemini(request, effort, model, known)
+    if target.provider in ("openai", "azure"):
+        if is_openai_reasoning(model) or "gpt-oss" in model:
+            return Thinking({"reasoning_effort": openai_effort(model, effort)}, effort == "off")
+        return Thinking(off=effort == "off")
+    if target.provider == "xai":
+        # Only grok-3-mini takes it; the others refuse it.
+        level = "low" if effort in ("off", "low") else "high"
+        return Thinking({"reasoning_effort": level} if "grok-3-mini" in model else {}, False)
+    if target.provider == "groq" and "gpt-oss" in model:
+        return Thinking({"reasoning_effort": "low" if effort == "off" else effort})
+    switch: Metadata = {"thinking": {"type": "disabled" if effort == "off" else "enabled"}}
+    if target.provider == "deepseek" and known:
+        return Thinking(switch, effort == "off")
+    if target.provider in ("zai", "moonshot") and known:
+        return Thinking({"extra_body": switch}, effort == "off")
+    if target.provider in ("ollama", "ollama_chat") and known:
+        return Thinking({"reasoning_effort": "none" if effort == "off" else effort}, effort == "off")
+    return Thinking(off=effort == "off")
+
+
+def openai_effort(model: str, effort: Effort) -> str:
+    """OpenAI's word for it. Off is ``none`` from GPT-5.1 on, ``minimal`` for GPT-5, ``low`` where it cannot be off."""
+    if effort != "off":
+        return effort
+    name = model.lower()
+    match = re.search(r"gpt-(\d+)(?:\.(\d+))?", name)
+    if match is None or "codex" in name or "-pro" in name or "gpt-oss" in name:
+        return "low"
+    return "none" if (int(match[1]), int(match[2] or 0)) >= (5, 1) else "minimal"
+
+
+def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple[str, ...]) -> Thinking:
+    if info.reasoning is False or effort == "off":
+        return Thinking(off=True, notes=notes)
+    if info.target.provider == "openrouter":
+        return Thinking(_openrouter(info, effort).kwargs, notes=notes)
+    if adaptive_thinking(info.target):
+        return Thinking({"reasoning_effort": effort}, notes=notes)
+    budget = budget_below(effort, request.max_output)
+    if not budget:
+        return Thinking(off=True, notes=(*notes, _NO_ROOM))
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, notes=notes)
+
+
+def _responses(info: ModelInfo, effort: Effort, model: str) -> Thinking:
+    if is_openai_reasoning(model):
+        return Thinking({"reasoning": {"effort": openai_effort(model, effort), "summary": "auto"}}, effort == "off")
+    if "grok-3-mini" in model:
+        return Thinking({"reasoning": {"effort": "low" if effort in ("off", "low") else "high"}})
+    if info.reasoning is True and "grok" not in model:
+        return Thinking({"reasoning": {"effort": "low" if effort == "off" else effort, "summary": "auto"}})
+    return Thinking(off=effort == "off")
+
+
+def _openrouter(info: ModelInfo, effort: Effort) -> Thinking:
+    if info.reasoning is False:
+        return Thinking(off=effort == "off")
+    wanted: Metadata = {"enabled": False} if effort == "off" else {"effort": effort}
+    if effort == "off" and info.reasoning is None:
+        return Thinking(off=True)
+    return Thinking({"extra_body": {"reasoning": wanted, "usage": {"include": True}}}, effort == "off")
+
+
+def _gemini(request: ModelRequest, effort: Effort, model: str, known: bool) -> Thinking:
+    major = gemini_major(model) or 0
+    if major < 2 or not (known or major >= 3 or "2.5" in model):
+        return Thinking(off=effort == "off")
+    if major >= 3:
+        return Thinking({"reasoning_effort": "minimal" if effort == "off" else effort}, effort == "off")
+    if effort == "off":
+        # 2.5 Pro cannot be switched off; 128 is the least it takes (ai.google.dev/gemini-api/docs/thinking).
+        least = 128 if "pro" in model else 0
+        return Thinking({"thinking": {"type": "enabled", "budget_tokens": least}}, True)
+    budget = budget_below(effort, request.max_output)
+    if not budget:
+        return Thinking(off=True, notes=(_NO_ROOM,))
+    return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}})

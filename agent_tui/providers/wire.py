@@ -1,0 +1,133 @@
+"""From our request to the arguments of a LiteLLM call, for every provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ModelInfo, ModelRequest, Target
+from agent_tui.providers.replay import ReplayPlan, plan_replay
+from agent_tui.providers.thinking import Thinking, thinking_for
+from agent_tui.providers.wire_chat import Dialect, chat_messages
+from agent_tui.providers.wire_claude import add_breakpoints
+from agent_tui.providers.wire_responses import response_input
+from agent_tui.providers.wire_text import clean
+
+# Providers whose conversion in LiteLLM joins neighbouring assistant messages again, so that an answer can be sent in
+# pieces and keep its order.
+_MERGING = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "gemini", "azure_ai")
+_CLAUDE_HOSTS = (*_MERGING, "openrouter", "databricks")
+_CLAUDE_DEFAULT_OUTPUT = 8_192
+
+
+@dataclass(slots=True, frozen=True)
+class WireCall:
+    """``method`` of LiteLLM to call with ``kwargs``; ``notes`` are for the user."""
+
+    method: str
+    kwargs: Metadata
+    notes: tuple[str, ...] = ()
+
+
+def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
+    """Everything LiteLLM needs but the connection (key, address, timeouts). Never raises for a valid conversation.
+
+    The same request gives the same bytes, and a longer conversation begins with the bytes of the shorter one, apart
+    from cache markers, which move.
+    """
+    target = info.target
+    plan = plan_replay(request.messages, target, request.fixed_fingerprint, request.effort)
+    thinking = thinking_for(request, info, forced_off=plan.thinking_off)
+    if thinking.off and request.effort != "off":
+        # Without thinking, Claude's old blocks are of no use in this step.
+        plan = plan_replay(request.messages, target, request.fixed_fingerprint, "off")
+    build = _responses if target.api == "responses" else _chat
+    method, kwargs = build(request, info, thinking, plan)
+    kwargs.update(thinking.kwargs)
+    for name, value in request.spec.extra.items():
+        if isinstance(value, dict) and isinstance(kwargs.get(name), dict):
+            kwargs[name] = {**kwargs[name], **value}
+        else:
+            kwargs[name] = value
+    kwargs.update(drop_params=True, max_retries=0, stream=True)
+    return WireCall(method, kwargs, thinking.notes)
+
+
+def model_name(target: Target, configured: str) -> str:
+    """LiteLLM's name of the model without an API route: the API is chosen by the method that is called."""
+    provider, slash, rest = configured.partition("/")
+    if slash and rest.startswith("responses/"):
+        return f"{provider}/{rest.removeprefix('responses/')}"
+    return configured if slash else f"{target.provider}/{configured}"
+
+
+def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
+    target = info.target
+    claude = target.family == "claude" and target.provider in _CLAUDE_HOSTS
+    dialect = Dialect(
+        provider=target.provider,
+        family=target.family,
+        blocks=claude and target.provider != "openrouter",
+        merging=target.provider in _MERGING,
+        lists=claude,
+        images=info.images,
+    )
+    texts = [clean(block.text) for block in request.system if block.text]
+    documents = [clean(block.text) for block in request.documents if block.text]
+    messages = chat_messages(request.messages, plan, dialect, texts, documents)
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": clean(tool.description), "parameters": tool.parameters},
+        }
+        for tool in request.tools
+    ]
+    if claude:
+        add_breakpoints(messages, tools, stable_system=len(texts))
+    kwargs: Metadata = {
+        "model": model_name(target, request.spec.model),
+        "messages": messages,
+        "stream_options": {"include_usage": True},
+    }
+    if tools:
+        kwargs["tools"] = tools
+    limit = request.max_output
+    if limit is None and claude:
+        limit = min(info.limits.max_output or _CLAUDE_DEFAULT_OUTPUT, 32_000)
+    if limit is not None:
+        kwargs["max_tokens"] = limit
+    if target.provider in ("openai", "azure") and target.family == "gpt" and request.spec.api_base is None:
+        kwargs["prompt_cache_key"] = request.session_id
+    if target.provider == "openrouter":
+        kwargs["extra_body"] = {"usage": {"include": True}}
+    return "acompletion", kwargs
+
+
+def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
+    target = info.target
+    kwargs: Metadata = {
+        "model": model_name(target, request.spec.model),
+        "input": response_input(request.messages, plan, info.images),
+        "store": False,
+    }
+    if info.reasoning is not False:
+        kwargs["include"] = ["reasoning.encrypted_content"]
+    blocks = [clean(block.text) for block in (*request.system, *request.documents) if block.text]
+    if blocks:
+        kwargs["instructions"] = "\n\n".join(blocks)
+    if request.tools:
+        kwargs["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": clean(tool.description),
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    if request.max_output is not None:
+        kwargs["max_output_tokens"] = request.max_output
+    if target.provider in ("openai", "azure"):
+        kwargs["prompt_cache_key"] = request.session_id
+    return "aresponses", kwargs

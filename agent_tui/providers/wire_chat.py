@@ -1,0 +1,209 @@
+"""Conversations in the chat-completion format that LiteLLM takes, with what each provider wants back of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    Metadata,
+    Part,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+)
+from agent_tui.models.requests import SentMessage
+from agent_tui.providers.replay import ReplayPlan
+from agent_tui.providers.wire_text import (
+    EMPTY_USER,
+    Answer,
+    Result,
+    attachment_block,
+    clean,
+    entries,
+    object_arguments,
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Dialect:
+    """How one provider's chat format differs. ``blocks``: reasoning goes back as ``thinking_blocks``; ``merging``:
+    an answer may be sent in pieces that LiteLLM joins again; ``lists``: text is sent as content blocks, so that cache
+    markers can be put on them without changing anything else; ``images`` False: the model cannot see."""
+
+    provider: str
+    family: str
+    blocks: bool = False
+    merging: bool = False
+    lists: bool = False
+    images: bool | None = None
+
+
+def chat_messages(
+    items: Sequence[SentMessage],
+    plan: ReplayPlan,
+    dialect: Dialect,
+    system: Sequence[str] = (),
+    documents: Sequence[str] = (),
+) -> list[Metadata]:
+    """All messages of a request. Documents come after the system prompt, which is the more stable of the two."""
+    messages = _system(dialect, [*system, *documents])
+    seen: list[AttachmentPart] = []
+    for entry in entries(items, provider=dialect.provider):
+        if isinstance(entry, Result):
+            messages.append(_result(entry, dialect))
+            if not dialect.blocks:
+                seen.extend(entry.attachments)
+            continue
+        _show(messages, seen, dialect)
+        if isinstance(entry, Answer):
+            messages.extend(_answer(entry, plan, dialect))
+        else:
+            messages.append({"role": "user", "content": _user_content(entry, dialect)})
+    _show(messages, seen, dialect)
+    return messages
+
+
+def _system(dialect: Dialect, blocks: list[str]) -> list[Metadata]:
+    if not blocks:
+        return []
+    if dialect.lists:
+        return [{"role": "system", "content": [{"type": "text", "text": text} for text in blocks]}]
+    return [{"role": "system", "content": "\n\n".join(blocks)}]
+
+
+def _show(messages: list[Metadata], seen: list[AttachmentPart], dialect: Dialect) -> None:
+    """Images of tool results, for providers whose tool messages are only text: as a user message after all results."""
+    if seen:
+        messages.append({"role": "user", "content": [attachment_block(part, dialect.images) for part in seen]})
+        seen.clear()
+
+
+def _user_content(message: Message, dialect: Dialect) -> str | list[Metadata]:
+    blocks: list[Metadata] = []
+    for part in message.parts:
+        if isinstance(part, AttachmentPart):
+            blocks.append(attachment_block(part, dialect.images))
+        elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
+            blocks.append({"type": "text", "text": clean(part.text)})
+    if not blocks:
+        blocks.append({"type": "text", "text": EMPTY_USER})
+    if not dialect.lists and all(block["type"] == "text" for block in blocks):
+        return "\n\n".join(block["text"] for block in blocks)
+    return blocks
+
+
+def _result(result: Result, dialect: Dialect) -> Metadata:
+    content: str | list[Metadata] = result.text
+    if dialect.lists:
+        content = [{"type": "text", "text": result.text}]
+        if dialect.blocks:
+            content += [attachment_block(part, dialect.images) for part in result.attachments]
+    message: Metadata = {"role": "tool", "tool_call_id": result.call.id, "content": content}
+    if dialect.family == "gemini" or dialect.provider in ("mistral", "ollama_chat", "groq"):
+        message["name"] = result.call.part.name
+    return message
+
+
+def _answer(answer: Answer, plan: ReplayPlan, dialect: Dialect) -> Iterator[Metadata]:
+    """One assistant message, or several where its order would be lost in one."""
+    parts = list(enumerate(answer.message.parts))
+    groups = _groups(parts) if dialect.merging else [parts]
+    for group in groups:
+        message = _piece(answer, group, plan, dialect)
+        if message is not None:
+            yield message
+
+
+def _groups(parts: list[tuple[int, Part]]) -> Iterator[list[tuple[int, Part]]]:
+    """Runs in the order that one chat message keeps: reasoning, then one text, then tool calls."""
+    group: list[tuple[int, Part]] = []
+    rank = 0
+    for n, part in parts:
+        mine = 0 if isinstance(part, ReasoningPart) else 1 if isinstance(part, TextPart) else 2
+        if mine < rank or (mine == rank == 1 and group):
+            yield group
+            group, rank = [], 0
+        group.append((n, part))
+        rank = mine
+    if group:
+        yield group
+
+
+def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, dialect: Dialect) -> Metadata | None:
+    message_id = answer.message.id
+    own = plan.same_origin(message_id)
+    message: Metadata = {"role": "assistant", "content": None}
+    texts: list[str] = []
+    reasoning: list[ReasoningPart] = []
+    calls: list[Metadata] = []
+    signatures: list[str] = []
+    for n, part in group:
+        metadata = (part.provider_metadata or {}) if own else {}
+        signature = metadata.get("thought_signature")
+        if isinstance(part, ReasoningPart):
+            if plan.resent(message_id, n):
+                reasoning.append(part)
+                signatures.extend([signature] if signature else [])
+        elif isinstance(part, TextPart):
+            texts.append(clean(part.text))
+            signatures.extend([signature] if signature else [])
+        elif isinstance(part, ToolCallPart):
+            calls.append(_call(answer, n, part, signature, dialect))
+    text = "".join(texts)
+    if text.strip() or (text and dialect.merging is False and not calls):
+        message["content"] = text
+    if calls:
+        message["tool_calls"] = calls
+    if signatures:
+        message["content"] = text
+        message["provider_specific_fields"] = {"thought_signatures": signatures}
+    _add_reasoning(message, reasoning, dialect)
+    return message if len(message) > 2 or message["content"] else None
+
+
+def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, dialect: Dialect) -> Metadata:
+    raw = clean(part.arguments)
+    arguments = raw if raw and dialect.provider in ("openai", "azure") else object_arguments(raw)
+    call: Metadata = {
+        "id": answer.calls[index].id,
+        "type": "function",
+        "function": {"name": part.name, "arguments": arguments},
+    }
+    if signature:
+        call["provider_specific_fields"] = {"thought_signature": signature}
+    return call
+
+
+def _add_reasoning(message: Metadata, parts: list[ReasoningPart], dialect: Dialect) -> None:
+    """Reasoning in the field and form in which this provider sent it."""
+    if not parts:
+        return
+    if dialect.blocks:
+        message["thinking_blocks"] = [_thinking_block(part) for part in parts]
+        return
+    text = "".join(clean(part.text) for part in parts)
+    metadata = [part.provider_metadata or {} for part in parts]
+    details = [detail for m in metadata for detail in m.get("reasoning_details") or []]
+    field = str(metadata[0].get("field") or "reasoning_content")
+    if details:
+        message["reasoning_details"] = details
+    if field == "content":
+        blocks: list[Metadata] = []
+        if text:
+            blocks.append({"type": "thinking", "thinking": [{"type": "text", "text": text}]})
+        if message["content"]:
+            blocks.append({"type": "text", "text": message["content"]})
+        message["content"] = blocks or None
+    elif text:
+        message[field] = text
+
+
+def _thinking_block(part: ReasoningPart) -> Metadata:
+    metadata = part.provider_metadata or {}
+    if metadata.get("type") == "redacted_thinking":
+        return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
+    return {"type": "thinking", "thinking": clean(part.text), "signature": metadata.get("signature") or ""}

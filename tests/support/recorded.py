@@ -1,0 +1,221 @@
+"""Recordings of provider traffic, served on loopback and streamed through LiteLLM and our accumulator."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.requests import (
+    Delta,
+    Effort,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    SentMessage,
+    StreamItem,
+    SystemBlock,
+    ToolSchema,
+    UsageReport,
+)
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.providers import litellm_setup, tap
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.call import api_base
+from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.targets import resolve_target
+from agent_tui.providers.wire import build_call
+from tests.recordings import RECORDINGS
+from tests.support.loopback import Loopback, Reply
+
+REPLAY = RECORDINGS / "replay"
+
+# How a recording's provider is called through LiteLLM: prefix of the model's name, path of its api_base.
+_ROUTES: dict[tuple[str, str], tuple[str, str]] = {
+    ("charm-hyper", "openai-chat"): ("openai", "/v1"),
+    ("google", "gemini"): ("gemini", ""),
+    ("cohere", "cohere"): ("cohere_chat", "/v2/chat"),
+    ("zai", "openai-chat"): ("zai", "/api/coding/paas/v4"),
+    ("deepseek", "openai-chat"): ("deepseek", ""),
+}
+_EXTRA: dict[str, dict[str, Any]] = {
+    "bedrock": {"aws_access_key_id": "test", "aws_secret_access_key": "test", "aws_region_name": "us-east-1"},
+    "azure": {"api_version": "preview"},
+}
+TOOL = ToolSchema("weather", "Tells the weather.", {"type": "object", "properties": {"location": {"type": "string"}}})
+
+
+def names() -> list[str]:
+    """All recordings, or none where there are no recordings."""
+    manifest = REPLAY / "MANIFEST.json"
+    return sorted(entry["name"] for entry in json.loads(manifest.read_text())) if manifest.is_file() else []
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((REPLAY / f"{name}.json").read_text())
+    return data
+
+
+def body(name: str) -> bytes:
+    return (REPLAY / load(name)["file"]).read_bytes()
+
+
+@cache
+def litellm() -> Any:
+    module = litellm_setup.load()
+    tap.install()
+    return module
+
+
+def spec_for(recording: Mapping[str, Any], url: str) -> ModelSpec:
+    provider, family, model = recording["provider"], recording["family"], recording["model"]
+    prefix, path = _ROUTES.get((provider, family), (provider, ""))
+    responses = family == "openai-responses"
+    return ModelSpec(
+        key="test",
+        model=f"{prefix}/{model}",
+        api_base=url + path,
+        api="responses" if responses else "chat",
+        api_key="test-key",
+        extra=_EXTRA.get(provider, {}),
+    )
+
+
+def info_for(spec: ModelSpec, *, reasoning: bool | None = True) -> ModelInfo:
+    return ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000, "config"), Prices(), reasoning, True)
+
+
+def request_for(
+    spec: ModelSpec,
+    messages: list[Message],
+    *,
+    effort: Effort = "medium",
+    tools: list[ToolSchema] | None = None,
+    system: str = "You are a helpful assistant",
+    max_output: int | None = 16_000,
+) -> ModelRequest:
+    return ModelRequest(
+        id="req_1",
+        spec=spec,
+        session_id="ses_1",
+        system=[SystemBlock("system", system)] if system else [],
+        messages=[SentMessage(message, message.id) for message in messages],
+        tools=[TOOL] if tools is None else tools,
+        max_output=max_output,
+        effort=effort,
+        fixed_fingerprint="fixed",
+    )
+
+
+@dataclass(slots=True)
+class Streamed:
+    """What came of one call: the answer as it would be stored, its usage, the request's body and path."""
+
+    message: Message
+    usage: TokenUsage
+    finished: Finished | None
+    items: list[StreamItem]
+    sent: dict[str, Any] = field(default_factory=dict)
+    path: str = ""
+    raw: bytes = b""
+    error: Exception | None = None
+
+
+def assemble(items: list[StreamItem], message: Message) -> Message:
+    """Applies deltas as the engine does."""
+    for item in items:
+        if not isinstance(item, Delta):
+            continue
+        if item.index == len(message.parts):
+            if item.kind == "tool_call":
+                message.parts.append(ToolCallPart(item.call_id or "", item.name or "", ""))
+            else:
+                message.parts.append(TextPart("") if item.kind == "text" else ReasoningPart(""))
+        part = message.parts[item.index]
+        if isinstance(part, ToolCallPart):
+            part.arguments += item.text
+        elif isinstance(part, (TextPart, ReasoningPart)):
+            part.text += item.text
+        if item.metadata is not None:
+            part.provider_metadata = item.metadata
+    return message
+
+
+def stream(
+    request: ModelRequest, info: ModelInfo, reply: Reply, *, tapped: bool = True, message_id: str = "msg_answer"
+) -> Streamed:
+    """One call of LiteLLM against a server that answers with ``reply``."""
+    library = litellm()
+    with Loopback() as server:
+        server.serve("*", reply)
+        base = api_base(ModelSpec("x", request.spec.model, api_base=_moved(request.spec.api_base, server.url)), info.target)
+        found = asyncio.run(_call(library, request, info, base, tapped))
+        items, error = found
+        recorded = server.requests[-1] if server.requests else None
+    target = info.target
+    message = assemble(
+        items, Message(message_id, "assistant", origin=Origin(target.provider, target.api, target.model))
+    )
+    prefix = prefix_fingerprint(request.messages, request.fixed_fingerprint)
+    for part in message.parts:
+        if isinstance(part, ReasoningPart):
+            part.prefix = prefix
+    usage = [item.usage for item in items if isinstance(item, UsageReport)]
+    return Streamed(
+        message,
+        usage[-1],
+        next((item for item in items if isinstance(item, Finished)), None),
+        items,
+        recorded.json if recorded else {},
+        recorded.path if recorded else "",
+        recorded.body if recorded else b"",
+        error,
+    )
+
+
+def _moved(base: str | None, url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return url + (urlsplit(base).path if base else "")
+
+
+async def _call(
+    library: Any, request: ModelRequest, info: ModelInfo, base: str | None, tapped: bool
+) -> tuple[list[StreamItem], Exception | None]:
+    call = build_call(request, info)
+    accumulator = Accumulator(info.target, info.limits.window)
+    items: list[StreamItem] = []
+    source: Any = None
+    error: Exception | None = None
+    with tap.listen(accumulator.tap if tapped else tap.Tap()):
+        try:
+            kwargs = {**call.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
+            source = await getattr(library, call.method)(**kwargs)
+            async for chunk in source:
+                items += accumulator.feed(chunk)
+        except Exception as caught:
+            error = caught
+            if os.environ.get("DEBUG_RECORDED"):
+                raise
+    items += accumulator.finish(source)
+    return items, error
+
+
+def tool_results(answer: Message, text: str = "40 C") -> list[Message]:
+    return [
+        Message(f"msg_result_{n}", "tool", [ToolResultPart(call.call_id, call.name, text)])
+        for n, call in enumerate(answer.tool_calls)
+    ]
+
+
+def question(text: str = "What's the weather in Florence, Italy?", message_id: str = "msg_user") -> Message:
+    message = user_message(text)
+    message.id = message_id
+    return message
