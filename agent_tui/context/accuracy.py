@@ -20,7 +20,7 @@ def before_step(step: Step, usage: ContextUsage) -> None:
 
     Without an anchor the calibration that was applied is taken out again, else it would be learned twice.
     """
-    step.estimated_input = usage.total
+    step.estimated_input, step.anchor_step = usage.total, usage.anchor_step
     growth = usage.calculation.new_messages
     step.estimated_growth = growth if usage.anchor_step else round(growth / usage.accuracy.ratio)
 
@@ -32,8 +32,7 @@ def after_step(step: Step) -> str | None:
         return None
     step.actual_input = usage.input
     if step.estimated_growth is not None:
-        anchored = step.sent_count > 0 and step.estimated_growth < estimated
-        known = estimated - step.estimated_growth if anchored else 0
+        known = estimated - step.estimated_growth if step.anchor_step else 0
         step.actual_growth = max(0, usage.input - known)
     return verification_line(estimated, usage.input)
 

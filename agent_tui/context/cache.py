@@ -2,9 +2,98 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agent_tui.context.anchor import SentPrefixes, common_prefix, extend_chain
+from agent_tui.context.estimate import MessageEstimate, estimate_message
+from agent_tui.context.families import Family
+from agent_tui.context.reasoning import ReasoningLedger
+from agent_tui.context.tally import Labels, Tally
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, Step
+
+Setting = tuple[Target, int | None]
+
+
+@dataclass(slots=True)
+class Seal:
+    """Rows of the first messages that can be taken over as they are: ``chain`` steps of the chain are in them."""
+
+    tally: Tally
+    chain: int
+    cached: bool | None
+    last_answers: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class ContextCache:
     """Kept by the caller, one a session. Losing it costs time, never a different result."""
+
+    prefixes: SentPrefixes = field(default_factory=SentPrefixes)
+    ledger: ReasoningLedger = field(default_factory=ReasoningLedger)
+    labels: Labels = field(default_factory=Labels)
+    chain: list[Step] = field(default_factory=list)
+    by_message: dict[str, Step] = field(default_factory=dict)
+    seals: list[Seal] = field(default_factory=list)
+    estimated: tuple[tuple[int, float, int | None], Tally] | None = None
+    head: tuple[tuple[int, int, int | None], Tally] | None = None
+    kept: int = 0
+    """Leading messages whose key is as it was at the last calculation."""
+
+    _setting: Setting | None = None
+    _records: tuple[str, ...] = ()
+    _keys: list[str] = field(default_factory=list)
+    _seen: list[str] = field(default_factory=list)
+    _estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = field(default_factory=dict)
+
+    def follow(
+        self,
+        view: Sequence[SentMessage],
+        steps: Sequence[Step],
+        records: Sequence[CompactionRecord],
+        target: Target,
+        window: int | None,
+    ) -> None:
+        """Bring prefixes and chain up to date; drop what no longer holds."""
+        known_records = tuple(r.id for r in records)
+        if known_records != self._records:
+            self._records, self.seals = known_records, []
+        setting = (target, window)
+        if setting != self._setting:
+            self._setting = setting
+            self._estimates.clear()
+            self._keys = []
+            self.chain, self._seen = [], []
+            self.seals, self.estimated, self.head = [], None, None
+        same_ids = self.prefixes.update(view)
+        keys = [item.key for item in view]
+        self.kept = common_prefix(self._keys, keys)
+        self._keys = keys
+        finished = self._finished(steps)
+        if self._seen != finished[: len(self._seen)] or (self.chain and same_ids <= self.chain[-1].sent_count):
+            self.chain, self._seen = [], []
+            self.by_message = {}
+        for step in steps[len(self._seen) :]:
+            if step.message_id is not None:
+                self.by_message[step.message_id] = step
+        extend_chain(self.chain, steps[len(self._seen) : len(finished)], self.prefixes, target, window)
+        self._seen = finished
+
+    def estimate(self, message: Message, key: str, family: Family, first: bool) -> MessageEstimate:
+        """The message's estimate, computed once for a key and a raw count."""
+        known = self._estimates.get(key)
+        if known is not None and known[0] == message.raw_tokens and known[1] == first:
+            return known[2]
+        made = estimate_message(message, family, first)
+        self._estimates[key] = (message.raw_tokens, first, made)
+        return made
+
+    def _finished(self, steps: Sequence[Step]) -> list[str]:
+        """Ids of the leading steps that will not change any more."""
+        ids = [s.id for s in steps]
+        for i, step in enumerate(steps[len(self._seen) :], len(self._seen)):
+            if step.status == "running":
+                return ids[:i]
+        return ids

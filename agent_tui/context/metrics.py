@@ -1,4 +1,4 @@
-"""Metrics of the token counter: how often a stored estimate could be used, how much was counted, and is that healthy."""
+"""Metrics of the token counter: how often a stored estimate could be used, and how much was counted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def health_hints(metrics: TokenCounterMetrics) -> list[str]:
     elif rate < LOW_HIT_RATE:
         hints.append(f"Needs attention: hit rate under {LOW_HIT_RATE:.0f} % (too many unique messages).")
     if metrics.recalculations > MANY_RECALCULATIONS:
-        hints.append(f"Needs attention: over {MANY_RECALCULATIONS} recalculations (compactions, rewinds, model changes).")
+        hints.append(f"Needs attention: over {MANY_RECALCULATIONS} recalculations (too much compaction).")
     if metrics.largest_message > LARGE_MESSAGE:
         hints.append(f"Needs attention: largest message over {LARGE_MESSAGE:,} tokens.")
     return hints

@@ -7,28 +7,52 @@ out, and asked again only for what is new since the last calculation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, SentMessage, Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.replay import FIXED_CHANGED, ReplayStatus, plan_replay, prefix_fingerprint, retention
+from agent_tui.providers.replay import (
+    COMPACTED,
+    FIXED_CHANGED,
+    ReplayStatus,
+    is_compacted,
+    plan_replay,
+    prefix_fingerprint,
+    retention,
+)
 
 Setting = tuple[Target, str, Effort]
 
 
+@dataclass(slots=True, frozen=True)
+class _Mark:
+    """A place in the view, with what the replay rule needs to go on from there."""
+
+    index: int = 0
+    prefix: str = ""
+    compacted: bool = False
+
+    def moved(self, view: Sequence[SentMessage], index: int) -> _Mark:
+        between = view[self.index : index]
+        compacted = self.compacted or any(map(is_compacted, between))
+        return _Mark(index, prefix_fingerprint(between, self.prefix), compacted)
+
+
 class ReasoningLedger:
-    """The replay status of each answer in a view. Closed turns are asked about once."""
+    """The replay status of each answer in a view. Only what is new is asked about; when a user message closes a turn,
+    that turn is asked about again."""
 
     def __init__(self) -> None:
         self._setting: Setting | None = None
         self._keys: list[str] = []
-        self._closed = 0
-        self._closed_prefix = ""
         self._statuses: dict[str, ReplayStatus] = {}
-        self.changed_before = 0
-        """Messages from here on may have another status than at the last update; those before have the same."""
+        self._turn = _Mark()
+        self._seen = _Mark()
+        self.changed_from = 0
+        """Messages before this index have the status that they had at the last update."""
 
     def update(self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort) -> None:
         """Follow the view: statuses as if it were sent now."""
@@ -36,28 +60,36 @@ class ReasoningLedger:
         keys = [item.key for item in view]
         kept = common_prefix(self._keys, keys)
         self._keys = keys
-        if setting != self._setting or kept < self._closed:
-            self._setting, self._closed, self._closed_prefix = setting, 0, fixed_fingerprint
-            self._statuses.clear()
-        start = self._closed
-        self.changed_before = start
-        tail = view[start:]
-        mode = None if effort != "off" else effort
-        plan = plan_replay(tail, target, self._closed_prefix, mode)
+        if setting != self._setting or kept < self._seen.index:
+            if setting != self._setting or kept < self._turn.index:
+                self._statuses.clear()
+                self._turn = _Mark(0, fixed_fingerprint)
+            self._setting, self._seen = setting, self._turn
+        new = view[self._seen.index :]
+        last_user = max((i for i, item in enumerate(new) if item.message.role == "user"), default=None)
+        start = self._seen
+        if last_user is not None:
+            start = self._turn
+            self._turn = self._seen.moved(view, self._seen.index + last_user)
+        self.changed_from = start.index
+        self._ask(view[start.index :], target, start, effort)
+        self._seen = self._seen.moved(view, len(view))
+
+    def _ask(self, tail: Sequence[SentMessage], target: Target, start: _Mark, effort: Effort) -> None:
+        plan = plan_replay(tail, target, start.prefix, effort if effort == "off" else None)
         for item in tail:
-            if item.message.role == "assistant":
-                status = plan.message_status(item.message.id)
-                if status is not None:
-                    self._statuses[item.message.id] = status
-        last_user = max((i for i in range(start, len(view)) if view[i].message.role == "user"), default=start)
-        if last_user > start:
-            self._closed_prefix = prefix_fingerprint(view[start:last_user], self._closed_prefix)
-            self._closed = last_user
+            if item.message.role != "assistant":
+                continue
+            status = plan.message_status(item.message.id)
+            if status is not None:
+                if start.compacted and status.reason == FIXED_CHANGED:
+                    status = replace(status, reason=COMPACTED)
+                self._statuses[item.message.id] = status
 
     @property
-    def closed(self) -> int:
-        """Messages before this index belong to turns that a later user message has ended."""
-        return self._closed
+    def turn_start(self) -> int:
+        """Index of the last user message: messages before it belong to closed turns."""
+        return self._turn.index
 
     def status(self, message_id: str) -> ReplayStatus | None:
         return self._statuses.get(message_id)
@@ -95,9 +127,7 @@ class ReasoningTokens:
         return (tokens if usage is None else min(tokens, usage.output)), False
 
 
-def counted_at(
-    view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort
-) -> dict[str, float]:
+def counted_at(view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort) -> dict[str, float]:
     """Shares of all answers of a request as it was sent then. Goes through the whole view: only for when the prompt,
     the tools or the cleared results changed since."""
     plan = plan_replay(view, target, fixed_fingerprint, None if effort != "off" else effort)

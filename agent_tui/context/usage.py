@@ -1,14 +1,207 @@
-"""The one calculator."""
+"""The one calculator: what the next request costs, of what it is made, and whether it would compact.
+
+    next_input = anchor.input + anchor.output - dropped_reasoning - removed + fixed_delta + new_messages
+
+The screen, the status line, the compactor, headless output and notices all read this function's answer.
+"""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
+
+from agent_tui.context.accuracy import accuracy_of
+from agent_tui.context.cache import ContextCache
+from agent_tui.context.estimate import round_up
+from agent_tui.context.families import family_of
+from agent_tui.context.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta, fixed_rows
+from agent_tui.context.growth import turns_left
 from agent_tui.context.inputs import CompactPolicy, ContextInputs
-from agent_tui.context.policy import max_output_for
-from agent_tui.models.context import ContextUsage
+from agent_tui.context.measure import Measurement
+from agent_tui.context.policy import Budget, budget, compact_at_of, max_output_for, reserve_problem
+from agent_tui.context.tally import Tally, Weighed, add_group, add_message
+from agent_tui.context.totals import session_totals
+from agent_tui.context.why import why_text
+from agent_tui.models.context import Basis, Calculation, ContextRow, ContextUsage
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
+log = logging.getLogger(__name__)
+
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
-    """What the next request will cost in input tokens, of what it is made, and whether it would compact."""
-    raise NotImplementedError
+    """What the next request will cost in input tokens, of what it is made, and whether it would compact.
+
+    Pure: the answer depends on the inputs alone (``inputs.cache`` only saves time). The rows sum to the total, and
+    ``total + free + reserve - over = window``. Raises ValueError for a negative stored count, which is a bug.
+    """
+    cache = inputs.cache if inputs.cache is not None else ContextCache()
+    model, target = inputs.model, inputs.model.target
+    family, limits = family_of(target), inputs.model.limits
+    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window)
+    cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort)
+    measured = Measurement(inputs, cache, family)
+    anchor = measured.anchor
+    ratio = 1.0 if anchor else inputs.ratio
+    fixed = estimate_fixed_parts(inputs.fixed, family, ratio)
+    new = _estimated(inputs, cache, measured, ratio)
+    terms = _terms(inputs, measured, fixed, new)
+    room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
+    warnings = [w for w in (reserve_problem(limits, inputs.policy),) if w]
+    rows = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)
+    usage = ContextUsage(
+        model=target.model,
+        window=room.window,
+        reserve=room.reserve,
+        limit=room.limit,
+        total=terms.total,
+        free=None if room.limit is None else max(0, room.limit - terms.total),
+        over=None if room.limit is None else max(0, terms.total - room.limit),
+        percent=100 * terms.total / room.window if room.window else None,
+        basis=terms.basis,
+        estimated_tokens=terms.estimated,
+        would_compact=_would_compact(room, terms.total, inputs.policy),
+        turns_left=turns_left(inputs.view, cache.chain, terms.total, room.limit),
+        calculation=terms.calculation,
+        rows=rows,
+        accuracy=accuracy_of(inputs.steps, target, inputs.ratio),
+        session=session_totals(inputs.steps, inputs.records),
+        pending=terms.pending,
+        anchor_step=anchor.id if anchor else None,
+        warnings=warnings,
+    )
+    if usage.window and usage.total > usage.window:
+        warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
+    usage.why = why_text(usage, inputs, cache)
+    return usage
+
+
+@dataclass(slots=True)
+class _Terms:
+    total: int
+    calculation: Calculation
+    basis: Basis
+    estimated: int
+    pending: bool
+
+
+def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, new: Tally) -> _Terms:
+    anchor = measured.anchor
+    uncounted = bool(new.approximate)
+    if anchor is None or anchor.usage is None:
+        total = fixed.total + new.total
+        pending = uncounted or any(fixed.approximate)
+        return _Terms(total, Calculation(None, None, 0, 0, 0, total), "estimated", total, pending)
+    family = family_of(inputs.model.target)
+    delta, delta_uncounted = fixed_delta(inputs.fixed, anchor.fixed, family)
+    dropped, removed = measured.dropped(), measured.removed()
+    output = anchor.usage.output if anchor.kind == "turn" else 0
+    base = anchor.usage.input + output - dropped.tokens
+    # What is taken away cannot be more than what was there: estimates of it may be.
+    gone = min(removed.tokens, base)
+    delta = max(delta, gone - base)
+    total = base - gone + delta + new.total
+    estimated = abs(gone) + abs(delta) + new.total + (dropped.tokens if dropped.estimated else 0)
+    single = total == anchor.usage.input and output == 0 and not estimated
+    calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total)
+    basis: Basis = "measured" if single else "derived"
+    return _Terms(total, calculation, basis, min(estimated, total), uncounted or delta_uncounted)
+
+
+def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement, ratio: float) -> Tally:
+    """Everything after the anchor (without one: everything), at its estimates."""
+    start = measured.tally.end
+    flag = None if measured.cached_until is None else False
+    key = (start, ratio, measured.cached_until)
+    tally = Tally(start, start)
+    if cache.estimated is not None and cache.estimated[0] == key:
+        known = cache.estimated[1]
+        if known.end <= min(cache.kept, cache.ledger.changed_from):
+            tally = known.copy()
+    for index in range(tally.end, len(inputs.view)):
+        weighed = measured.weigh(index)
+        tokens = weighed.tokens if ratio == 1.0 else round_up(weighed.tokens * ratio)
+        add_message(tally, weighed, tokens, "estimated", flag, cache.labels, sure=False)
+        tally.end = index + 1
+    cache.estimated = None if tally.approximate else (key, tally.copy())
+    return tally
+
+
+def _rows(
+    inputs: ContextInputs,
+    cache: ContextCache,
+    measured: Measurement,
+    fixed: FixedEstimate,
+    new: Tally,
+    total: int,
+    warnings: list[str],
+) -> list[ContextRow]:
+    known = measured.tally.total + new.total
+    fixed_total = fixed.total
+    rest = total - fixed_total - known
+    head_cost = rest if measured.head else 0
+    if rest < 0 or (rest > 0 and not measured.head):
+        log.warning("Back-calculated messages are off by %d tokens; estimates of the fixed rows are scaled", rest)
+        head_cost = 0
+        fixed_total = total - known
+    if fixed_total < 0 or (fixed_total > 0 and not fixed.parts):
+        # Nothing but the messages can take it: spread the whole over them.
+        messages = _spread_all(inputs, cache, measured, total)
+        fixed_total = 0
+        warnings.append("The measured parts do not fit the total; the split of the messages is estimated.")
+    else:
+        messages = _head(cache, measured, head_cost)
+        messages.join(measured.tally)
+        messages.join(new)
+    cached = measured.cached_flag(0) if measured.anchor else None
+    rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, cached)
+    children = messages.kind_rows()
+    unattributed = total - sum(r.tokens for r in rows) - messages.total
+    if unattributed:
+        rows.insert(0, ContextRow("system", "System prompt", unattributed, "estimated", unattributed))
+    estimated = min(messages.total, sum(c.estimated_tokens for c in children))
+    basis: Basis = "derived" if measured.anchor and (not messages.total or estimated < messages.total) else "estimated"
+    if measured.anchor and measured.anchor.kind == "count" and not inputs.fixed and not new.total:
+        basis = "derived"
+    rows.append(
+        ContextRow(
+            id="messages",
+            label="Messages",
+            tokens=messages.total,
+            basis=basis,
+            estimated_tokens=estimated,
+            children=children,
+            approximate=any(c.approximate for c in children),
+        )
+    )
+    return rows
+
+
+def _head(cache: ContextCache, measured: Measurement, cost: int) -> Tally:
+    """The messages before the first measured answer: what is left of the total, split by their estimates."""
+    key = (measured.head, cost, measured.cached_until and min(measured.cached_until, measured.head))
+    if cache.head is not None and cache.head[0] == key and measured.head <= min(cache.kept, cache.ledger.changed_from):
+        return cache.head[1].copy()
+    tally = Tally()
+    group = [measured.weigh(i) for i in range(measured.head)]
+    _add_split(tally, group, cost, cache, measured)
+    tally.end = measured.head
+    cache.head = None if tally.approximate else (key, tally.copy())
+    return tally
+
+
+def _spread_all(inputs: ContextInputs, cache: ContextCache, measured: Measurement, total: int) -> Tally:
+    tally = Tally()
+    _add_split(tally, [measured.weigh(i) for i in range(len(inputs.view))], total, cache, measured)
+    tally.end = len(inputs.view)
+    return tally
+
+
+def _add_split(tally: Tally, group: list[Weighed], cost: int, cache: ContextCache, measured: Measurement) -> None:
+    if group:
+        add_group(tally, group, cost, False, measured.cached_flag(0), cache.labels, {}, ())
+
+
+def _would_compact(room: Budget, total: int, policy: CompactPolicy) -> bool:
+    allowed = policy.auto_compact and not policy.paused and not policy.off
+    return allowed and room.limit is not None and total > room.limit

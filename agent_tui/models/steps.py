@@ -41,8 +41,8 @@ class Step:
 
     ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
     ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
-    records in force. ``estimated_input`` and ``actual_input`` are tokens; ``max_output`` is what was asked for. Times
-    are seconds since the epoch.
+    records in force; ``anchor_step`` the step its estimate was built on. ``estimated_input`` and ``actual_input`` are
+    tokens; ``max_output`` is what was asked for. Times are seconds since the epoch.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Step:
     sent_fingerprint: str = ""
     prefix_fingerprint: str = ""
     fixed_fingerprint: str = ""
+    anchor_step: str | None = None
     fixed: list[FixedPart] = field(default_factory=list)
     prune_ids: list[str] = field(default_factory=list)
     estimated_input: int | None = None
