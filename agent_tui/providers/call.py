@@ -25,10 +25,11 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.errors import StreamError, classify, failure
+from agent_tui.providers.errors import StreamError, classify
 from agent_tui.providers.keys import Key, missing_key_line, resolve_key
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import build_call
+from agent_tui.providers.wording import failure
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class _Call:
             self.emit(Started(self.info.target, wire.notes))
             async with asyncio.timeout(self.request.timeout) as clock:
                 with listen(self.accumulator.tap):
-                    self.source = await litellm.acompletion(**arguments)
+                    self.source = await getattr(litellm, wire.method)(**arguments)
                     await self._read(clock)
         except asyncio.CancelledError:
             raise
@@ -120,11 +121,19 @@ class _Call:
         self._emit_content(last)
         if (said := self.accumulator.raw_error) is not None:
             self._emit_failure(StreamError(said))
-        elif ends and not self.accumulator.truncated:
+        elif ends and self._said_why():
             self.emit(ends[-1])
         else:
             target = self.info.target
             self.emit(Failed(failure("interrupted_stream", provider=target.provider, model=target.model)))
+
+    def _said_why(self) -> bool:
+        """LiteLLM makes up a finish reason where none came; believe it only if there were events to take it from."""
+        if self.accumulator.truncated:
+            return False
+        return self.accumulator.tap.seen or any(
+            getattr(self.source, name, None) for name in ("received_finish_reason", "intermittent_finish_reason")
+        )
 
     def _fail(self, error: BaseException, silent: bool) -> None:
         target = self.info.target
@@ -134,7 +143,8 @@ class _Call:
             seconds = f"{self.request.timeout:g} s without a byte"
             self.emit(Failed(failure("timeout", provider=target.provider, model=target.model, detail=seconds)))
             return
-        self._emit_failure(error)
+        said = self.accumulator.raw_error
+        self._emit_failure(StreamError(said) if said is not None else error)
 
     def _emit_failure(self, error: BaseException) -> None:
         target = self.info.target

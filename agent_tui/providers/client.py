@@ -24,10 +24,10 @@ from agent_tui.models.requests import (
     StreamItem,
 )
 from agent_tui.providers import protocol
-from agent_tui.providers.errors import worker_failure
 from agent_tui.providers.litellm_setup import prepare_environment
 from agent_tui.providers.pipe import WorkerPipe
 from agent_tui.providers.protocol import WorkerState
+from agent_tui.providers.wording import worker_failure
 
 log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ _REFUSED = re.compile(
 _OVERLOADED = re.compile(
     r"overloaded|over capacity|at capacity|temporarily unavailable|high demand|try again later", re.I
 )
+_SERVER = re.compile(r"server_error|internal_error|\bapi_error|internal server error|service_unavailable", re.I)
 _AUTH = re.compile(
     r"(?:invalid|incorrect|missing|no|expired) (?:x-)?api[-_ ]?key|"
     r"api[-_ ]?key (?:is |was )?(?:not valid|invalid|missing|not set|not found|required|must be set)|"
@@ -125,7 +126,7 @@ def classify(error: BaseException, *, provider: str, model: str, started: bool, 
     names = {cls.__name__ for e in errors for cls in type(e).__mro__}
     own = {cls.__name__ for cls in type(error).__mro__}
     text = "\n".join(dict.fromkeys(t for t in (_text(e) for e in errors) if t))
-    status = next((s for s in (_status(e) for e in errors if _speaks_http(e)) if s is not None), None)
+    status = _http_status(errors)
     wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
     kind = _kind(own, names, text, status, started)
     if kind in ("connection", "interrupted_stream", "timeout") and status in (500, 503):
@@ -135,7 +136,11 @@ def classify(error: BaseException, *, provider: str, model: str, started: bool, 
 
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
-    if "ContextWindowExceededError" in names or (status in (None, 400, 413, 422, 500) and is_overflow(text)):
+    if (
+        "ContextWindowExceededError" in names
+        or status == 413
+        or (status in (None, 400, 413, 422, 500) and is_overflow(text))
+    ):
         return "context_overflow"
     if "ContentPolicyViolationError" in names:
         return "content_refused"
@@ -165,7 +170,7 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "auth"
     if status is not None and 400 <= status < 500:
         return "not_found" if status == 400 and _MISSING_MODEL.search(text) else "invalid_request"
-    if _OVERLOADED.search(text):
+    if _OVERLOADED.search(text) or _SERVER.search(text):
         return "overloaded"
     if status is not None and status >= 500:
         return "overloaded"
@@ -193,6 +198,13 @@ def _text(error: BaseException) -> str:
     if isinstance(body, (dict, str)) and body and str(body) not in text:
         text = f"{text}\n{body}"
     return text or type(error).__name__
+
+
+def _http_status(errors: list[BaseException]) -> int | None:
+    """The status of the response itself where it is still there (LiteLLM turns 413 into 400 and 529 into 500), else
+    the first one given."""
+    found = [(e, s) for e in errors if _speaks_http(e) and (s := _status(e)) is not None]
+    return next((s for e, s in found if type(e).__name__ == "HTTPStatusError"), found[0][1] if found else None)
 
 
 def _status(error: BaseException) -> int | None:

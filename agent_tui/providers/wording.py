@@ -16,6 +16,8 @@ NO_CREDIT = re.compile(
     r"insufficient[_ ]quota|credit balance|insufficient (?:credits|balance|funds)|billing_(?:hard_limit|not_active)",
     re.IGNORECASE,
 )
+_TLS = re.compile(r"\[SSL:|certificate verify|CERTIFICATE_VERIFY|sslv3|tlsv1|wrong version number", re.IGNORECASE)
+_TLS_NAMES = frozenset({"SSLError", "SSLCertVerificationError", "ClientConnectorSSLError"})
 _SAFE = "Your text is kept."
 
 
@@ -57,7 +59,7 @@ def _line(
             return f"{provider} refused the request{http}{said} {_SAFE} Check the model's settings, or {other}."
         case "timeout":
             return f"{provider} did not answer in time{http}. {_SAFE} Try again, or raise agent.timeout."
-        case "connection" if names & {"SSLError"} or re.search(r"\bssl\b|\btls\b|certificate", detail, re.I):
+        case "connection" if names & _TLS_NAMES or _TLS.search(detail):
             what = f"No secure connection to {provider}: TLS failed."
             return f"{what} {_SAFE} Check api_base (http or https) and the certificate."
         case "connection":
@@ -93,7 +95,7 @@ def _said(detail: str) -> str:
     """The provider's own words in one short sentence, or a full stop."""
     match = re.search(r"""["']message["']\s*:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", detail)
     words = (match.group(1) or match.group(2) or "") if match else detail.split("\n", 1)[0]
-    words = re.sub(r"litellm\.[A-Za-z]+:\s*|[A-Za-z]+Exception\s*-\s*|[A-Za-z]+Error:\s*|\{.*", "", words).strip()
+    words = re.sub(r"litellm\.[A-Za-z]+:\s*|\w+Exception\s*-\s*|\w+Error(?::| -)\s*|\{.*", "", words).strip()
     words = re.sub(r"\s+", " ", words.replace("\\n", " ").replace('\\"', '"')).rstrip(".: -")
     if not words:
         return "."
