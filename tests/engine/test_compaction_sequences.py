@@ -1,0 +1,220 @@
+"""Any sequence of turns, compactions, undos, rewinds, forks and restarts, on the real store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_tui.context.compaction import CompactionReason, plan_compaction, undo_target
+from agent_tui.context.estimate import message_text_for_count
+from agent_tui.context.usage import ContextInputs, calculate_context_usage
+from agent_tui.engine.compactor import Compactor
+from agent_tui.engine.conversation import Conversation
+from agent_tui.models.codec import dumps
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import (
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    new_id,
+)
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import FixedPart
+from agent_tui.store.store import Store
+from tests.support.compaction_world import (
+    CharCounter,
+    FakeModel,
+    answer,
+    assert_valid,
+    failure,
+    model_info,
+    raw,
+    sections,
+    words,
+)
+
+FIXED = [FixedPart("system", "system", "system", 2_000, "f", 500)]
+
+
+class Sequence:
+    """A session on a store, what was ever stored in it, and what every compaction began from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "sessions.db"
+        self.store = Store.open(self.file)
+        self.conversation = Conversation(self.store, self.store.create_session("/project", "test"))
+        self.seen: dict[str, str] = {}
+        self.known_records: set[str] = set()
+        self.began: list[tuple[str, str | None, list[SentMessage], ContextUsage]] = []
+        self.info = model_info(8_192, 2_048)
+
+    def inputs(self) -> ContextInputs:
+        conversation = self.conversation
+        return ContextInputs(
+            self.info, conversation.view(), conversation.steps, conversation.records, FIXED, fixed_fingerprint="f"
+        )
+
+    def usage(self) -> ContextUsage:
+        return calculate_context_usage(self.inputs())
+
+    def add(self, role: Role, parts: list[Part]) -> Message:
+        message = Message(new_id("msg"), role, parts)
+        message.raw_tokens = raw(message_text_for_count(message))
+        self.conversation.append(message)
+        return message
+
+    def turn(self, size: int) -> None:
+        self.add("user", [TextPart(f"question {len(self.seen)} " + words(size // 4))])
+        self.add("assistant", [TextPart(words(size))])
+
+    def tools(self, size: int, calls: int, answered: int) -> None:
+        self.add("user", [TextPart("use tools")])
+        parts: list[Part] = [
+            ToolCallPart(new_id("call"), "read", json.dumps({"path": f"f{i}.py"})) for i in range(calls)
+        ]
+        message = self.add("assistant", parts)
+        for call in message.tool_calls[:answered]:
+            self.add("tool", [ToolResultPart(call.call_id, "read", words(size))])
+
+    def compact(self, reason: CompactionReason, fails: bool) -> None:
+        model = FakeModel([failure("overloaded") if fails else answer(sections(f"summary {len(self.began)}"))])
+        view, usage, conversation = list(self.conversation.view()), self.usage(), self.conversation
+        result = asyncio.run(
+            Compactor(model.stream, CharCounter()).compact(
+                self.inputs(), usage, conversation.path, conversation.summaries, reason=reason
+            )
+        )
+        if not result.done:
+            assert self.conversation.view() == view
+            return
+        step = result.steps[-1] if result.steps else None
+        conversation.commit_compaction(result.records, result.summary, step)
+        after = self.usage()
+        assert after.total == result.after
+        assert after.total < usage.total
+        self.began.append((result.records[0].operation_id, conversation.info.head_id, view, usage))
+
+    def undo(self) -> None:
+        operation = undo_target(self.conversation.records, self.conversation.path)
+        if operation is None:
+            return
+        self.conversation.deactivate(operation)
+        if not self.began or self.began[-1][0] != operation:
+            self.began.clear()
+            return
+        _, head, view, usage = self.began.pop()
+        if head == self.conversation.info.head_id:
+            assert self.conversation.view() == view
+            now = self.usage()
+            assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
+
+    def undo_at_its_beginning(self) -> None:
+        if self.began:
+            self.conversation.rewind_to(self.began[-1][1])
+            self.undo()
+
+    def rewind(self, share: float) -> None:
+        path = self.conversation.path
+        if path:
+            self.conversation.rewind_to(path[int(share * (len(path) - 1))].id)
+
+    def fork(self, share: float) -> None:
+        path = self.conversation.path
+        if not path:
+            return
+        head = path[int(share * (len(path) - 1))].id
+        self.conversation.rewind_to(head)
+        view = list(self.conversation.view())
+        total = self.usage().total
+        info = self.store.fork_session(self.conversation.info.id, head)
+        self.conversation = Conversation(self.store, info)
+        assert self.conversation.view() == view
+        assert self.usage().total == total
+        self.seen = {m.id: dumps(m) for m in self.conversation.messages.values()}
+        self.known_records = {r.id for r in self.conversation.records}
+        self.began.clear()
+
+    def restart(self) -> None:
+        view, usage, session = list(self.conversation.view()), self.usage(), self.conversation.info.id
+        self.store.close()
+        self.store = Store.open(self.file)
+        self.conversation = Conversation(self.store, self.store.session(session))
+        assert self.conversation.view() == view
+        assert self.usage().rows == usage.rows
+
+    def check(self) -> None:
+        conversation = self.conversation
+        assert_valid(conversation.view())
+        stored = {m.id: dumps(m) for m in self.store.messages(conversation.info.id).values()}
+        for message_id, text in self.seen.items():
+            assert stored[message_id] == text, "a stored message was lost or changed"
+        self.seen = stored
+        records = {r.id for r in self.store.records(conversation.info.id)}
+        assert self.known_records <= records
+        self.known_records = records
+        summaries = set(self.store.summaries(conversation.info.id))
+        assert {r.summary_id for r in conversation.records if r.summary_id} <= summaries
+        plan = plan_compaction(self.inputs(), self.usage(), conversation.path, conversation.summaries)
+        assert plan.before == self.usage().total
+
+
+@contextmanager
+def sequence() -> Iterator[Sequence]:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Sequence(Path(folder))
+        try:
+            yield made
+        finally:
+            made.store.close()
+
+
+SHARE = st.floats(0, 1)
+OPERATION = st.one_of(
+    st.tuples(st.just("turn"), st.integers(10, 1_500)),
+    st.tuples(st.just("turn"), st.integers(10, 1_500)),
+    st.tuples(st.just("tools"), st.integers(10, 2_500), st.integers(1, 3), st.integers(0, 3)),
+    st.tuples(st.just("tools"), st.integers(10, 2_500), st.integers(1, 3), st.integers(0, 3)),
+    st.tuples(st.just("compact"), st.sampled_from(["auto", "manual", "overflow"]), st.booleans()),
+    st.tuples(st.just("compact"), st.sampled_from(["auto", "manual", "overflow"]), st.just(False)),
+    st.tuples(st.just("undo")),
+    st.tuples(st.just("undo_at_its_beginning")),
+    st.tuples(st.just("rewind"), SHARE),
+    st.tuples(st.just("fork"), SHARE),
+    st.tuples(st.just("restart")),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(OPERATION, min_size=3, max_size=30))
+def test_any_sequence_keeps_the_conversation_valid_and_everything_stored(operations: list[tuple[object, ...]]) -> None:
+    with sequence() as made:
+        for name, *arguments in operations:
+            getattr(made, str(name))(*arguments)
+            made.check()
+
+
+def test_a_long_life() -> None:
+    with sequence() as made:
+        for round_ in range(6):
+            for _ in range(6):
+                made.turn(600)
+                made.tools(800, 2, 2)
+            made.compact("auto", fails=False)
+            made.check()
+            if round_ == 3:
+                made.restart()
+        assert len(made.began) >= 5
+        while made.began:
+            made.undo_at_its_beginning()
+            made.check()
+        assert undo_target(made.conversation.records, made.conversation.path) is None
