@@ -30,7 +30,11 @@ _FIELD = re.compile(
 
 def environment_secrets() -> list[str]:
     """Values of environment variables whose names say that they are secret."""
-    return [value for name, value in os.environ.items() if len(value) >= MIN_LENGTH and _NAME.search(name)]
+    return [
+        value
+        for name, value in os.environ.items()
+        if len(value) >= MIN_LENGTH and not value.isdigit() and _NAME.search(name)
+    ]
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -41,3 +45,17 @@ def redact(text: str, known: Iterable[str] = ()) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(MASK, text)
     return _FIELD.sub(lambda m: m.group(1) + MASK, text)
+
+
+class Redactor:
+    """``redact`` that also remembers keys which are in no variable, such as those of the keyring."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def add(self, secret: str | None) -> None:
+        if secret:
+            self._known.add(secret)
+
+    def __call__(self, text: str) -> str:
+        return redact(text, self._known)

@@ -109,11 +109,11 @@ class Worker:
         self.out.send({"id": call_id, "e": "done", "counts": counts})
 
     async def _exact(self, call_id: int, message: dict[str, Any]) -> None:
-        from agent_tui.providers import exact
+        from agent_tui.providers.exact import count
 
         request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
-        tokens = await exact.count(request, info, self.litellm)
+        tokens = await count(request, info, self.litellm)
         self.out.send({"id": call_id, "e": "done", "tokens": tokens})
 
     async def _prepare(self, call_id: int, message: dict[str, Any]) -> None:
