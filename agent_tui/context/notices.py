@@ -126,20 +126,3 @@ def switch_text(usage: ContextUsage, model: str) -> str:
         f"{format_tokens(usage.limit or 0)} of {format_tokens(usage.window or 0)}): "
         "compacting with the present model first."
     )
-
-
-def why_text(usage: ContextUsage, held_back: str | None = None) -> str:
-    """Why the next step compacts or does not. ``held_back``: what keeps automatic compaction from happening."""
-    total = f"next input {usage.total:,}"
-    if usage.limit is None or usage.window is None:
-        return (
-            f"Does not compact by itself: unknown window ({total}). Set context_window for the model, or use /compact."
-        )
-    limit = f"limit {usage.limit:,} (window {usage.window:,} − reserve {usage.reserve or 0:,})"
-    if usage.total <= usage.limit:
-        left = f"{usage.limit - usage.total:,} left"
-        tail = f" At the limit nothing will happen by itself: {held_back}." if held_back else ""
-        return f"Does not compact: {total} ≤ {limit}; {left}.{tail}"
-    if held_back:
-        return f"Should compact but does not: {total} > {limit}; {held_back}."
-    return f"Compacts before the next step: {total} > {limit}."

@@ -19,7 +19,6 @@ from agent_tui.context.notices import (
     stop_text,
     switch_text,
     warning_text,
-    why_text,
 )
 from agent_tui.context.policy import MIN_OUTPUT, output_room
 from agent_tui.engine.compactor import CompactionResult
@@ -202,8 +201,12 @@ class CompactionPolicy:
                 return ""
 
     def why(self, usage: ContextUsage) -> str:
-        """Why the next step compacts, or why not, with the numbers."""
-        return why_text(usage, self.held_back_text() or None)
+        """Why the next step compacts, or why not, with the numbers: the calculator's line, and what only the policy
+        knows of this turn."""
+        over = usage.limit is not None and usage.total > usage.limit
+        if not over or self.held_back() != "tried":
+            return usage.why
+        return f"{usage.why} Held back until the model has answered: {self.held_back_text()}."
 
     def _tried_text(self) -> str:
         tried = self._tried

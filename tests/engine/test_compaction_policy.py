@@ -171,13 +171,16 @@ def test_the_state_survives_a_restart() -> None:
     assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
 
 
-def test_why_answers_with_the_numbers() -> None:
+def test_why_adds_what_only_the_policy_knows() -> None:
     policy = CompactionPolicy()
-    assert "83,800 left" in policy.why(usage(84_200))
-    assert policy.why(usage(171_200)).startswith("Compacts before the next step: next input 171,200 > limit 168,000")
-    assert "unknown window" in policy.why(usage(5, None, None))
-    policy.undone()
-    assert "paused since the undo" in policy.why(usage(171_200))
+    over = usage(171_200)
+    over.why = "Compacts: 171,200."
+    assert policy.why(over) == "Compacts: 171,200."
+    policy.compacted(result("failed", why="the summary was empty"))
+    assert "the summary was empty" in policy.why(over)
+    below = usage(10)
+    below.why = "Does not compact."
+    assert policy.why(below) == "Does not compact."
 
 
 def test_switching_to_a_smaller_model() -> None:

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_tui.context.compaction import undo_target
+from agent_tui.context.compaction import message_tokens, undo_target
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.engine.compactor import MAX_TRIMS, Compactor
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
-from agent_tui.models.messages import SummaryPart
+from agent_tui.models.messages import ReasoningPart, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.requests import ModelRequest, Started, StreamItem
 from tests.support.compaction_world import (
     TARGET,
@@ -354,3 +355,33 @@ async def test_two_hundred_turns_never_loop_and_keep_what_must_be_kept() -> None
     while world.undo() is not None:
         assert_valid(world.view())
     assert [s.message for s in world.view()] == world.path
+
+
+@pytest.mark.parametrize("factor", [0.85, 1.0, 1.3])
+async def test_measured_conversations_compact_and_come_back_to_the_exact_numbers(factor: float) -> None:
+    world = World()
+    stages = []
+    world.user("Rule: be kind.")
+    for number in range(120):
+        call = ToolCallPart(f"c{number}", "read", json.dumps({"path": f"f{number % 5}.py"}))
+        world.measured([ReasoningPart("thought"), call], factor, reasoning=30)
+        world.results(words(200, f"f{number}"))
+        usage = world.usage()
+        messages = next(r for r in usage.rows if r.id == "messages")
+        assert sum(message_tokens(usage).values()) == messages.tokens
+        if usage.would_compact:
+            stages.append((world.head, world.view(), usage))
+            result = await world.compact()
+            assert result.outcome == "done", result.text
+            assert world.usage().total == result.after
+            assert_valid(world.view())
+        world.measured([TextPart(f"Answer {number}. " + words(60))], factor)
+        world.user(f"Next {number}? " + words(20))
+    assert len(stages) >= 2
+    for head, view, before in reversed(stages):
+        world.head = head
+        assert world.undo() is not None
+        now = world.usage()
+        assert world.view() == view
+        assert (now.total, now.calculation, now.anchor_step) == (before.total, before.calculation, before.anchor_step)
+        assert now.rows == before.rows

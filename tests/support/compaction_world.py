@@ -10,11 +10,12 @@ from agent_tui.context.compaction import CompactionPlan, CompactionReason, plan_
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.summary_text import MODEL_SECTIONS
 from agent_tui.context.usage import CompactPolicy, ContextInputs, calculate_context_usage
-from agent_tui.context.view import build_view
+from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.engine.compactor import CompactionResult, Compactor
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
-from agent_tui.models.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -153,6 +154,36 @@ class World:
     def tool_step(self, path: str, tokens: int, name: str = "read") -> Message:
         self.calls(path, name=name)
         return self.results(words(tokens, path))[0]
+
+    def measured(self, parts: list[Part], factor: float = 1.0, reasoning: int = 0) -> Message:
+        """An answer with its step: the provider counts ``factor`` times what a plain recount says."""
+        view = self.view()
+        usage = self.usage()
+        plain = 500 + sum(raw(message_text_for_count(s.message)) + 4 for s in view)
+        step = Step(
+            f"step{len(self.steps)}",
+            "turn",
+            self.info.spec.key,
+            TARGET.provider,
+            TARGET.api,
+            TARGET.model,
+            status="complete",
+            created=self.clock(),
+            sent_count=len(view),
+            sent_fingerprint=fingerprint(s.message.id for s in view),
+            fixed=list(self.fixed),
+            fixed_fingerprint="fixed",
+            prune_ids=active_prune_ids(self.records),
+            window=self.info.limits.window,
+            estimated_input=usage.total,
+        )
+        message = self.add("assistant", parts)
+        message.origin = Origin(TARGET.provider, TARGET.api, TARGET.model)
+        message.step_id, step.message_id = step.id, message.id
+        output = int((message.raw_tokens or 0) * factor) + reasoning + 4
+        step.usage = TokenUsage(int(plain * factor), output, reasoning)
+        self.steps.append(step)
+        return message
 
     @property
     def path(self) -> list[Message]:
