@@ -193,6 +193,14 @@ class Agent:
             self.publish(notice)
         self._next()
 
+    async def inspect(self) -> ContextUsage:
+        """Opens the session asked for without changing it and says what its next request would cost."""
+        self.sessions.open_for_reading(self.parts.resume)
+        await asyncio.to_thread(self.workspace.blocks)
+        self._attach(self._first_model())
+        await self._warm_up()
+        return self.context_usage()
+
     def _first_model(self) -> ModelSpec:
         catalogue, key = self.parts.catalogue, self.parts.model_key
         if key is None and self.info.model:

@@ -34,7 +34,7 @@ class CountService:
             known = conversation.store.counts(list(fixed))
             prelude.set_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
-        self._metrics.hits(len(conversation.path) - len(messages))
+        self._metrics.hit(len(conversation.path) - len(messages))
         if not messages and not fixed:
             return False
         texts = [message_text_for_count(m) for m in messages] + list(fixed.values())

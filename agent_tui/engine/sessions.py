@@ -41,6 +41,16 @@ class Sessions:
                 return
         self.open_new()
 
+    def open_for_reading(self, session_id: str | None) -> None:
+        """Opens a session (None: the project's newest, else an empty one) without locking or changing it."""
+        store = self._parts.store
+        info = store.session(session_id) if session_id else store.newest_session(str(self._parts.root))
+        if info is None:
+            self.open_new()
+            return
+        info.state = {**conversation_state(), **info.state}
+        self._current = Conversation(store, info, read_only=True)
+
     def open_new(self) -> None:
         info = self._parts.store.create_session(str(self._parts.root), "")
         info.state = conversation_state()

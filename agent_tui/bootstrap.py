@@ -1,0 +1,137 @@
+"""The only place that wires the layers together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from agent_tui.config import Settings
+from agent_tui.config_files import Layer, build_settings, env_layer, file_layer, merge
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.routing import RoutedProvider
+from agent_tui.engine.workspace import Workspace
+from agent_tui.errors import ConfigError
+from agent_tui.logs import start_logging
+from agent_tui.models.events import Notice
+from agent_tui.options import Options
+from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.providers.secrets import redact
+from agent_tui.store.store import Store
+from agent_tui.tools.permissions import Permissions
+
+PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
+
+
+def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
+    """All layers of configuration, lowest precedence first. Raises ConfigError for what cannot be read."""
+    files = [file_layer(paths.config_file)]
+    if trusted:
+        files.append(file_layer(root / PROJECT_CONFIG))
+    if options.config is not None:
+        files.append(file_layer(options.config, required=True))
+    layers = [layer for layer in files if layer is not None]
+    layers.append(env_layer())
+    if options.permission_mode is not None:
+        values = {"permissions": {"mode": options.permission_mode}}
+        layers.append(Layer("command line", values, {"permissions.mode": "--permission-mode"}))
+    return layers
+
+
+def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+    """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
+    from agent_tui.config_schema import check
+
+    layers = config_layers(options, paths, root, trusted)
+    check(layers)
+    return build_settings(merge(layers))
+
+
+async def make_agent(options: Options) -> Agent:
+    """Builds the agent for a process; it is not started. Raises AgentError for what the user has to mend."""
+    paths = user_paths()
+    start_logging(paths.log_file, redact)
+    cwd = Path.cwd()
+    root = project_root(cwd)
+    store = Store.open(paths.database)
+    try:
+        return await _assemble(options, paths, cwd, root, store)
+    except BaseException:
+        store.close()
+        raise
+
+
+async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store) -> Agent:
+    if options.trust:
+        store.trust(root)
+    trusted = store.trusted(root)
+    settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
+    added = [_folder(folder) for folder in options.add_dirs]
+    client = WorkerClient(log_file=paths.log_file)
+    script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
+    demo = DemoProvider(client, Path(script) if script else None)
+    catalogue = ModelCatalogue(settings, keyring_key)
+    notices = await _detect(catalogue, settings, options)
+    if options.model is not None:
+        catalogue.find(options.model)
+    permissions = Permissions(
+        settings.permissions,
+        root=root,
+        added_dirs=added,
+        remembered=store.permission_rules(root),
+        save=lambda rule: store.add_permission_rule(root, rule),
+    )
+    parts = AgentParts(
+        settings=settings,
+        paths=paths,
+        root=root,
+        cwd=cwd,
+        store=store,
+        provider=RoutedProvider(demo, client),
+        counter=client,
+        backend=client,
+        catalogue=catalogue,
+        workspace=Workspace(root, cwd, added),
+        permissions=permissions,
+        added_dirs=added,
+        model_key=options.model,
+        resume=options.resume or None,
+        continue_newest=options.continue_newest,
+        trusted=trusted,
+        can_ask=options.can_ask,
+        notices=notices,
+    )
+    return Agent(parts)
+
+
+async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Options) -> list[Notice]:
+    """Looks for keys and local servers where nothing is configured; at most 300 ms, nothing is blocked."""
+    if options.model or settings.default_model or settings.models:
+        return []
+    from agent_tui.providers.detect import detect_models
+
+    found = await detect_models()
+    catalogue.detected = found.models
+    if not found.models:
+        return []
+    return [Notice("info", found.reason, "model_detected")]
+
+
+def keyring_key(provider: str) -> str | None:
+    """The key stored with ``agent-tui auth set``; None without one or without the optional keyring package."""
+    from agent_tui.auth import stored_key
+
+    return stored_key(provider)
+
+
+def _folder(path: Path) -> Path:
+    resolved = path.expanduser().resolve()
+    if not resolved.is_dir():
+        raise ConfigError(f"--add-dir {path}: no such folder.")
+    return resolved
+
+

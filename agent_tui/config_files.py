@@ -1,0 +1,149 @@
+"""Reading configuration: TOML files and environment variables as layers, merged without validating them.
+
+Precedence, lowest first: defaults, user file, project file, ``--config`` file, environment, command line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from agent_tui.config import McpServer, ModelConfig, Settings
+from agent_tui.errors import ConfigError
+
+T = TypeVar("T")
+
+ENV_PREFIX = "AGENT_TUI_"
+ENV_OTHER = frozenset({"AGENT_TUI_HOME", "AGENT_TUI_RECORDINGS", "AGENT_TUI_DEMO_SCRIPT", "AGENT_TUI_LOG_LEVEL"})
+"""Variables with the prefix that are not settings."""
+
+
+@dataclass(slots=True, frozen=True)
+class Layer:
+    """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
+
+    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag).
+    """
+
+    where: str
+    values: dict[str, Any]
+    names: Mapping[str, str]
+
+    def name(self, key: str) -> str:
+        return self.names.get(key, key)
+
+
+def file_layer(path: Path, required: bool = False) -> Layer | None:
+    """A TOML file; None when it does not exist and is not ``required``. Raises ConfigError with file and line."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        if required:
+            raise ConfigError(f"{path}: no such file.") from None
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}.") from error
+    try:
+        return Layer(str(path), tomllib.loads(text), {})
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}.") from error
+
+
+def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
+    """``AGENT_TUI_*`` variables; ``__`` separates nested keys, values are TOML-like (true, 3, 0.8, text)."""
+    values: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for variable, text in sorted((os.environ if environ is None else environ).items()):
+        if not variable.startswith(ENV_PREFIX) or variable in ENV_OTHER:
+            continue
+        keys = variable[len(ENV_PREFIX) :].lower().split("__")
+        names[".".join(keys)] = variable
+        target = values
+        for key in keys[:-1]:
+            inner = target.setdefault(key, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"environment: {variable} contradicts another {ENV_PREFIX}* variable.")
+            target = inner
+        target[keys[-1]] = _value(text)
+    return Layer("environment", values, names)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+
+
+def merge(layers: Sequence[Layer]) -> dict[str, Any]:
+    """One dict of all layers; later ones win, tables are merged key by key, lists are replaced."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        _merge_into(merged, layer.values)
+    return merged
+
+
+def _merge_into(target: dict[str, Any], values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, dict) and isinstance(target.get(key), dict):
+            _merge_into(target[key], value)
+        elif isinstance(value, dict):
+            target[key] = {}
+            _merge_into(target[key], value)
+        else:
+            target[key] = value
+
+
+def build_settings(values: Mapping[str, Any]) -> Settings:
+    """Settings from merged values, leniently: what is unknown or of the wrong shape is left at its default.
+
+    Good enough for the first frame; ``config_schema.check`` then says what is wrong.
+    """
+    settings = _fill(Settings, values)
+    models, servers = values.get("models"), values.get("mcp")
+    settings.models = _table(ModelConfig, models, "model")
+    settings.mcp = _table(McpServer, servers, None)
+    return settings
+
+
+def _table(cls: type[T], values: Any, needs: str | None) -> dict[str, T]:
+    if not isinstance(values, dict):
+        return {}
+    return {
+        key: _fill(cls, entry)
+        for key, entry in values.items()
+        if isinstance(entry, dict) and (needs is None or isinstance(entry.get(needs), str))
+    }
+
+
+def _fill(cls: type[T], values: Mapping[str, Any]) -> T:
+    hints = get_type_hints(cls)
+    arguments: dict[str, Any] = {}
+    for field in fields(cls):  # type: ignore[arg-type]
+        if field.name not in values:
+            continue
+        value, hint = values[field.name], hints[field.name]
+        if isinstance(hint, type) and is_dataclass(hint):
+            if isinstance(value, dict):
+                arguments[field.name] = _fill(hint, value)
+        elif _fits(value, str(hint)):
+            arguments[field.name] = value
+    return cls(**arguments)
+
+
+def _fits(value: Any, hint: str) -> bool:
+    """A coarse check by the hint's text, so that a string never lands where a number or a list is expected."""
+    if isinstance(value, bool):
+        return "bool" in hint
+    if isinstance(value, (int, float)):
+        return "int" in hint or "float" in hint
+    if isinstance(value, str):
+        return "str" in hint or "Literal" in hint
+    if isinstance(value, list):
+        return "list" in hint
+    return isinstance(value, dict) and "dict" in hint

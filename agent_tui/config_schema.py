@@ -1,0 +1,175 @@
+"""The strict side of configuration: pydantic models that say what is allowed, and errors that name the place.
+
+Importing this costs as much as pydantic does, so it happens after the first frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agent_tui.config_files import Layer
+from agent_tui.errors import ConfigError
+
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0)]
+CompactAt = Annotated[float, Field(gt=0)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+
+class ModelSchema(Strict):
+    model: str | None = None
+    api_base: str | None = None
+    api_key_env: str | None = None
+    context_window: Positive | None = None
+    max_output: Positive | None = None
+    api: Literal["auto", "chat", "responses"] | None = None
+    reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
+    compact_at: CompactAt | None = None
+    extra: dict[str, Any] | None = None
+
+
+class ContextSchema(Strict):
+    auto_compact: bool | None = None
+    compact_at: CompactAt | None = None
+    max_output_reserve: Positive | None = None
+    exact_counting: Literal["auto", "off"] | None = None
+    summary_model: str | None = None
+
+
+class ToolsSchema(Strict):
+    disabled: list[str] | None = None
+    bash_timeout: Seconds | None = None
+    output_limit: Annotated[int, Field(ge=1_000)] | None = None
+    mcp_defer_share: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class PermissionsSchema(Strict):
+    mode: Literal["ask", "accept-edits", "plan", "auto"] | None = None
+    allow: list[str] | None = None
+    ask: list[str] | None = None
+    deny: list[str] | None = None
+
+
+class McpSchema(Strict):
+    command: str | None = None
+    args: list[str] | None = None
+    env: dict[str, str] | None = None
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] | None = None
+    enabled: bool | None = None
+    timeout: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _one_transport(self) -> McpSchema:
+        if self.command and self.url:
+            raise ValueError("has both command and url; a server is reached by one of them")
+        return self
+
+
+class UiSchema(Strict):
+    theme: str | None = None
+    show_reasoning: bool | None = None
+    reduced_motion: bool | None = None
+    notifications: bool | None = None
+    editor: str | None = None
+
+
+class AgentSchema(Strict):
+    step_limit: Positive | None = None
+    timeout: Seconds | None = None
+    retries: Annotated[int, Field(ge=1, le=20)] | None = None
+    development: bool | None = None
+
+
+class SettingsSchema(Strict):
+    default_model: str | None = None
+    models: dict[str, ModelSchema] | None = None
+    context: ContextSchema | None = None
+    tools: ToolsSchema | None = None
+    permissions: PermissionsSchema | None = None
+    ui: UiSchema | None = None
+    agent: AgentSchema | None = None
+    mcp: dict[str, McpSchema] | None = None
+    keys: dict[str, str] | None = None
+
+
+def check(layers: Sequence[Layer]) -> None:
+    """Validates each layer, then what only the whole can show. Raises ConfigError: place, key, what is allowed."""
+    for layer in layers:
+        try:
+            SettingsSchema.model_validate(layer.values)
+        except ValidationError as error:
+            raise ConfigError(_line(layer, error)) from None
+    _check_models(layers)
+
+
+def _check_models(layers: Sequence[Layer]) -> None:
+    names: dict[str, str] = {}
+    complete: set[str] = set()
+    for layer in layers:
+        for key, model in (layer.values.get("models") or {}).items():
+            names[key] = layer.where
+            if isinstance(model, dict) and model.get("model"):
+                complete.add(key)
+    for key, where in names.items():
+        if key not in complete:
+            raise ConfigError(f'{where}: models.{key}: needs model, LiteLLM\'s name, e.g. model = "openai/gpt-5".')
+
+
+def _line(layer: Layer, error: ValidationError) -> str:
+    first = error.errors()[0]
+    parts = [str(p) for p in first["loc"]]
+    key = ".".join(parts)
+    name = layer.name(key)
+    if first["type"] == "extra_forbidden":
+        allowed = ", ".join(_keys_at(parts[:-1]))
+        return f"{layer.where}: unknown key {name}; allowed here: {allowed}."
+    shown = repr(first.get("input"))
+    if len(shown) > 60 or "key" in parts[-1]:
+        shown = "this value"
+    return f"{layer.where}: {name}: {_allowed(first)} (not {shown})."
+
+
+def _allowed(error: Any) -> str:
+    context = error.get("ctx", {})
+    kind = error["type"]
+    if kind == "literal_error":
+        return f"must be {context['expected']}"
+    if kind in ("greater_than", "greater_than_equal", "less_than", "less_than_equal"):
+        bound = next(iter(context.values()))
+        words = {
+            "greater_than": "greater than",
+            "greater_than_equal": "at least",
+            "less_than": "less than",
+            "less_than_equal": "at most",
+        }
+        return f"must be {words[kind]} {bound}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[0].lower() + message[1:].replace("Input should", "should") if message else "is not allowed"
+
+
+def _keys_at(path: Sequence[str]) -> list[str]:
+    model: Any = SettingsSchema
+    for part in path:
+        field = model.model_fields.get(part)
+        if field is None:
+            continue
+        model = next((m for m in _models_in(field.annotation)), model)
+    return sorted(model.model_fields)
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    found = []
+    for candidate in (annotation, *getattr(annotation, "__args__", ())):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            found.append(candidate)
+        elif candidate is not annotation:
+            found += _models_in(candidate)
+    return found

@@ -1,0 +1,255 @@
+"""The subcommands: what can be asked of agent-tui without a chat."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
+from agent_tui.options import Options
+from agent_tui.paths import project_root, user_paths
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one subcommand and returns the exit code. Raises AgentError for what the user has to mend."""
+    values = build_parser().parse_args(arguments)
+    code: int = values.run(values)
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agent-tui", allow_abbrev=False)
+    commands = parser.add_subparsers(required=True)
+
+    context = commands.add_parser("context", help="what the next request of a session would cost")
+    context.add_argument("--session", metavar="ID", help="default: the project's newest")
+    context.add_argument("-m", "--model", metavar="NAME", help="as if the session went on with this model")
+    context.add_argument("--json", action="store_true")
+    context.add_argument("--config", type=Path, metavar="FILE")
+    context.set_defaults(run=_context)
+
+    sessions = commands.add_parser("sessions", help="list and delete sessions")
+    sessions.add_argument("--all", action="store_true", help="of all projects")
+    sessions.add_argument("--json", action="store_true")
+    sessions.set_defaults(run=_sessions)
+    actions = sessions.add_subparsers()
+    delete = actions.add_parser("delete", help="delete a session for good")
+    delete.add_argument("id", metavar="ID")
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    delete.set_defaults(run=_delete)
+
+    export = commands.add_parser("export", help="a session as JSON, Markdown or HTML")
+    export.add_argument("id", metavar="ID")
+    export.add_argument("--format", choices=("json", "md", "html"), default="json")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    export.set_defaults(run=_export)
+
+    models = commands.add_parser("models", help="the models that can be used here")
+    models.add_argument("--json", action="store_true")
+    models.add_argument("--config", type=Path, metavar="FILE")
+    models.set_defaults(run=_models)
+
+    auth = commands.add_parser("auth", help="keys in the system's keyring")
+    auth_actions = auth.add_subparsers(required=True)
+    for name, text in (("set", "store a key; it is asked for, or read from a pipe"), ("remove", "remove a key")):
+        action = auth_actions.add_parser(name, help=text)
+        action.add_argument("provider", metavar="PROVIDER", help="LiteLLM's name, e.g. anthropic")
+        action.set_defaults(run=_auth_set if name == "set" else _auth_remove)
+    auth_actions.add_parser("list", help="providers with a stored key").set_defaults(run=_auth_list)
+
+    doctor = commands.add_parser("doctor", help="check this installation")
+    doctor.add_argument("--config", type=Path, metavar="FILE")
+    doctor.set_defaults(run=_doctor)
+
+    config = commands.add_parser("config", help="path, show or init")
+    config.add_argument("--config", type=Path, metavar="FILE", help="one more file, as for the chat")
+    config.add_argument("action", choices=("path", "show", "init"))
+    config.set_defaults(run=_config)
+
+    completions = commands.add_parser("completions", help="a completion script for a shell")
+    completions.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completions.set_defaults(run=_completions)
+    return parser
+
+
+def _context(values: argparse.Namespace) -> int:
+    from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.context import context_text
+    from agent_tui.context.serialise import usage_to_json
+
+    async def inspect() -> None:
+        agent = await make_agent(Options(model=values.model, resume=values.session, config=values.config))
+        try:
+            usage = await agent.inspect()
+        finally:
+            await agent.close()
+        print(json.dumps(usage_to_json(usage), indent=2) if values.json else context_text(usage))
+
+    asyncio.run(inspect())
+    return EXIT_OK
+
+
+def _sessions(values: argparse.Namespace) -> int:
+    from agent_tui.commands.format import age, one_line, plural
+    from agent_tui.store.export_data import session_row
+    from agent_tui.store.store import Store
+
+    project = None if values.all else str(project_root(Path.cwd()))
+    with Store.open(user_paths().database) as store:
+        found = store.sessions(project, empty=False)
+    if values.json:
+        print(json.dumps([session_row(info) for info in found], indent=2))
+        return EXIT_OK
+    for info in found:
+        where = f"  {info.project}" if values.all else ""
+        title = one_line(info.title or info.preview or "(untitled)", 60)
+        print(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
+    if not found:
+        print("No sessions here yet." if project else "No sessions yet.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _delete(values: argparse.Namespace) -> int:
+    from agent_tui.store.store import Store
+
+    with Store.open(user_paths().database) as store:
+        info = store.session(values.id)
+        if not values.yes:
+            if not sys.stdin.isatty():
+                raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
+            answer = input(f"Delete {info.id} ({info.title or 'untitled'}, {info.messages} messages) for good? [y/N] ")
+            if answer.strip().lower() not in ("y", "yes"):
+                print("Kept.", file=sys.stderr)
+                return EXIT_OK
+        store.delete_session(info.id)
+    print(f"Deleted {info.id}.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _export(values: argparse.Namespace) -> int:
+    from agent_tui.store.export import render
+    from agent_tui.store.store import Store
+
+    with Store.open(user_paths().database) as store:
+        text = render(store.export(store.session(values.id).id), values.format)
+    if values.output is None:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        return EXIT_OK
+    try:
+        values.output.write_text(text, "utf-8")
+    except OSError as error:
+        raise AgentError(f"{values.output} cannot be written: {error.strerror or error}.") from error
+    return EXIT_OK
+
+
+def _models(values: argparse.Namespace) -> int:
+    from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.model import model_line
+    from agent_tui.models.codec import to_dict
+
+    async def show() -> None:
+        agent = await make_agent(Options(config=values.config))
+        try:
+            infos = [await agent.describe(spec.key) for spec in agent.models()]
+        finally:
+            await agent.close()
+        if values.json:
+            rows = [
+                {
+                    "key": i.spec.key,
+                    "model": i.spec.model,
+                    "limits": to_dict(i.limits),
+                    "prices": to_dict(i.prices),
+                    "problem": i.problem,
+                }
+                for i in infos
+            ]
+            print(json.dumps(rows, indent=2))
+            return
+        for info in infos:
+            print(model_line(info))
+
+    asyncio.run(show())
+    return EXIT_OK
+
+
+def _auth_set(values: argparse.Namespace) -> int:
+    from getpass import getpass
+
+    from agent_tui.auth import set_key
+
+    key = getpass(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
+    set_key(values.provider, key)
+    print(f"Stored a key for {values.provider}.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _auth_remove(values: argparse.Namespace) -> int:
+    from agent_tui.auth import remove_key
+
+    remove_key(values.provider)
+    print(f"Removed the key for {values.provider}.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _auth_list(values: argparse.Namespace) -> int:
+    from agent_tui.auth import list_providers
+
+    for name in list_providers():
+        print(name)
+    return EXIT_OK
+
+
+def _doctor(values: argparse.Namespace) -> int:
+    from agent_tui.bootstrap import make_agent
+
+    async def check() -> list[tuple[str, str, str]]:
+        agent = await make_agent(Options(config=values.config))
+        try:
+            return await agent.doctor()
+        finally:
+            await agent.close()
+
+    rows = asyncio.run(check())
+    for state, what, detail in rows:
+        print(f"{state:<5} {what:<22} {detail}")
+    return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
+
+
+def _config(values: argparse.Namespace) -> int:
+    from agent_tui.bootstrap import config_layers, load_settings
+    from agent_tui.config_example import example_text, show_settings
+
+    paths = user_paths()
+    if values.action == "path":
+        print(paths.config_file)
+        return EXIT_OK
+    if values.action == "init":
+        if paths.config_file.exists():
+            raise ConfigError(f"{paths.config_file} exists already; nothing was changed.")
+        paths.config_file.parent.mkdir(parents=True, exist_ok=True)
+        paths.config_file.write_text(example_text(), "utf-8")
+        print(paths.config_file)
+        return EXIT_OK
+    from agent_tui.store.store import Store
+
+    options, root = Options(config=values.config), project_root(Path.cwd())
+    with Store.open(paths.database) as store:
+        trusted = store.trusted(root)
+    settings = load_settings(options, paths, root, trusted)
+    for layer in config_layers(options, paths, root, trusted):
+        if layer.values:
+            print(f"# from {layer.where}")
+    print(show_settings(settings))
+    return EXIT_OK
+
+
+def _completions(values: argparse.Namespace) -> int:
+    from agent_tui.completions import script
+
+    print(script(values.shell))
+    return EXIT_OK
