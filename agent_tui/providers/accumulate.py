@@ -8,6 +8,7 @@ streamed).
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
@@ -24,6 +25,8 @@ from agent_tui.providers.usage import estimated, normalise
 
 # Chunks that are held back while the tap has seen bytes but no event yet.
 _PATIENCE = 3
+# Providers that do not say how much was reasoning: the number in LiteLLM's chunks is then its own count of the text.
+_GUESSED_REASONING = frozenset({"anthropic", "bedrock", "bedrock_converse", "mistral", "ollama", "ollama_chat"})
 
 
 class _Stream(Protocol):
@@ -49,7 +52,7 @@ class Accumulator:
 
     def __init__(self, target: Target, window: int | None = None, prices: Prices | None = None) -> None:
         self.target = target
-        self.tap = Tap()
+        self.tap = Tap(json_lines=target.provider in ("cohere", "cohere_chat"))
         self._window = window
         self._prices = prices
         self._out = PartBuilder()
@@ -159,6 +162,8 @@ class Accumulator:
             items.append(delta)
         if self._out.usage:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
+            if usage is not None and not self._own and self.target.provider in _GUESSED_REASONING:
+                usage = dataclasses.replace(usage, reasoning_source="estimated")
             if usage is not None and usage != self._reported:
                 self._reported = usage
                 items.append(UsageReport(usage, self._cost(usage)))

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import MutableMapping
 from typing import Any
 
-from agent_tui.providers import tap
+from agent_tui.providers import fixes
 
 ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -46,7 +46,7 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.modify_params = False
     _shorten_the_end(litellm)
-    tap.install()
+    fixes.install()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.CRITICAL)

@@ -22,6 +22,7 @@ _STOP: dict[str, FinishReason] = {
     "content_filter": "refused",
     "refusal": "refused",
 }
+_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -109,7 +110,7 @@ class ChatStream:
         details = delta.get("reasoning_details") or (delta.get("provider_specific_fields") or {}).get(
             "reasoning_details"
         )
-        field = next((f for f in ("reasoning_content", "reasoning") if isinstance(delta.get(f), str)), None)
+        field = next((f for f in _FIELDS if isinstance(delta.get(f), str)), None)
         text = delta[field] if field else ""
         if details and not text:
             text = "".join(str(d.get("text") or d.get("summary") or "") for d in details if isinstance(d, dict))
@@ -117,6 +118,9 @@ class ChatStream:
             self._reason(text, field)
         if details:
             self._merge(details)
+        if opaque := delta.get("reasoning_opaque"):
+            key = self._reasoning if self._reasoning is not None else self.out.run("reasoning")
+            self.out.add(key, "reasoning", "", {**(self.out.metadata_of(key) or {}), "reasoning_opaque": opaque})
 
     def _reason(self, text: str, field: str | None) -> None:
         key = self.out.run("reasoning")

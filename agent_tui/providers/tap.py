@@ -20,10 +20,15 @@ _SNIFF = 16
 
 
 class Tap:
-    """Events of one model call, in order, as the provider sent them. ``take`` empties the queue."""
+    """Events of one model call, in order, as the provider sent them. ``take`` empties the queue.
 
-    def __init__(self) -> None:
+    ``json_lines``: LiteLLM gets the events as bare JSON lines instead of the bytes themselves. Its Cohere v2 reader
+    (1.105–1.109) parses every line of the stream as JSON and fails on ``event:`` and ``data:``.
+    """
+
+    def __init__(self, json_lines: bool = False) -> None:
         self.seen = False
+        self.json_lines = json_lines
         self._decoder: Decoder | None = None
         self._events: deque[Event] = deque()
         self._head = b""
@@ -95,9 +100,21 @@ def _copy(response: Any, tap: Tap) -> None:
     tap.begin(response.headers.get("content-type", ""))
 
     async def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        rest = b""
         async for data in original(chunk_size):
             tap.feed(data)
-            yield data
+            if tap.json_lines:
+                *lines, rest = (rest + data).split(b"\n")
+                data = b"".join(_json_line(line) for line in lines)
+            if data:
+                yield data
         tap.close()
+        if rest and (last := _json_line(rest)):
+            yield last
 
     response.aiter_bytes = aiter_bytes
+
+
+def _json_line(line: bytes) -> bytes:
+    payload = line.strip().removeprefix(b"data:").strip()
+    return payload + b"\n" if payload.startswith(b"{") else b""

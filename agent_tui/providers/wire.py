@@ -8,16 +8,18 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers.replay import ReplayPlan, plan_replay
 from agent_tui.providers.thinking import Thinking, thinking_for
-from agent_tui.providers.wire_chat import Dialect, chat_messages
+from agent_tui.providers.wire_chat import Dialect, chat_messages, has_content_thinking
 from agent_tui.providers.wire_claude import add_breakpoints
 from agent_tui.providers.wire_responses import response_input
-from agent_tui.providers.wire_text import clean
+from agent_tui.providers.wire_text import clean, is_summary
 
 # Providers whose conversion in LiteLLM joins neighbouring assistant messages again, so that an answer can be sent in
 # pieces and keep its order.
 _MERGING = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "gemini", "azure_ai")
-_CLAUDE_HOSTS = (*_MERGING, "openrouter", "databricks")
+_CLAUDE_HOSTS = (*_MERGING, "openrouter")
 _CLAUDE_DEFAULT_OUTPUT = 8_192
+_ANY: Metadata = {"type": "object", "properties": {}}
+_MISTRAL_BASE = "https://api.mistral.ai/v1"
 
 
 @dataclass(slots=True, frozen=True)
@@ -72,8 +74,8 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         lists=claude,
         images=info.images,
     )
-    texts = [clean(block.text) for block in request.system if block.text]
-    documents = [clean(block.text) for block in request.documents if block.text]
+    texts = [clean(block.text) for block in request.system if block.text.strip()]
+    documents = [clean(block.text) for block in request.documents if block.text.strip()]
     messages = chat_messages(request.messages, plan, dialect, texts, documents)
     tools = [
         {
@@ -82,8 +84,14 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         }
         for tool in request.tools
     ]
+    used = sorted({call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()})
+    stand_in = bool(used) and not tools and dialect.blocks
+    if stand_in:
+        # A conversation with calls is refused when no tool is declared, as in a request for a summary.
+        tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
     if claude:
-        add_breakpoints(messages, tools, stable_system=len(texts))
+        summary = bool(request.messages) and is_summary(request.messages[0].message)
+        add_breakpoints(messages, tools, len(texts), starts_with_summary=summary)
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),
         "messages": messages,
@@ -91,16 +99,28 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
     }
     if tools:
         kwargs["tools"] = tools
+    if stand_in and target.provider == "anthropic":
+        kwargs["tool_choice"] = "none"
     limit = request.max_output
     if limit is None and claude:
         limit = min(info.limits.max_output or _CLAUDE_DEFAULT_OUTPUT, 32_000)
     if limit is not None:
         kwargs["max_tokens"] = limit
-    if target.provider in ("openai", "azure") and target.family == "gpt" and request.spec.api_base is None:
+    if target.provider in ("openai", "azure") and target.family == "gpt" and "gpt-oss" not in target.model:
         kwargs["prompt_cache_key"] = request.session_id
+    if target.provider == "mistral" and has_content_thinking(messages):
+        _mistral_with_thinking(kwargs, target)
     if target.provider == "openrouter":
         kwargs["extra_body"] = {"usage": {"include": True}}
     return "acompletion", kwargs
+
+
+def _mistral_with_thinking(kwargs: Metadata, target: Target) -> None:
+    """LiteLLM's Mistral conversion (1.105–1.109) flattens content to text and drops thinking; its OpenAI one sends
+    the same body untouched. Mistral reports usage unasked and refuses unknown fields."""
+    kwargs["model"] = f"openai/{target.model}"
+    kwargs["api_base"] = _MISTRAL_BASE
+    kwargs.pop("stream_options")
 
 
 def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
@@ -112,7 +132,7 @@ def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan:
     }
     if info.reasoning is not False:
         kwargs["include"] = ["reasoning.encrypted_content"]
-    blocks = [clean(block.text) for block in (*request.system, *request.documents) if block.text]
+    blocks = [clean(block.text) for block in (*request.system, *request.documents) if block.text.strip()]
     if blocks:
         kwargs["instructions"] = "\n\n".join(blocks)
     if request.tools:

@@ -41,6 +41,10 @@ class Dialect:
     lists: bool = False
     images: bool | None = None
 
+    @property
+    def google(self) -> bool:
+        return self.provider in ("gemini", "vertex_ai", "vertex_ai_beta")
+
 
 def chat_messages(
     items: Sequence[SentMessage],
@@ -103,7 +107,7 @@ def _result(result: Result, dialect: Dialect) -> Metadata:
         if dialect.blocks:
             content += [attachment_block(part, dialect.images) for part in result.attachments]
     message: Metadata = {"role": "tool", "tool_call_id": result.call.id, "content": content}
-    if dialect.family == "gemini" or dialect.provider in ("mistral", "ollama_chat", "groq"):
+    if dialect.family == "gemini" or dialect.provider == "ollama_chat":
         message["name"] = result.call.part.name
     return message
 
@@ -158,9 +162,11 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, dial
         message["content"] = text
     if calls:
         message["tool_calls"] = calls
-    if signatures:
+    if signatures and dialect.google:
         message["content"] = text
         message["provider_specific_fields"] = {"thought_signatures": signatures}
+    elif signatures:
+        message["extra_content"] = {"google": {"thought_signature": signatures[-1]}}
     _add_reasoning(message, reasoning, dialect)
     return message if len(message) > 2 or message["content"] else None
 
@@ -173,8 +179,11 @@ def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None,
         "type": "function",
         "function": {"name": part.name, "arguments": arguments},
     }
-    if signature:
+    if signature and dialect.google:
         call["provider_specific_fields"] = {"thought_signature": signature}
+    elif signature:
+        # Google's OpenAI-compatible endpoint.
+        call["extra_content"] = {"google": {"thought_signature": signature}}
     return call
 
 
@@ -200,6 +209,14 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], dialect: Diale
         message["content"] = blocks or None
     elif text:
         message[field] = text
+    opaque = next((m["reasoning_opaque"] for m in reversed(metadata) if m.get("reasoning_opaque")), None)
+    if opaque:
+        message["reasoning_opaque"] = opaque
+
+
+def has_content_thinking(messages: Sequence[Metadata]) -> bool:
+    """Whether some answer goes back with thinking among its content blocks, as Mistral wants it."""
+    return any(isinstance(m["content"], list) and any(b["type"] == "thinking" for b in m["content"]) for m in messages)
 
 
 def _thinking_block(part: ReasoningPart) -> Metadata:

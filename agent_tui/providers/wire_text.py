@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, ToolCallPart
+from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
 
 EMPTY_USER = "(empty message)"
@@ -131,6 +131,10 @@ def _wire_id(call_id: str, provider: str, used: set[str]) -> str:
             salt += 1
     used.add(wire)
     return wire
+
+
+def is_summary(message: Message) -> bool:
+    return any(isinstance(part, SummaryPart) for part in message.parts)
 
 
 def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.messages import (
+    Message,
+    Origin,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    user_message,
+)
 from agent_tui.models.requests import (
     Delta,
     Effort,
@@ -25,7 +33,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers import litellm_setup, tap
+from agent_tui.providers import fixes, litellm_setup, tap
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.call import api_base
 from agent_tui.providers.replay import prefix_fingerprint
@@ -70,7 +78,7 @@ def body(name: str) -> bytes:
 @cache
 def litellm() -> Any:
     module = litellm_setup.load()
-    tap.install()
+    fixes.install()
     return module
 
 
@@ -155,7 +163,9 @@ def stream(
     library = litellm()
     with Loopback() as server:
         server.serve("*", reply)
-        base = api_base(ModelSpec("x", request.spec.model, api_base=_moved(request.spec.api_base, server.url)), info.target)
+        base = api_base(
+            ModelSpec("x", request.spec.model, api_base=_moved(request.spec.api_base, server.url)), info.target
+        )
         found = asyncio.run(_call(library, request, info, base, tapped))
         items, error = found
         recorded = server.requests[-1] if server.requests else None
