@@ -79,11 +79,15 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if options.model is not None:
         catalogue.find(options.model)
     permissions = Permissions(
+        root,
+        cwd,
         settings.permissions,
-        root=root,
         added_dirs=added,
+        readable=[paths.cache / "output"],
+        protected=[paths.config, paths.data],
         remembered=store.permission_rules(root),
         save=lambda rule: store.add_permission_rule(root, rule),
+        can_ask=options.can_ask,
     )
     parts = AgentParts(
         settings=settings,
@@ -102,7 +106,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         resume=options.resume or None,
         continue_newest=options.continue_newest,
         trusted=trusted,
-        can_ask=options.can_ask,
         notices=notices,
     )
     return Agent(parts)
@@ -133,5 +136,3 @@ def _folder(path: Path) -> Path:
     if not resolved.is_dir():
         raise ConfigError(f"--add-dir {path}: no such folder.")
     return resolved
-
-

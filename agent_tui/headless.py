@@ -226,11 +226,16 @@ async def run_headless(
         if isinstance(event, TurnEnded):
             done.set()
 
+    def stop() -> None:
+        if not agent.interrupt():
+            printer.stop_reason = "interrupted"
+            done.set()
+
     agent.subscribe(handle)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, lambda: (agent.interrupt() or done.set()) and None)
+            loop.add_signal_handler(number, stop)
     try:
         await agent.start()
         if agent.read_only:

@@ -33,8 +33,8 @@ def start_logging(file: Path, clean: Callable[[str], str]) -> None:
     logger = logging.getLogger("agent_tui")
     logger.propagate = False
     logger.setLevel(os.environ.get("AGENT_TUI_LOG_LEVEL", "INFO").upper())
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
+    for old in list(logger.handlers):
+        logger.removeHandler(old)
     handler: logging.Handler
     try:
         private_dir(file.parent)

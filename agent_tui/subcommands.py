@@ -249,7 +249,9 @@ def _config(values: argparse.Namespace) -> int:
 
 
 def _completions(values: argparse.Namespace) -> int:
+    from agent_tui.arguments import SUBCOMMANDS
+    from agent_tui.arguments import build_parser as chat_parser
     from agent_tui.completions import script
 
-    print(script(values.shell))
+    print(script(values.shell, chat_parser(), SUBCOMMANDS))
     return EXIT_OK

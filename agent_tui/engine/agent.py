@@ -71,7 +71,6 @@ class Agent:
         self.root = parts.root
         self.cwd = parts.cwd
         self.store = parts.store
-        self.mode: PermissionMode = parts.settings.permissions.mode
         self.metrics = TokenCounterMetrics()
         self._subscribers: list[Callable[[Event], None]] = []
         self._inbox = Inbox()
@@ -83,7 +82,7 @@ class Agent:
         self._started = False
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
-        self.desk = PermissionDesk(parts.permissions, self.publish, lambda: self.mode, parts.can_ask)
+        self.desk = PermissionDesk(parts.permissions, self.publish)
         self.runtime: Runtime | None = None
         self.workspace = parts.workspace
         self.toolbox = Toolbox(
@@ -135,6 +134,10 @@ class Agent:
     def model_info(self) -> ModelInfo | None:
         """What is known about the model; None until it has been described."""
         return self._runtime.info if self._described.is_set() else None
+
+    @property
+    def mode(self) -> PermissionMode:
+        return self.desk.permissions.mode
 
     @property
     def effort(self) -> Effort:
@@ -225,7 +228,7 @@ class Agent:
             ratio=self.store.ratio(spec.model) or 1.0,
             cache=ContextCache(),
         )
-        self._compacting = CompactionService(self.runtime, self.parts.counter)
+        self._compacting = CompactionService(self.runtime, self.parts.counter, self.parts.catalogue.find)
         self._described.clear()
         self._refresh_prelude()
         if not self.read_only and self.conversation.info.model != spec.key:
@@ -482,7 +485,7 @@ class Agent:
 
     def set_mode(self, mode: PermissionMode) -> None:
         """Changes the permission mode, at once."""
-        self.mode = mode
+        self.desk.permissions.mode = mode
         self.publish(SessionChanged(self.info))
 
     def set_effort(self, effort: Effort) -> None:

@@ -17,6 +17,7 @@ from agent_tui.context.notices import (
     overflow_stop_text,
     send_anyway_text,
     stop_text,
+    switch_held_back_text,
     switch_text,
     warning_text,
 )
@@ -134,15 +135,20 @@ class CompactionPolicy:
         self._overflowed = True
         return Compact("overflow")
 
+    def switch_held_back(self, new_usage: ContextUsage) -> str | None:
+        """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""
+        if self.held_back() in ("setting", "off", "paused"):
+            return switch_held_back_text(new_usage, new_usage.model, self.held_back_text())
+        return None
+
     def compacted(self, result: CompactionResult) -> list[Notice]:
         """Takes note of how a compaction ended; returns what the user is to be told beside the result itself."""
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False
-        else:
+        elif result.reason != "switch":
             self._tried = result
-        if result.outcome == "cancelled":
-            self._cancelled = result.reason != "manual"
+            self._cancelled = self._cancelled or result.outcome == "cancelled"
         if result.outcome == "failed":
             return self._failed(result)
         if result.outcome != "done":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.context.notices import cancelled_text
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, switch_check
 from agent_tui.engine.compactor import CompactionResult, Compactor
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Notice
-from agent_tui.models.requests import Counter, ModelInfo
+from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 
 Prepare = Callable[[], Awaitable[None]]
 
@@ -18,11 +22,13 @@ Prepare = Callable[[], Awaitable[None]]
 class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
+    ``find`` looks up the model that ``context.summary_model`` names; without it the session's own writes summaries.
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted.
     """
 
-    def __init__(self, runtime: Runtime, counter: Counter) -> None:
+    def __init__(self, runtime: Runtime, counter: Counter, find: Callable[[str], ModelSpec] | None = None) -> None:
         self._runtime = runtime
+        self._find = find
         self._compactor = Compactor(runtime.provider.stream, counter)
         self.policy = CompactionPolicy.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
@@ -34,8 +40,15 @@ class CompactionService:
     def begin_step(self) -> None:
         self.policy.step_started()
 
-    def model_replied(self) -> None:
+    def model_replied(self, emit: Emit) -> None:
+        """The step got its answer: what it added may have crossed the line at which the user is warned."""
         self.policy.model_replied()
+        self._warn(self._runtime.usage(), emit)
+
+    def _warn(self, usage: ContextUsage, emit: Emit) -> None:
+        warning = self.policy.warning(usage)
+        if warning is not None:
+            emit(warning)
 
     async def before_step(self, emit: Emit, prepare: Prepare) -> str | None:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can."""
@@ -50,6 +63,7 @@ class CompactionService:
                     emit(Notice("error", text, "context_full"))
                     return text
                 case proceed:
+                    self._warn(usage, emit)
                     if proceed.notice is not None:
                         emit(proceed.notice)
                     return None
@@ -74,22 +88,31 @@ class CompactionService:
     ) -> CompactionResult:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model."""
         runtime, conversation = self._runtime, self._runtime.conversation
+        if summary_model is None:
+            summary_model = await self._configured_model(emit)
         inputs = runtime.inputs()
         if target is not None:
             inputs.model = target
             inputs.cache = None
-        result = await self._compactor.compact(
-            inputs,
-            calculate_context_usage(inputs),
-            conversation.path,
-            conversation.summaries,
-            reason=reason,
-            focus=focus,
-            summary_model=summary_model,
-            session_id=conversation.info.id,
-            timeout=runtime.settings.agent.timeout,
-            emit=emit,
-        )
+        try:
+            result = await self._compactor.compact(
+                inputs,
+                calculate_context_usage(inputs),
+                conversation.path,
+                conversation.summaries,
+                reason=reason,
+                focus=focus,
+                summary_model=summary_model,
+                session_id=conversation.info.id,
+                timeout=runtime.settings.agent.timeout,
+                emit=emit,
+            )
+        except asyncio.CancelledError:
+            # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
+            for step in self._compactor.taken_steps():
+                conversation.add_step(step)
+            emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
+            raise
         for step in result.steps[:-1] if result.done else result.steps:
             conversation.add_step(step)
         if result.done:
@@ -102,12 +125,28 @@ class CompactionService:
         emit(ContextChanged(runtime.usage()))
         return result
 
+    async def _configured_model(self, emit: Emit) -> ModelInfo | None:
+        name = self._runtime.settings.context.summary_model
+        if name is None or self._find is None:
+            return None
+        try:
+            return await self._runtime.provider.describe(self._find(name))
+        except AgentError as error:
+            text = f"context.summary_model: {error} The session's own model writes the summary."
+            emit(Notice("warning", text, "summary_model"))
+            return None
+
     async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
         inputs = self._runtime.inputs()
         inputs.model, inputs.cache = target, None
-        text = switch_check(calculate_context_usage(inputs))
+        usage = calculate_context_usage(inputs)
+        text = switch_check(usage)
         if text is None:
+            return
+        held = self.policy.switch_held_back(usage)
+        if held is not None:
+            emit(Notice("warning", held, "compact_before_switch"))
             return
         emit(Notice("warning", text, "compact_before_switch"))
         await self.compact("switch", emit, prepare, summary_model=self._runtime.info, target=target)

@@ -152,7 +152,7 @@ class TurnExecutor:
             if recovered:
                 result = await StepRunner(self._runtime, self.emit).run()
         if result.failure is None:
-            self._compaction.model_replied()
+            self._compaction.model_replied(self.emit)
         self.emit(ContextChanged(self._runtime.usage()))
         return result
 

@@ -50,5 +50,4 @@ class AgentParts:
     resume: str | None = None
     continue_newest: bool = False
     trusted: bool = False
-    can_ask: bool = True
     notices: list[Notice] = field(default_factory=list)

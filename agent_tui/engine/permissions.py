@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_tui.config import PermissionMode
 from agent_tui.engine.toolrunner import Verdict
 from agent_tui.models.events import Event, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import ToolCallPart, new_id
@@ -22,30 +21,22 @@ class _Answer:
 
 
 class PermissionDesk:
-    """Judges tool calls. ``can_ask`` False (headless) turns every question into a refusal that says why."""
+    """Judges tool calls by ``permissions``; questions go out as events, one at a time."""
 
-    def __init__(
-        self,
-        permissions: Permissions,
-        publish: Callable[[Event], None],
-        mode: Callable[[], PermissionMode],
-        can_ask: bool = True,
-    ) -> None:
+    def __init__(self, permissions: Permissions, publish: Callable[[Event], None]) -> None:
         self.permissions = permissions
         self._publish = publish
-        self._mode = mode
-        self._can_ask = can_ask
         self._open: dict[str, asyncio.Future[_Answer]] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
         """Whether a call may run; waits for the user where the rules say ask."""
         async with self._one_at_a_time:
-            decision = self.permissions.decide(tool, intent, self._mode(), can_ask=self._can_ask)
+            decision = self.permissions.decide(tool.schema.name, intent)
             if decision.action == "allow":
                 return Verdict(True)
             if decision.action == "deny":
-                return Verdict(False, decision.text)
+                return Verdict(False, decision.message or decision.reason)
             request_id = new_id("ask")
             future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
             self._open[request_id] = future
@@ -68,7 +59,7 @@ class PermissionDesk:
             self._publish(PermissionAnswered(request_id, answer.allow))
             if answer.allow:
                 if answer.pattern:
-                    self.permissions.remember(answer.pattern)
+                    self.permissions.remember([answer.pattern])
                 return Verdict(True)
             feedback = answer.feedback.strip()
             text = "The user refused this call."

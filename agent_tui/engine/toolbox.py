@@ -15,6 +15,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.tools.base import Tool, ToolContext, ToolOutcome
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
+from agent_tui.tools.snapshots import Snapshotter, apply_restore, plan_restore
 
 
 class ExtraTools(Protocol):
@@ -48,7 +49,7 @@ class Toolbox:
         self._added = list(added)
         self._conversation = conversation
         self._state: dict[str, object] = {}
-        self._turn_message = ""
+        self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
         self.subagent: Callable[[str, str], Awaitable[ToolOutcome]] | None = None
         self.registry = ToolRegistry(
@@ -72,25 +73,19 @@ class Toolbox:
             config=self._settings.tools,
             spill_dir=private_dir(self._paths.cache / "output" / session),
             added_dirs=self._added,
-            before_change=self._remember,
+            before_change=self._snapshots.before_change,
+            after_change=self._snapshots.after_change,
             subagent=self.subagent,
             state=self._state,
         )
 
-    def _remember(self, path: Path) -> None:
-        """Keeps a file as it is before its first change in this turn, so that a rewind can restore it."""
-        content: bytes | None
-        mode: int | None
-        try:
-            content, mode = path.read_bytes(), path.stat().st_mode
-        except FileNotFoundError:
-            content, mode = None, None
+    def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
         current = self._conversation()
-        current.store.snapshot(current.info.id, self._turn_message, str(path), content, mode)
+        current.store.snapshot(current.info.id, message_id, path, content, mode)
 
     def message_added(self, message: Message) -> None:
         if message.role == "user":
-            self._turn_message = message.id
+            self._snapshots.message_id = message.id
 
     def session_changed(self) -> None:
         self._state.clear()
@@ -100,9 +95,10 @@ class Toolbox:
         return self._state
 
     async def restore_files(self, message_ids: Sequence[str]) -> list[str]:
-        """Puts files back as they were before the given messages; one line for each file restored or left alone."""
-        from agent_tui.tools.snapshots import restore
-
+        """Puts files back as they were before the given messages; one line for each file restored or
+        left as it is."""
         current = self._conversation()
         snapshots = current.store.snapshots(current.info.id)
-        return await asyncio.to_thread(restore, snapshots, set(message_ids))
+        plan = plan_restore(snapshots, message_ids)
+        problems = await asyncio.to_thread(apply_restore, plan)
+        return [*(f"Restored {restore.path}" for restore in plan.restores), *problems]

@@ -60,7 +60,7 @@ def serialise(request: ModelRequest) -> list[str]:
     """The request as the demo model reads it, one text a message. Reasoning of earlier turns is not read."""
     texts = [f"<|system|>\n{block.text}\n<|end|>" for block in request.system]
     texts += [
-        f"<|tool|>{json.dumps({'name': t.name, 'about': t.description, 'schema': t.parameters}, sort_keys=True)}<|end|>"
+        f"{json.dumps([t.name, t.description, t.parameters], ensure_ascii=False, separators=(',', ':'))}\n"
         for t in request.tools
     ]
     texts += [f"<|system|>\n{block.text}\n<|end|>" for block in request.documents]
