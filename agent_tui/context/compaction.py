@@ -109,9 +109,9 @@ class _Planner:
         clips = self._clips()
         pruning = Pruning(plan_clearing(self.inputs.view, self.tokens, self.usage.window or self.scale).cleared, clips)
         pruned: CompactionPlan | None = None
-        if pruning:
+        if pruning and self.reason != "manual":
             pruned = self._plan("prune", "", pruning)
-            if self.reason != "manual" and self._reaches(pruned):
+            if self._reaches(pruned):
                 return pruned
         best: CompactionPlan | None = None
         for cut in self._cuts():
@@ -122,8 +122,10 @@ class _Planner:
                 break
         if best is not None and self._worth(best):
             return best
-        if pruned is not None and self._gain(pruned) >= self._enough():
-            return pruned
+        if pruning:
+            pruned = pruned or self._plan("prune", "", pruning)
+            if self._gain(pruned) >= self._enough():
+                return pruned
         if best is None:
             return self._plan("nothing", "everything is in the newest messages, which stay word for word")
         return self._not_worth(best)

@@ -121,8 +121,14 @@ def send_anyway_text(usage: ContextUsage, why: str) -> str:
 
 def switch_text(usage: ContextUsage, model: str) -> str:
     """Told before a conversation is compacted to fit the smaller model ``model``."""
-    return (
-        f"The conversation ({format_tokens(usage.total)}) does not fit {model} (limit "
-        f"{format_tokens(usage.limit or 0)} of {format_tokens(usage.window or 0)}): "
-        "compacting with the present model first."
-    )
+    return f"{_does_not_fit(usage, model)}: compacting with the present model first."
+
+
+def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
+    """Told instead when nothing may compact by itself."""
+    return f"{_does_not_fit(usage, model)} and was not compacted: {why}. /compact makes room."
+
+
+def _does_not_fit(usage: ContextUsage, model: str) -> str:
+    limit, window = format_tokens(usage.limit or 0), format_tokens(usage.window or 0)
+    return f"The conversation ({format_tokens(usage.total)}) does not fit {model} (limit {limit} of {window})"

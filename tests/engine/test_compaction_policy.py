@@ -190,6 +190,16 @@ def test_switching_to_a_smaller_model() -> None:
     assert "20k" in text
     assert "6.1k" in text
     assert switch_check(usage(20_000, None, None)) is None
+    assert CompactionPolicy().switch_held_back(usage(20_000, 8_192, 6_144)) is None
+    held = CompactionPolicy(auto_compact=False).switch_held_back(usage(20_000, 8_192, 6_144))
+    assert held is not None
+    assert "auto_compact is false" in held
+
+
+def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back() -> None:
+    policy = CompactionPolicy()
+    policy.compacted(result("done", "switch"))
+    assert policy.before_step(usage(170_000)) == Compact("auto")
 
 
 @given(
