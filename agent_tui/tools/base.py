@@ -32,9 +32,8 @@ class Intent:
 
 @dataclass(slots=True)
 class ToolOutcome:
-    """A tool's answer. ``text`` goes to the model, ``display`` (``{"kind": "diff"|"text"|"list"…}``) to people.
-
-    ``children_cost_usd`` and ``children_tokens`` report what a subagent spent.
+    """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
+    ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
     """
 
     text: str
@@ -46,8 +45,9 @@ class ToolOutcome:
 @dataclass(slots=True)
 class ToolContext:
     """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
-    before it is created, changed or removed, so that ``/rewind`` can restore it; ``spill_dir`` receives output that
-    was too long to send. ``state`` lives as long as the session (the todo list, files read)."""
+    before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
+    that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``state`` lives
+    as long as the session (the todo list, files read)."""
 
     cwd: Path
     root: Path
@@ -57,6 +57,7 @@ class ToolContext:
     added_dirs: list[Path] = field(default_factory=list)
     emit: Callable[[str], None] = lambda text: None
     before_change: Callable[[Path], None] = lambda path: None
+    after_change: Callable[[Path], None] = lambda path: None
     subagent: Callable[[str, str], Awaitable[ToolOutcome]] | None = None
     state: dict[str, object] = field(default_factory=dict)
 

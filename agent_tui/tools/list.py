@@ -66,7 +66,7 @@ def _list(path: Path, depth: int, root: Path, stop: Stop) -> ToolOutcome:
             more = True
             break
         lines.append(one_line(entry.path) + ("/" if entry.is_dir else ""))
-    display = {"kind": "text", "text": f"{len(lines)} entries"}
+    display = {"kind": "text", "summary": f"{len(lines)} entries"}
     if more:
         lines.append(f"[more than {MAX_ENTRIES} entries; list a folder below, or use glob]")
     return ToolOutcome("\n".join(lines) or "[empty, or all ignored]", display=display)

@@ -37,11 +37,9 @@ def inside(path: Path, context: ToolContext) -> bool:
     return is_within(path, [context.root, *context.added_dirs])
 
 
-def is_protected(path: Path, extra: Iterable[Path] = ()) -> bool:
-    """True for git internals and for files that decide permissions; ``extra`` are folders protected as a whole."""
-    if any(part.casefold() in PROTECTED_NAMES for part in path.parts):
-        return True
-    return is_within(path, extra)
+def is_protected(path: Path) -> bool:
+    """True for git internals and for files that decide permissions."""
+    return any(part.casefold() in PROTECTED_NAMES for part in path.parts)
 
 
 def shown(path: Path, context: ToolContext) -> str:

@@ -133,7 +133,9 @@ def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Sto
         notes.append(f"[lines are cut at {LINE_BYTES:,} bytes; use grep or bash for the rest]")
     if controls:
         notes.append("[control characters are shown as pictures such as ␛]")
-    return ToolOutcome("\n".join([*shown_lines, *notes]), display={"kind": "text", "text": f"{len(shown_lines)} lines"})
+    return ToolOutcome(
+        "\n".join([*shown_lines, *notes]), display={"kind": "text", "summary": f"{len(shown_lines)} lines"}
+    )
 
 
 def _skip_line(file: BinaryIO, stop: Stop) -> int:
@@ -168,7 +170,9 @@ def _image(path: Path, name: str, data: bytes, media_type: str) -> ToolOutcome:
         raise ToolError(f"{name} is an image of more than {IMAGE_BYTES:,} bytes; make it smaller first.")
     part = AttachmentPart(path.name, media_type, data=base64.b64encode(data).decode(), path=str(path))
     text = f"{name}: {media_type}, {len(data):,} bytes, attached."
-    return ToolOutcome(text, display={"kind": "text", "text": text}, attachments=[part])
+    return ToolOutcome(
+        text, display={"kind": "text", "summary": f"{media_type}, {len(data):,} bytes"}, attachments=[part]
+    )
 
 
 def _similar(path: Path) -> str:

@@ -1,0 +1,172 @@
+"""bash: a shell command in its own process group."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.output import Collector, clean, pictured
+from agent_tui.tools.process import ProcessGroup
+
+MAX_TIMEOUT = 3_600.0
+MAX_BYTES = 100_000_000
+_DRAIN_SECONDS = 0.5
+_LIVE_SECONDS = 0.05
+_LIVE_CHARACTERS = 8_000
+
+
+@dataclass(slots=True)
+class BashArguments:
+    command: str
+    timeout: float | None = None
+
+
+class BashTool:
+    """Every command starts in the working directory, with the user's own environment: secrets in it are visible to
+    commands, as they are in the user's terminal. Nothing it started outlives it."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "bash",
+        "Run a command; no stdin, fresh shell each time, background processes are ended with it.",
+        {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string"},
+                "timeout": {"type": "number", "description": "seconds"},
+            },
+            "required": ["command"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = _arguments(arguments)
+        line = " ".join(pictured(args.command).split())
+        summary = line if len(line) <= 100 else line[:99] + "…"
+        display = {"kind": "command", "text": pictured(args.command)}
+        return Intent("command", summary, command=args.command, display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = _arguments(arguments)
+        timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
+        shell = shutil.which("bash") or "/bin/sh"
+        group = await ProcessGroup.start([shell, "-c", args.command], context.cwd.resolve(), environment())
+        return await _Run(group, context).outcome(timeout)
+
+
+def _arguments(arguments: Metadata) -> BashArguments:
+    args = validate(BashArguments, arguments, "bash")
+    if not args.command.strip():
+        raise ToolError("bash: command is empty.")
+    if "\0" in args.command:
+        raise ToolError("bash: command contains a NUL character.")
+    if args.timeout is not None and not args.timeout > 0:
+        raise ToolError("bash: timeout must be more than 0 seconds.")
+    reject_surrogates(args.command, "bash", "command")
+    return args
+
+
+def environment() -> dict[str, str]:
+    """The user's environment, with programs kept from paging, prompting and drawing."""
+    quiet = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "AGENT_TUI": "1"}
+    # CDPATH would let `cd src` lead out of the project; with PWD `cd ..` would follow links backwards.
+    return {name: value for name, value in os.environ.items() if name not in ("CDPATH", "PWD", "OLDPWD")} | quiet
+
+
+class _Run:
+    def __init__(self, group: ProcessGroup, context: ToolContext) -> None:
+        self._group, self._context = group, context
+        self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._bytes = 0
+        self._held = ""  # decoded text whose meaning depends on what follows: an open escape sequence or line
+        self._live = ""
+        self._flush_later: asyncio.TimerHandle | None = None
+        self._note = ""
+
+    async def outcome(self, timeout: float) -> ToolOutcome:
+        notes: list[str] = []
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        reading = asyncio.ensure_future(self._read())
+        waiting = asyncio.ensure_future(self._group.wait())
+        try:
+            await asyncio.wait({reading, waiting}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done() and reading.result():
+                await asyncio.wait({waiting}, timeout=max(0.0, deadline - loop.time()))
+            if reading.done() and not reading.result():
+                notes.append(f"[ended: more than {MAX_BYTES:,} bytes of output]")
+            elif not waiting.done():
+                notes.append(f"[timed out after {timeout:g} s and was ended]")
+            else:
+                # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
+                await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+                if self._group.alive():
+                    self._note = "[processes left in the background were ended]"
+            await self._group.end()
+            await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+            return self._finish(await self._group.wait(), notes)
+        finally:
+            reading.cancel()
+            waiting.cancel()
+            if self._flush_later is not None:
+                self._flush_later.cancel()
+            await asyncio.shield(asyncio.ensure_future(self._group.end()))
+            self._group.close()
+            await asyncio.gather(reading, waiting, return_exceptions=True)
+            self._collector.close()
+
+    async def _read(self) -> bool:
+        """Takes output until its end (True) or until there is too much of it (False)."""
+        while data := await self._group.read():
+            self._bytes += len(data)
+            if self._bytes > MAX_BYTES:
+                return False
+            self._take(self._decode(data))
+        self._take(self._decode(b"", True), last=True)
+        return True
+
+    def _take(self, text: str, last: bool = False) -> None:
+        text = self._held + text
+        cut = len(text) if last else text.rfind("\n") + 1
+        if cut == 0 and len(text) > 100_000:
+            cut = len(text)
+        ready, self._held = clean(text[:cut]), text[cut:]
+        self._collector.feed(ready)
+        self._live = (self._live + ready)[-_LIVE_CHARACTERS:]
+        if self._live and self._flush_later is None:
+            self._flush_later = asyncio.get_running_loop().call_later(_LIVE_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_later = None
+        live, self._live = self._live, ""
+        self._context.emit(live)
+
+    def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
+        if self._held:
+            self._take("", last=True)
+        capped = self._collector.finish()
+        ended = bool(notes)
+        if not ended and code != 0:
+            notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
+        text = capped.text.rstrip("\n")
+        summary = "ended" if ended else f"exit code {code}"
+        lines = [line for line in (text, self._note, *notes) if line]
+        display: Metadata = {"kind": "text", "summary": summary, "exit_code": code}
+        return ToolOutcome("\n".join(lines) or "[no output]", is_error=ended or code != 0, display=display)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,84 @@
+"""write: a whole file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools import files, seen
+from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.diffs import diff_display
+from agent_tui.tools.output import pictured
+from agent_tui.tools.paths import resolve, shown
+
+
+@dataclass(slots=True)
+class WriteArguments:
+    path: str
+    content: str
+
+
+class WriteTool:
+    """Creates a file or replaces all of one that was read before and has not changed since."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "write",
+        "Create a file, or replace one you have read.",
+        {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+            "required": ["path", "content"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(WriteArguments, arguments, "write")
+        path = resolve(args.path, context)
+        name = shown(path, context)
+        display = diff_display(_content(path), args.content, name)
+        return Intent("edit", f"write {pictured(name)}", [path], display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(WriteArguments, arguments, "write")
+        reject_surrogates(args.content, "write", "content")
+        path = resolve(args.path, context)
+        name = shown(path, context)
+        before, mode = _replaced(path, context)
+        files.save(context, path, args.content, pictured(name), mode)
+        lines = len(args.content.splitlines())
+        verb = "Created" if mode is None else "Replaced"
+        return ToolOutcome(f"{verb} {pictured(name)}: {lines} lines.", display=diff_display(before, args.content, name))
+
+
+def _replaced(path: Path, context: ToolContext) -> tuple[str, int | None]:
+    """The content and permission bits of the file that is about to be replaced."""
+    name = pictured(shown(path, context))
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return "", None
+    except OSError as error:
+        raise ToolError(f"{name} cannot be written: {error.strerror}.") from None
+    if not stat.S_ISREG(info.st_mode):
+        raise ToolError(f"{name} exists and is not a regular file.")
+    if not seen.was_read(context, path):
+        raise ToolError(f"{name} exists. Read it before replacing it, or use edit.")
+    seen.require_unchanged(context, path, info)
+    return _content(path), stat.S_IMODE(info.st_mode)
+
+
+def _content(path: Path) -> str:
+    """What stands in the file now, for the diff; empty where there is no text to show."""
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return ""
+    try:
+        return files.load(path, path.name)[0]
+    except ToolError:
+        return ""
