@@ -1,0 +1,140 @@
+"""HTML to Markdown with the standard library's parser.
+
+A page is read by a model here, not shown to a person: headings, lists, links, code and tables as lines of text are
+enough, and a converter of this size is cheaper than a dependency with a parser of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+from agent_tui.tools.words import words
+
+# Not "head" and not "form": their end tags are often missing, or the whole page is one form.
+_SILENT = words("script style noscript template svg iframe nav footer")
+_BLOCKS = words(
+    "address article aside blockquote dd details div dl dt figcaption figure header main p section summary table "
+    "tbody thead ul ol tr"
+)
+_VOID = words("area base br col embed hr img input link meta source track wbr")
+
+
+def to_markdown(html: str, base: str) -> str:
+    """The page's text as Markdown, links made absolute against ``base``; scripts, styles and navigation left out."""
+    parser = _Converter(base)
+    parser.feed(html)
+    parser.close()
+    return parser.text()
+
+
+class _Converter(HTMLParser):
+    def __init__(self, base: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._base = base
+        self._out: list[str] = []
+        self._silent: list[str] = []
+        self._lists: list[int | None] = []
+        self._links: list[tuple[str, int]] = []
+        self._pre = 0
+        self._title = ""
+        self._in_title = False
+
+    def text(self) -> str:
+        body = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", "".join(self._out))).strip()
+        title = " ".join(self._title.split())
+        return f"# {title}\n\n{body}" if title and not body.startswith("# ") else body
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "title":
+            self._in_title = True
+        if tag in _SILENT or self._silent:
+            if tag not in _VOID and ((self._silent and tag == self._silent[-1]) or not self._silent):
+                self._silent.append(tag)
+            return
+        values = dict(attrs)
+        if tag in _BLOCKS:
+            self._line("\n\n" if tag in ("p", "blockquote", "table", "section", "article") else "\n")
+        if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
+            self._line("\n\n" + "#" * int(tag[1]) + " ")
+        elif tag == "br":
+            self._out.append("\n")
+        elif tag == "hr":
+            self._line("\n\n---\n\n")
+        elif tag == "pre":
+            self._pre += 1
+            self._line("\n\n```\n")
+        elif tag in ("code", "tt", "kbd") and not self._pre:
+            self._out.append("`")
+        elif tag in ("strong", "b"):
+            self._out.append("**")
+        elif tag in ("em", "i"):
+            self._out.append("*")
+        elif tag in ("ul", "ol"):
+            self._lists.append(0 if tag == "ol" else None)
+        elif tag == "li":
+            self._item()
+        elif tag in ("td", "th"):
+            self._out.append(" | ")
+        elif tag == "a":
+            self._links.append((values.get("href") or "", len(self._out)))
+        elif tag == "img" and values.get("alt"):
+            self._out.append(f"[image: {values['alt']}]")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if self._silent:
+            if tag == self._silent[-1]:
+                self._silent.pop()
+            return
+        if tag in _BLOCKS or (len(tag) == 2 and tag[0] == "h"):
+            self._line("\n\n" if tag in ("p", "blockquote", "table") or tag[0] == "h" else "\n")
+        if tag == "pre" and self._pre:
+            self._pre -= 1
+            self._line("\n```\n\n")
+        elif tag in ("code", "tt", "kbd") and not self._pre:
+            self._out.append("`")
+        elif tag in ("strong", "b"):
+            self._out.append("**")
+        elif tag in ("em", "i"):
+            self._out.append("*")
+        elif tag in ("ul", "ol") and self._lists:
+            self._lists.pop()
+        elif tag == "a" and self._links:
+            self._link(*self._links.pop())
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self._title += data
+        if self._silent or self._in_title:
+            return
+        if self._pre:
+            self._out.append(data)
+            return
+        text = re.sub(r"\s+", " ", data)
+        if text == " " and (not self._out or self._out[-1].endswith((" ", "\n"))):
+            return
+        if self._out and self._out[-1].endswith("\n"):
+            text = text.lstrip()
+        self._out.append(text)
+
+    def _line(self, text: str) -> None:
+        self._out.append(text)
+
+    def _item(self) -> None:
+        mark = "- "
+        if self._lists and (number := self._lists[-1]) is not None:
+            self._lists[-1] = number + 1
+            mark = f"{number + 1}. "
+        self._out.append("\n" + "  " * max(0, len(self._lists) - 1) + mark)
+
+    def _link(self, href: str, start: int) -> None:
+        label = "".join(self._out[start:]).strip()
+        try:
+            target = urljoin(self._base, href.strip())
+        except ValueError:
+            return
+        if label and target.startswith(("http://", "https://")) and not href.startswith("#"):
+            self._out[start:] = [f"[{label}]({target})"]
