@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.tools.shell import NotUnderstoodError, parse_command
+
+
+@pytest.mark.parametrize(
+    ("source", "commands"),
+    [
+        ("git status", ["git status"]),
+        ("git status; rm -rf x", ["git status", "rm -rf x"]),
+        ("a && b || c | d |& e & f\ng", ["a", "b", "c", "d", "e", "f", "g"]),
+        ("echo 'a; b' \"c && d\" e\\;f", ["echo a; b c && d e;f"]),
+        ("g\"i\"t sta'tus'", ["git status"]),
+        ("echo $(rm a)", ["rm a", "echo $(rm a)"]),
+        ('echo "x $(rm a `ls`) y"', ["ls", "rm a `ls`", "echo x $(rm a `ls`) y"]),
+        ("echo `rm a`", ["rm a", "echo `rm a`"]),
+        ("diff <(sort a) <(rm b)", ["sort a", "rm b", "diff <(sort a) <(rm b)"]),
+        ("cat a > >(tee b)", ["tee b", "cat a"]),
+        ("(cd a; rm b)", ["cd a", "rm b"]),
+        ("FOO=1 BAR=$(rm x) cmd y", ["rm x", "FOO=1 BAR=$(rm x) cmd y"]),
+        ("PATH=.", ["PATH=."]),
+        ("ls # ; rm x\nrm y", ["ls", "rm y"]),
+        ("ls a#b; rm x", ["ls a#b", "rm x"]),
+        ("cat <<'EOF'\n$(rm x)\nEOF\nrm y", ["cat", "rm y"]),
+        ("cat <<-EOF | sh\n\thello\n\tEOF\n", ["cat", "sh"]),
+        ("cat <<< hello; rm x", ["cat", "rm x"]),
+        ("echo a \\\n  b", ["echo a b"]),
+        ("echo '$(rm x)'", ["echo $(rm x)"]),
+        ("echo \\$(rm", None),
+        ("", []),
+        ("# nothing", []),
+    ],
+)
+def test_commands_are_found_wherever_they_stand(source: str, commands: list[str] | None) -> None:
+    if commands is None:
+        with pytest.raises(NotUnderstoodError):
+            parse_command(source)
+    else:
+        assert [command.text for command in parse_command(source)] == commands
+
+
+@pytest.mark.parametrize(
+    ("source", "redirects"),
+    [
+        ("echo a > b", [("write", "b")]),
+        ("echo a >> b 2>&1", [("write", "b")]),
+        ("echo a >| b", [("write", "b")]),
+        ("echo a &> b", [("write", "b")]),
+        ("echo a &>> b", [("write", "b")]),
+        ("echo a >& b", [("write", "b")]),
+        ("echo a <> b", [("write", "b")]),
+        ("echo a 2>'b c'", [("write", "b c")]),
+        ("> b", [("write", "b")]),
+        (">b echo a", [("write", "b")]),
+        ("sort < a", [("read", "a")]),
+        ("echo a 2>&- >&2", []),
+        ("(echo a) > b", [("write", "b")]),
+        ("echo a>b", [("write", "b")]),
+    ],
+)
+def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -> None:
+    found = [(r.kind, r.target.text) for command in parse_command(source) for r in command.redirects]
+    assert found == redirects
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for f in *; do rm $f; done",
+        "if true; then rm x; fi",
+        "while :; do :; done",
+        "case a in a) rm x;; esac",
+        "f() { rm x; }; f",
+        "function f { rm x; }",
+        "{ rm x; }",
+        "! rm x",
+        "time rm x",
+        "[[ -v a[$(rm)] ]]",
+        "((x = 1))",
+        "echo $((1 + a[$(rm x)]))",
+        "echo $[1]",
+        "echo ${x:-$(rm y)}",
+        "echo ${!x}",
+        "echo $'\\x72m'",
+        'echo $"a"',
+        "cat {a,/etc/passwd}",
+        "echo {1..9}",
+        "a=(1 2)",
+        "a[$(rm x)]=1",
+        "echo @(a|b)",
+        "echo 'open",
+        'echo "open',
+        "echo `open",
+        "echo $(open",
+        "(open",
+        "close)",
+        "cat <<EOF\n$(rm x)\nEOF",
+        "cat <<EOF\n`rm x`\nEOF",
+        "cat <<EOF\nEO\\\nF\nrm x",
+        "cat <<EOF\nno end",
+        "$(cat <<EOF)\nx\nEOF",
+        'echo "$\\\n(rm x)"',
+        "cat <<\\\n-EOF\nx\n-EOF",
+        "echo a\0b",
+        "echo a\rb",
+        "echo\u00a0b",
+        "echo \x1b[31m",
+        "echo `echo \\`rm x\\``",
+        "ls >",
+        "ls > ; rm x",
+        "ls \\",
+        "x" * 60_000,
+        "(" * 50 + "ls" + ")" * 50,
+        "coproc rm x",
+        "select x in a; do rm x; done",
+    ],
+)
+def test_what_is_not_certain_is_not_understood(source: str) -> None:
+    with pytest.raises(NotUnderstoodError):
+        parse_command(source)
+
+
+@given(st.text(alphabet="ab $(){}`'\"\\\n;&|<>#=*~[]!-1", max_size=40))
+def test_any_text_is_parsed_or_refused(source: str) -> None:
+    try:
+        commands = parse_command(source)
+    except NotUnderstoodError:
+        return
+    assert all(c.words or c.assignments or c.redirects or "<" in source or ">" in source for c in commands)
+
+
+@given(st.text(alphabet='ab;&|$`"<>() \n#*', max_size=20))
+def test_single_quotes_hide_everything(text: str) -> None:
+    (command,) = parse_command(f"echo '{text}'")
+    assert [word.text for word in command.words] == ["echo", text]
+    assert not command.dynamic and not command.redirects
