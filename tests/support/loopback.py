@@ -29,6 +29,10 @@ class Recorded:
     def json(self) -> Any:
         return json.loads(self.body)
 
+    def header(self, name: str) -> str | None:
+        """A header's value, whatever the case of its name."""
+        return next((v for k, v in self.headers.items() if k.lower() == name.lower()), None)
+
 
 @dataclass(slots=True)
 class Reply:
