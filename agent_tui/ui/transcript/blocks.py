@@ -1,0 +1,144 @@
+"""What a message is made of on the screen: each block turns one part into pieces and knows how it folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from agent_tui.ui.transcript.lines import Decoration, Flow, Wrap
+from agent_tui.ui.transcript.markdown import code_flows, markdown_flows
+from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.transcript.sanitize import cap_line, clean, newlines
+from agent_tui.ui.transcript.splitter import Chunk, Splitter
+
+MARGIN: Decoration = (("  ", ""),)
+PLAIN_ROWS = 100
+"""Lines of plain text in one piece."""
+
+
+class Block:
+    """One part of an entry. ``key`` names it within the entry; ``foldable`` ones have a header that opens them."""
+
+    key = ""
+    foldable = False
+    gap = 1
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        """What is on the screen. The header first where there is one."""
+        raise NotImplementedError
+
+    @property
+    def default_open(self) -> bool | None:
+        """Whether it is open unless the user said otherwise; None: as all of its kind are."""
+        return None
+
+    def append(self, text: str) -> None:
+        raise NotImplementedError
+
+
+def plain_pieces(
+    text: str,
+    margin: Decoration,
+    *,
+    style: str = "",
+    fill: str = "",
+    wrap: Wrap = "word",
+    gap: int = 0,
+    gap_margin: Decoration = (),
+    wide: bool = False,
+) -> list[Piece]:
+    """Pieces of a text that is no Markdown: every line as it is."""
+    lines = clean(newlines(text)).split("\n")
+    out = []
+    for at in range(0, len(lines), PLAIN_ROWS):
+        part = lines[at : at + PLAIN_ROWS]
+        make = partial(_plain, part, margin, style, fill, wrap, wide)
+        chars = sum(min(len(line), 100_000) for line in part)
+        out.append(Piece(make, gap=0 if at else gap, gap_margin=gap_margin, chars=chars, rows=len(part)))
+    return out
+
+
+def _plain(lines: Sequence[str], margin: Decoration, style: str, fill: str, wrap: Wrap, wide: bool) -> list[Flow]:
+    return [
+        Flow(cap_line(line).expandtabs(4), base=style, first=margin, fill=fill, wrap=wrap, wide=wide) for line in lines
+    ]
+
+
+class MarkdownBody:
+    """Markdown that may still grow. Chunks that are done become pieces once; only the open rest is made again."""
+
+    def __init__(self, text: str = "", margin: Decoration = MARGIN, base: str = "", complete: bool = True) -> None:
+        self.margin = margin
+        self.base = base
+        self.complete = complete
+        self._parts: list[str] = [text] if text else []
+        self._pending: list[str] = [text] if text else []
+        self.length = len(text)
+        self._splitter: Splitter | None = None
+        self._frozen: list[Piece] = []
+        self._used = 0
+        self._finished = False
+        self._open: list[Piece] | None = None
+
+    @property
+    def text(self) -> str:
+        """The source so far."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    def append(self, text: str) -> None:
+        self._parts.append(text)
+        self._pending.append(text)
+        self.length += len(text)
+        self._open = None
+
+    def finish(self) -> None:
+        """The text is complete."""
+        if not self.complete:
+            self.complete = True
+            self._open = None
+
+    def pieces(self, gap: int, gap_margin: Decoration = ()) -> list[Piece]:
+        """All pieces; the first one has ``gap`` empty rows before it."""
+        if self._splitter is None:
+            self._splitter = Splitter()
+        splitter = self._splitter
+        if self._open is None:
+            if self._pending:
+                splitter.feed("".join(self._pending))
+                self._pending = []
+            if self.complete and not self._finished:
+                self._finished = True
+                splitter.finish()
+                if splitter.references:
+                    self._frozen, self._used = [], 0
+            references = "\n".join(splitter.references)
+            for chunk in splitter.done[self._used :]:
+                self._frozen.append(self._piece(chunk, references, gap, gap_margin, not self._frozen))
+            self._used = len(splitter.done)
+            self._open = []
+            if not self._finished:
+                for chunk in splitter.rest():
+                    first = not self._frozen and not self._open
+                    self._open.append(self._piece(chunk, references, gap, gap_margin, first))
+            else:
+                splitter.done = []
+                self._used = 0
+        return [*self._frozen, *self._open]
+
+    def _piece(self, chunk: Chunk, references: str, gap: int, gap_margin: Decoration, first: bool) -> Piece:
+        if chunk.code:
+            make = partial(self._code, chunk)
+        elif chunk.plain:
+            make = partial(_plain, (chunk.source,), self.margin, "faint", "", "word", False)
+        else:
+            make = partial(markdown_flows, chunk.source, self.margin, self.base, references, chunk.number)
+        rows = chunk.source.count("\n") + 1 + (1 if chunk.code and chunk.first else 0)
+        chars = len(chunk.source)
+        if first:
+            return Piece(make, gap=gap, gap_margin=gap_margin, chars=chars, rows=rows)
+        return Piece(make, gap=chunk.gap, gap_margin=self.margin, chars=chars, rows=rows, glue=chunk.glue)
+
+    def _code(self, chunk: Chunk) -> list[Flow]:
+        return code_flows(chunk.source, chunk.language, self.margin, first=chunk.first, copy=chunk.source)

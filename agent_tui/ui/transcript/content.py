@@ -1,0 +1,268 @@
+"""What fills the transcript: messages and events as entries. Knows nothing of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.requests import Delta
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.ui.transcript.blocks import Block
+from agent_tui.ui.transcript.document import Document
+from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, tool_block
+from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
+from agent_tui.ui.transcript.tool_block import ToolBlock
+
+
+class Content:
+    """Fills a document. ``changed`` is called with the entry that changed, and whether it is new."""
+
+    def __init__(self, document: Document, changed: Callable[[Entry, bool], None]) -> None:
+        self.document = document
+        self._changed = changed
+        self._by_id: dict[str, Entry] = {}
+
+    def load(
+        self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> None:
+        """Everything of a session. Only sizes are looked at; blocks are made when they are seen."""
+        tools = self.document.tools
+        shown = sorted((r for r in records if r.active), key=lambda record: record.created)
+        entries: list[Entry] = []
+        calls: set[str] = set()
+        at = 0
+        for message in messages:
+            while at < len(shown) and shown[at].created and shown[at].created < message.created:
+                entries += self._record(shown[at], summaries)
+                at += 1
+            if message.role == "tool":
+                result = message.tool_result
+                if result is None:
+                    continue
+                tools.results[result.call_id] = result
+                if result.call_id in calls:
+                    continue
+            elif message.role == "assistant":
+                calls.update(part.call_id for part in message.parts if type(part) is ToolCallPart)
+            entry = Entry(message)
+            self._by_id[message.id] = entry
+            entries.append(entry)
+        for record in shown[at:]:
+            entries += self._record(record, summaries)
+        self.document.extend(entries)
+        for entry in entries[-20:]:
+            if entry.message is not None and entry.message.role == "assistant":
+                self._adopt(entry)
+
+    def entry_of(self, message_id: str) -> Entry | None:
+        return self._by_id.get(message_id)
+
+    def add_message(self, message: Message) -> None:
+        """A complete message. One that is already there is shown as it is now."""
+        result = message.tool_result if message.role == "tool" else None
+        if result is not None and self._result(result):
+            return
+        known = self._by_id.get(message.id)
+        if known is not None:
+            known.message, known.blocks, known.live = message, None, False
+            known.measure()
+            self._touch(known)
+            return
+        self._new(Entry(message), message.id)
+
+    def begin(self, message: Message) -> None:
+        """An answer that will stream."""
+        entry = self._by_id.get(message.id)
+        if entry is None:
+            entry = Entry(message)
+            entry.live = True
+            entry.blocks = blocks_of(message, self.document.tools)
+            self._new(entry, message.id)
+        entry.live = True
+        if entry.blocks is None:
+            entry.blocks = blocks_of(message, self.document.tools)
+
+    def delta(self, message_id: str, delta: Delta) -> Entry | None:
+        """A change to a streaming answer. The entry when something changed."""
+        entry = self._by_id.get(message_id)
+        if entry is None or not entry.live or entry.blocks is None:
+            return None
+        key = str(delta.index)
+        block = next((b for b in reversed(entry.blocks) if b.key == key), None)
+        if block is None:
+            for finished in entry.blocks:
+                _finish(finished)
+            block = self._part(key, delta)
+            entry.blocks.append(block)
+            if isinstance(block, ToolBlock):
+                self.document.tools.live[block.call_id] = block
+                self.document.tools.owner[block.call_id] = entry
+        if delta.text:
+            block.append(delta.text)
+            entry.chars += len(delta.text) if isinstance(block, TextBlock) else 0
+            entry.rows += delta.text.count("\n") if isinstance(block, TextBlock) else 0
+        if delta.closed:
+            _finish(block)
+        return entry
+
+    def end(self, message: Message, step: Step | None) -> Entry | None:
+        """The final message is authoritative; what already shows it is kept."""
+        entry = self._by_id.get(message.id)
+        if entry is None:
+            self.add_message(message)
+            return None
+        old = {block.key: block for block in entry.blocks or ()}
+        entry.message, entry.live = message, False
+        blocks: list[Block] = []
+        for index, part in enumerate(message.parts):
+            key = str(index)
+            block = old.get(key)
+            if isinstance(part, (TextPart, ReasoningPart)):
+                kind = TextBlock if isinstance(part, TextPart) else ReasoningBlock
+                if (
+                    isinstance(block, (TextBlock, ReasoningBlock))
+                    and type(block) is kind
+                    and block.body.text == part.text
+                ):
+                    block.body.finish()
+                else:
+                    block = kind(key, part.text)
+                blocks.append(block)
+            elif isinstance(part, ToolCallPart):
+                if isinstance(block, ToolBlock) and block.call_id == part.call_id:
+                    if block.arguments != part.arguments:
+                        block.replace(part.arguments)
+                    block.name = part.name
+                else:
+                    block = tool_block(key, part, self.document.tools)
+                blocks.append(block)
+        notices = list(ending(message))
+        if notices and step is not None and step.failure is not None and not message.note:
+            notices = [NoticeBlock("end", "error", step.failure.message)]
+        entry.blocks = [*blocks, *notices]
+        if isinstance(entry.status, str) and entry.status:
+            self._say(entry)
+        entry.measure()
+        self._adopt(entry)
+        self._touch(entry)
+        return entry
+
+    def started(self, call_id: str, summary: str) -> None:
+        block = self._call(call_id, summary)
+        block.summary, block.running, block.waiting = summary, True, False
+        self._touch(self.document.tools.owner[call_id])
+
+    def output(self, call_id: str, text: str) -> None:
+        block = self._call(call_id, "")
+        block.output(text)
+        entry = self.document.tools.owner[call_id]
+        if entry.is_open(block, self.document.folding):
+            self._touch(entry)
+
+    def waiting(self, call_id: str, waiting: bool) -> None:
+        block = self.document.tools.live.get(call_id)
+        if block is not None:
+            block.waiting = waiting
+            self._touch(self.document.tools.owner[call_id])
+
+    def notice(self, level: str, text: str) -> None:
+        self.add_block(NoticeBlock("notice", level, text), text)
+
+    def summary(self, record: CompactionRecord, message: Message | None) -> None:
+        for entry in self._record(record, {} if message is None else {message.id: message}):
+            self._new(entry, "")
+
+    def banner(self, lines: Sequence[str]) -> None:
+        self.add_block(BannerBlock(lines), "\n".join(lines))
+
+    def block(self, title: str, body: str, markdown: bool, is_open: bool) -> None:
+        self.add_block(FoldBlock("block", title, body, markdown=markdown, is_open=is_open), body if is_open else "")
+
+    def replay_status(self, message_id: str, text: str) -> None:
+        entry = self._by_id.get(message_id)
+        if entry is not None and entry.status != text:
+            entry.status = text
+            self._say(entry)
+            self._touch(entry)
+
+    def add_block(self, block: Block, text: str) -> None:
+        entry = Entry(None, [block])
+        entry.rows = 2 + text.count("\n")
+        entry.chars = len(text)
+        self._new(entry, "")
+
+    def _say(self, entry: Entry) -> None:
+        for block in entry.blocks or ():
+            if isinstance(block, ReasoningBlock):
+                block.status = entry.status
+
+    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message]) -> list[Entry]:
+        size = ""
+        if record.before_tokens is not None and record.after_tokens is not None:
+            size = f"{record.before_tokens:,} → {record.after_tokens:,} tokens"
+        count = len(record.message_ids)
+        if record.kind == "prune":
+            title, what, body = "Cleared", f"{count} old tool result{'s' if count != 1 else ''}", ""
+        else:
+            title, what = "Compacted", f"{count} messages summarised"
+            message = summaries.get(record.summary_id or "")
+            body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
+        detail = " · ".join(filter(None, [what, size]))
+        return [Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])]
+
+    def _result(self, result: ToolResultPart) -> bool:
+        tools = self.document.tools
+        tools.results[result.call_id] = result
+        entry = tools.owner.get(result.call_id)
+        block = tools.live.get(result.call_id)
+        if entry is None or block is None:
+            return False
+        block.result, block.running, block.waiting = result, False, False
+        self._touch(entry)
+        return True
+
+    def _call(self, call_id: str, summary: str) -> ToolBlock:
+        block = self.document.tools.live.get(call_id)
+        if block is None:
+            block = ToolBlock("call", call_id, summary.split(" ", 1)[0])
+            entry = Entry(None, [block])
+            self.document.tools.live[call_id] = block
+            self.document.tools.owner[call_id] = entry
+            self._new(entry, "")
+        return block
+
+    def _adopt(self, entry: Entry) -> None:
+        """Makes the calls of an answer known, so that starts and results find them."""
+        tools = self.document.tools
+        message = entry.message
+        if message is None or not any(type(part) is ToolCallPart for part in message.parts):
+            return
+        if entry.blocks is None:
+            entry.blocks = blocks_of(message, tools, entry.status)
+        for block in entry.blocks:
+            if isinstance(block, ToolBlock):
+                tools.live[block.call_id] = block
+                tools.owner[block.call_id] = entry
+                block.complete = True
+
+    def _part(self, key: str, delta: Delta) -> Block:
+        if delta.kind == "text":
+            return TextBlock(key, "", False)
+        if delta.kind == "reasoning":
+            return ReasoningBlock(key, "", False)
+        return ToolBlock(key, delta.call_id or key, delta.name or "")
+
+    def _new(self, entry: Entry, message_id: str) -> None:
+        if message_id:
+            self._by_id[message_id] = entry
+        self.document.append(entry)
+        self._changed(entry, True)
+
+    def _touch(self, entry: Entry) -> None:
+        self.document.touch(entry)
+        self._changed(entry, False)
+
+
+def _finish(block: Block) -> None:
+    if isinstance(block, (TextBlock, ReasoningBlock)):
+        block.body.finish()

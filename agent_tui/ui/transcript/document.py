@@ -1,0 +1,201 @@
+"""The transcript as rows: which line is where, laying out no more than what is looked at."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from agent_tui.ui.transcript.entry import Entry, Folding, Tools, blocks_of
+from agent_tui.ui.transcript.heights import Heights
+from agent_tui.ui.transcript.lines import Line
+from agent_tui.ui.transcript.palette import Palette
+from agent_tui.ui.transcript.piece import Piece
+
+KEPT_LINES = 4_000
+"""Laid-out lines that are kept; those not looked at for longest are dropped first."""
+
+
+class Cursor(NamedTuple):
+    """A line's place: entry, piece of the entry, line of the piece. Stays true when things above change height."""
+
+    entry: int
+    piece: int
+    line: int
+
+
+class Slot(NamedTuple):
+    """A line on the screen and its place."""
+
+    cursor: Cursor
+    line: Line
+
+
+class Document:
+    """Entries stacked on each other. Heights are estimates until a piece was laid out."""
+
+    def __init__(self, folding: Folding) -> None:
+        self.entries: list[Entry] = []
+        self.heights = Heights()
+        self.tools = Tools()
+        self.folding = folding
+        self.width = 80
+        self.palette: Palette | None = None
+        self._built: set[int] = set()
+        self._kept: OrderedDict[Piece, int] = OrderedDict()
+        self._kept_lines = 0
+
+    def append(self, entry: Entry) -> None:
+        entry.index = len(self.entries)
+        self.entries.append(entry)
+        self.heights.append(self._guess(entry))
+
+    def extend(self, entries: list[Entry]) -> None:
+        """Adds many at once."""
+        start = len(self.entries)
+        for index, entry in enumerate(entries, start):
+            entry.index = index
+        self.entries += entries
+        self._estimate()
+
+    def resize(self, width: int) -> None:
+        """All heights anew for another width."""
+        if width != self.width:
+            self.width = width
+            self._estimate()
+
+    def restyle(self, palette: Palette) -> None:
+        """Other colours: lines are made anew, heights stay."""
+        self.palette = palette
+        for piece in self._kept:
+            piece.forget()
+        self._kept.clear()
+        self._kept_lines = 0
+
+    def refold(self) -> None:
+        """What is open by default changed."""
+        for index in self._built:
+            self.entries[index].pieces = None
+        self._built.clear()
+
+    def touch(self, entry: Entry) -> None:
+        """The entry's content or folding changed."""
+        entry.pieces = None
+        self._built.discard(entry.index)
+
+    def measure(self, entry: Entry) -> None:
+        """Estimates the height of an entry that changed while nobody looks at it."""
+        if entry.pieces is None:
+            self.heights.set(entry.index, self._guess(entry))
+
+    def pieces(self, index: int) -> list[Piece]:
+        """The pieces of an entry, made when needed."""
+        entry = self.entries[index]
+        if entry.pieces is None:
+            if entry.blocks is None:
+                assert entry.message is not None
+                entry.blocks = blocks_of(entry.message, self.tools, entry.status)
+            entry.after_tool = self._ends_with_tool(index - 1)
+            entry.build(self.folding, self.width)
+            self._built.add(index)
+            self.heights.set(index, entry.heights.total)
+        return entry.pieces or []
+
+    def lay(self, index: int, number: int) -> list[Line]:
+        """The lines of a piece; corrects the heights."""
+        piece = self.pieces(index)[number]
+        assert self.palette is not None
+        lines = piece.lay(self.width, self.palette)
+        entry = self.entries[index]
+        if entry.heights[number] != len(lines):
+            entry.heights.set(number, len(lines))
+            self.heights.set(index, entry.heights.total)
+        self._keep(piece, len(lines))
+        return lines
+
+    def offset(self, cursor: Cursor) -> int:
+        """The row a place has at the moment."""
+        return self.heights.before(cursor.entry) + self.entries[cursor.entry].heights.before(cursor.piece) + cursor.line
+
+    def at(self, row: int) -> Cursor:
+        """The place at a row, as far as heights are known."""
+        index, offset = self.heights.find(row)
+        if not self.entries:
+            return Cursor(0, 0, 0)
+        guessed = max(1, self.heights[index])
+        pieces = self.pieces(index)
+        if not pieces:
+            return Cursor(index, 0, 0)
+        number, line = self.entries[index].heights.find(offset * self.heights[index] // guessed)
+        return Cursor(index, number, min(line, max(0, len(self.lay(index, number)) - 1)))
+
+    def end(self) -> Cursor:
+        """The place after the last line."""
+        return Cursor(len(self.entries), 0, 0)
+
+    def back(self, cursor: Cursor, rows: int) -> tuple[Cursor, int]:
+        """The place ``rows`` lines above, and how many of them there were not."""
+        index, number, line = cursor
+        while rows > 0:
+            if line >= rows:
+                return Cursor(index, number, line - rows), 0
+            rows -= line
+            line = 0
+            while number == 0:
+                if index == 0:
+                    return Cursor(0, 0, 0), rows
+                index -= 1
+                number = len(self.pieces(index))
+            number -= 1
+            line = len(self.lay(index, number))
+        return Cursor(index, number, line), 0
+
+    def lines(self, cursor: Cursor, rows: int) -> list[Slot]:
+        """Up to ``rows`` lines from a place on."""
+        out: list[Slot] = []
+        index, number, line = cursor
+        while index < len(self.entries):
+            pieces = self.pieces(index)
+            while number < len(pieces):
+                found = self.lay(index, number)
+                for k in range(line, min(len(found), line + rows - len(out))):
+                    out.append(Slot(Cursor(index, number, k), found[k]))
+                if len(out) >= rows:
+                    return out
+                number += 1
+                line = 0
+            index, number, line = index + 1, 0, 0
+        return out
+
+    def _guess(self, entry: Entry) -> int:
+        return entry.rows + entry.chars // max(16, self.width - 4)
+
+    def _estimate(self) -> None:
+        width = max(16, self.width - 4)
+        rows = [entry.rows + entry.chars // width for entry in self.entries]
+        for index in self._built:
+            entry = self.entries[index]
+            if entry.pieces is not None:
+                entry.heights.reset([piece.guess(self.width) for piece in entry.pieces])
+                rows[index] = entry.heights.total
+        self.heights.reset(rows)
+
+    def _ends_with_tool(self, index: int) -> bool:
+        if index < 0:
+            return False
+        entry = self.entries[index]
+        if entry.message is not None:
+            parts = entry.message.parts
+            if entry.message.role == "assistant" and parts and entry.message.status == "complete":
+                return parts[-1].type == "tool_call"
+        if entry.blocks:
+            return type(entry.blocks[-1]).__name__ == "ToolBlock"
+        return False
+
+    def _keep(self, piece: Piece, lines: int) -> None:
+        old = self._kept.pop(piece, 0)
+        self._kept[piece] = lines
+        self._kept_lines += lines - old
+        while self._kept_lines > KEPT_LINES and len(self._kept) > 64:
+            dropped, count = self._kept.popitem(last=False)
+            dropped.forget()
+            self._kept_lines -= count

@@ -1,0 +1,173 @@
+"""An entry: one message (or notice) of the transcript, made into blocks and pieces only when it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.ui.transcript.blocks import Block
+from agent_tui.ui.transcript.heights import Heights
+from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
+from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.transcript.tool_block import ToolBlock
+
+
+class Tools:
+    """What is known of tool calls beside the calls themselves, by call id."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, ToolResultPart] = {}
+        self.live: dict[str, ToolBlock] = {}
+        self.owner: dict[str, Entry] = {}
+
+
+class Entry:
+    """``blocks`` and ``pieces`` are None until needed; ``opened`` holds what the user folded otherwise than usual.
+    ``chars`` and ``rows`` estimate the height; ``index`` is its place in the document."""
+
+    __slots__ = (
+        "after_tool",
+        "blocks",
+        "chars",
+        "heights",
+        "index",
+        "live",
+        "message",
+        "opened",
+        "pieces",
+        "rows",
+        "starts",
+        "status",
+    )
+
+    def __init__(self, message: Message | None = None, blocks: list[Block] | None = None) -> None:
+        self.message = message
+        self.blocks = blocks
+        self.pieces: list[Piece] | None = None
+        self.starts: list[int] = []
+        self.heights = Heights()
+        self.opened: dict[str, bool] | None = None
+        self.index = 0
+        self.live = False
+        self.after_tool = False
+        self.status = ""
+        self.chars = 0
+        self.rows = 2
+        self.measure()
+
+    def measure(self) -> None:
+        """Takes the size of the message for the estimate of its height, folded parts as one line."""
+        message = self.message
+        if message is None:
+            return
+        chars, rows = 0, 0
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                chars += len(part.text)
+                rows += 2 + part.text.count("\n")
+            elif isinstance(part, ReasoningPart):
+                rows += 2
+            else:
+                rows += 1
+        self.chars, self.rows = chars, rows
+
+    def is_open(self, block: Block, folding: Folding) -> bool:
+        if self.opened is not None and block.key in self.opened:
+            return self.opened[block.key]
+        default = block.default_open
+        if default is not None:
+            return default
+        return folding.reasoning if isinstance(block, ReasoningBlock) else folding.tools
+
+    def build(self, folding: Folding, width: int) -> list[Piece]:
+        """All pieces, made from the blocks as they are folded now."""
+        pieces: list[Piece] = []
+        self.starts = []
+        previous = self.after_tool
+        for block in self.blocks or ():
+            self.starts.append(len(pieces))
+            if isinstance(block, ToolBlock):
+                block.gap = 0 if previous else 1
+            made = block.pieces(self.is_open(block, folding))
+            if made:
+                previous = isinstance(block, ToolBlock)
+            pieces += made
+        self.pieces = pieces
+        self.heights.reset([piece.guess(width) for piece in pieces])
+        return pieces
+
+    def place(self, piece: int) -> tuple[Block, int] | None:
+        """The block that piece number ``piece`` belongs to, and the piece's number within it."""
+        for block, start in zip(reversed(self.blocks or ()), reversed(self.starts), strict=True):
+            if start <= piece:
+                return block, piece - start
+        return None
+
+
+class Folding:
+    """What is open unless the user said otherwise for one block."""
+
+    def __init__(self, reasoning: bool = False, tools: bool = False) -> None:
+        self.reasoning = reasoning
+        self.tools = tools
+
+
+def blocks_of(message: Message, tools: Tools, status: str = "") -> list[Block]:
+    """The blocks of a stored message."""
+    if message.role == "user":
+        return _user(message)
+    if message.role == "tool":
+        result = message.tool_result
+        return [] if result is None else [_orphan(result)]
+    out: list[Block] = []
+    complete = message.status != "streaming"
+    for index, part in enumerate(message.parts):
+        key = str(index)
+        if isinstance(part, TextPart):
+            out.append(TextBlock(key, part.text, complete))
+        elif isinstance(part, ReasoningPart):
+            block = ReasoningBlock(key, part.text, complete)
+            block.status = status
+            out.append(block)
+        elif isinstance(part, ToolCallPart):
+            out.append(tool_block(key, part, tools))
+    out += ending(message)
+    return out
+
+
+def ending(message: Message) -> Iterable[Block]:
+    """The line that says how an answer ended, where it did not simply end."""
+    if message.status == "failed":
+        yield NoticeBlock("end", "error", message.note or "The answer failed.")
+    elif message.status == "stopped":
+        yield NoticeBlock("end", "warning", message.note or "Interrupted.")
+
+
+def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
+    """The block of a call, the one that already shows it where there is one."""
+    block = tools.live.get(part.call_id)
+    if block is None:
+        block = ToolBlock(key, part.call_id, part.name, part.arguments)
+    block.result = tools.results.get(part.call_id, block.result)
+    return block
+
+
+def _user(message: Message) -> list[Block]:
+    summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
+    if summary is not None:
+        return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
+    return [UserBlock(message.text, [part for part in message.parts if isinstance(part, AttachmentPart)])]
+
+
+def _orphan(result: ToolResultPart) -> ToolBlock:
+    block = ToolBlock("call", result.call_id, result.name)
+    block.result = result
+    return block

@@ -1,0 +1,131 @@
+"""The transcript's styles, made from the theme's variables. A theme may set ``transcript-…`` variables of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.color import Color as RichColor
+from rich.style import Style
+from textual.color import Color, ColorParseError
+
+_PLAIN: dict[str, str] = {
+    "strong": "bold",
+    "em": "italic",
+    "strike": "strike",
+    "link": "underline",
+    "h1": "bold underline",
+    "h2": "bold",
+    "h3": "bold",
+    "h4": "bold italic",
+    "h5": "italic",
+    "h6": "italic",
+    "th": "bold",
+    "title": "bold",
+    "selected": "reverse",
+    "match": "reverse",
+    "match_now": "reverse bold underline",
+    "reasoning": "italic",
+}
+"""Attributes by style name; they must tell things apart where there are no colours."""
+
+_FRONT: dict[str, tuple[str, ...]] = {
+    "muted": ("muted",),
+    "faint": ("faint",),
+    "rule": ("line",),
+    "h1": ("transcript-heading", "primary"),
+    "h2": ("transcript-heading", "primary"),
+    "h3": ("transcript-heading", "primary"),
+    "h4": ("transcript-heading-minor", "foreground"),
+    "h5": ("transcript-heading-minor", "foreground"),
+    "h6": ("muted",),
+    "th": ("transcript-heading", "primary"),
+    "inline": ("transcript-code", "accent"),
+    "link": ("transcript-link", "primary"),
+    "bullet": ("transcript-bullet", "primary"),
+    "quote": ("muted",),
+    "quote_bar": ("transcript-quote", "secondary"),
+    "label": ("muted",),
+    "user_bar": ("user", "primary"),
+    "reasoning": ("muted",),
+    "reasoning_bar": ("line",),
+    "running": ("transcript-running", "accent"),
+    "waiting": ("warning",),
+    "ok": ("success",),
+    "failed": ("error",),
+    "info": ("muted",),
+    "warning": ("warning",),
+    "error": ("error",),
+    "summary": ("transcript-summary", "secondary"),
+    "add": ("diff-add", "success"),
+    "remove": ("diff-remove", "error"),
+    "hunk": ("secondary",),
+    "match": ("warning",),
+    "match_now": ("warning",),
+    "tok_comment": ("transcript-comment", "muted"),
+    "tok_keyword": ("transcript-keyword", "primary"),
+    "tok_string": ("transcript-string", "success"),
+    "tok_number": ("transcript-number", "warning"),
+    "tok_name": ("transcript-name", "accent"),
+    "tok_type": ("transcript-type", "secondary"),
+    "tok_error": ("error",),
+}
+"""Foreground by style name: the first variable that the theme has."""
+
+_BACK: dict[str, tuple[str, ...]] = {
+    "user": ("transcript-user-background", "surface"),
+    "code": ("transcript-code-background", "surface"),
+    "chip": ("primary",),
+}
+
+
+class Palette:
+    """Rich styles by name, several names separated by spaces (later ones win), over the widget's own ``base``."""
+
+    def __init__(self, variables: Mapping[str, str], base: Style) -> None:
+        self.variables = variables
+        self.base = base
+        self._made: dict[tuple[str, str | None], Style] = {}
+
+    def __call__(self, names: str, link: str | None = None) -> Style:
+        """The style for ``names``; ``link`` makes it a terminal hyperlink."""
+        made = self._made.get((names, link))
+        if made is None:
+            made = Style()
+            for name in names.split():
+                made += self._one(name)
+            if link is not None:
+                return self.base + made + Style(link=link)
+            made = self._made[(names, link)] = self.base + made
+        return made
+
+    def _one(self, name: str) -> Style:
+        style = Style.parse(_PLAIN.get(name, ""))
+        front, back = self._color(_FRONT.get(name, ())), self._color(_BACK.get(name, ()))
+        if name == "chip" and back is not None:
+            text = self._color(("background",)) or RichColor.parse("default")
+            return Style(color=text, bgcolor=back, bold=True)
+        return style + Style(color=front, bgcolor=back)
+
+    def _color(self, names: tuple[str, ...]) -> RichColor | None:
+        for name in names:
+            value = self.variables.get(name)
+            if value:
+                try:
+                    color = Color.parse(value)
+                except ColorParseError:
+                    continue
+                return self._over(color)
+        if names and names[0] in ("muted", "faint", "line"):
+            return self._mixed({"muted": 0.62, "faint": 0.36, "line": 0.18}[names[0]])
+        return None
+
+    def _over(self, color: Color) -> RichColor:
+        if color.a < 1 and color.ansi is None and self.base.bgcolor is not None:
+            return (Color.from_rich_color(self.base.bgcolor) + color).rich_color
+        return color.rich_color
+
+    def _mixed(self, share: float) -> RichColor | None:
+        front, back = self.base.color, self.base.bgcolor
+        if front is None or back is None or front.is_default or back.is_default:
+            return None
+        return Color.from_rich_color(back).blend(Color.from_rich_color(front), share, 1).rich_color

@@ -1,0 +1,177 @@
+"""The blocks: user text, answer, reasoning, notices, folding texts, banner. Tool calls are in ``tool_block``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.ui.transcript.blocks import MARGIN, Block, MarkdownBody, plain_pieces
+from agent_tui.ui.transcript.lines import Decoration, Flow
+from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.transcript.sanitize import clean
+
+USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
+REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
+LONG_USER_ROWS = 40
+"""A user message of more lines than this shows only the first ones until it is opened."""
+_ICONS = {"info": "·", "warning": "!", "error": "✗"}
+
+
+class UserBlock(Block):
+    """What the user wrote, with a bar and a background of its own."""
+
+    key = "user"
+
+    def __init__(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
+        self.text = text
+        self.attachments = attachments
+        self._rows = text.count("\n") + 1
+        self.foldable = self._rows > LONG_USER_ROWS
+
+    @property
+    def default_open(self) -> bool:
+        return False
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        names = [f"+ {clean(a.path or a.name)} ({clean(a.media_type)})" for a in self.attachments]
+        out = []
+        if names:
+            out += plain_pieces("\n".join(names), USER_MARGIN, style="muted", fill="user", gap=1)
+        if self.text or not names:
+            text = self.text
+            if self.foldable and not is_open:
+                text = "\n".join(text.split("\n", LONG_USER_ROWS // 2)[: LONG_USER_ROWS // 2])
+            out += plain_pieces(text, USER_MARGIN, fill="user", gap=0 if out else 1)
+            if self.foldable:
+                more = self._rows - LONG_USER_ROWS // 2
+                out.append(
+                    Piece(partial(self._more, f"▾ {self._rows:,} lines" if is_open else f"▸ {more:,} more lines"))
+                )
+        return out
+
+    def _more(self, label: str) -> list[Flow]:
+        mark = (*USER_MARGIN, (label, "label"))
+        return [Flow(first=mark, fill="user", silent=True, action=("fold", self.key))]
+
+
+class TextBlock(Block):
+    """An answer's Markdown."""
+
+    def __init__(self, key: str, text: str, complete: bool = True) -> None:
+        self.key = key
+        self.body = MarkdownBody(text, MARGIN, "", complete)
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        return self.body.pieces(self.gap) if self.body.length else []
+
+    def append(self, text: str) -> None:
+        self.body.append(text)
+
+
+class ReasoningBlock(Block):
+    """What the model thought: one line with its length that opens. ``status`` says whether it is resent."""
+
+    foldable = True
+
+    def __init__(self, key: str, text: str, complete: bool = True) -> None:
+        self.key = key
+        self.status = ""
+        self.body = MarkdownBody(text, REASONING_MARGIN, "reasoning", complete)
+
+    def append(self, text: str) -> None:
+        self.body.append(text)
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        out = [Piece(partial(self._header, is_open, self.body.length), gap=1)]
+        if is_open and self.body.length:
+            out += self.body.pieces(0, REASONING_MARGIN)
+        return out
+
+    def _header(self, is_open: bool, length: int) -> list[Flow]:
+        state = "Thought" if self.body.complete else "Thinking"
+        size = f"{length:,} characters" if length else "text not shown by the provider"
+        label = f"{state} · {size}" + (f" · {clean(self.status)}" if self.status else "")
+        first = (*MARGIN, ("▾ " if is_open else "▸ ", "muted"))
+        return [Flow(label, base="reasoning", first=first, wrap="cut", action=("fold", self.key))]
+
+
+class NoticeBlock(Block):
+    """One line for the user, or a few."""
+
+    def __init__(self, key: str, level: str, text: str) -> None:
+        self.key = key
+        self.level = level
+        self.text = text
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        return [Piece(self._flows, gap=1, chars=len(self.text), rows=self.text.count("\n") + 1)]
+
+    def _flows(self) -> list[Flow]:
+        icon = (*MARGIN, (f"{_ICONS.get(self.level, '·')} ", self.level))
+        rest = (*MARGIN, ("  ", ""))
+        return [
+            Flow(line, base=self.level, first=rest if k else icon, rest=rest)
+            for k, line in enumerate(clean(self.text).split("\n"))
+        ]
+
+
+class FoldBlock(Block):
+    """A titled text that opens: a compaction's summary, a command's output."""
+
+    foldable = True
+
+    def __init__(
+        self, key: str, title: str, body: str, *, markdown: bool, is_open: bool, detail: str = "", rule: bool = False
+    ) -> None:
+        self.key = key
+        self.title = clean(title)
+        self.detail = clean(detail)
+        self.body = body
+        self.rule = rule
+        self._open = is_open
+        self._markdown = MarkdownBody(body) if markdown else None
+        self.foldable = bool(body.strip())
+
+    @property
+    def default_open(self) -> bool:
+        return self._open
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        out = [Piece(partial(self._header, is_open), gap=1)] if self.title else []
+        if self.foldable and (is_open or not self.title):
+            if self._markdown is not None:
+                out += self._markdown.pieces(1, ())
+            else:
+                out += plain_pieces(self.body, (*MARGIN, ("  ", "")) if self.title else MARGIN, wide=True)
+        return out
+
+    def _header(self, is_open: bool) -> list[Flow]:
+        mark = ("▾ " if is_open else "▸ ") if self.foldable else "· "
+        style = "summary" if self.rule else "muted"
+        action = ("fold", self.key) if self.foldable else None
+        runs = [(len(self.title), f"title {style}", None)]
+        text = self.title
+        if self.detail:
+            text += f" · {self.detail}"
+            runs.append((len(text), "muted", None))
+        first: Decoration = (("── ", "rule"), (mark, style)) if self.rule else (*MARGIN, (mark, style))
+        return [Flow(text, runs, first=first, wrap="cut", action=action)]
+
+
+class BannerBlock(Block):
+    """The head of a session."""
+
+    key = "banner"
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        return [Piece(self._flows, gap=1, rows=len(self.lines))]
+
+    def _flows(self) -> list[Flow]:
+        return [
+            Flow(clean(line), base="muted" if k else "title", first=(*MARGIN, ("┃ ", "user_bar")), silent=False)
+            for k, line in enumerate(self.lines)
+        ]

@@ -1,0 +1,168 @@
+"""A tool call: one line with its state that opens into arguments, diff or output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
+from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
+from agent_tui.ui.transcript.lines import Decoration, Flow
+from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.transcript.sanitize import cap_line, clean, clean_output
+
+BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
+MAX_LIVE = 200_000
+_SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
+
+
+class ToolBlock(Block):
+    """State comes in any order: the call as it streams, its start, its output, its result."""
+
+    foldable = True
+
+    def __init__(self, key: str, call_id: str, name: str, arguments: str = "") -> None:
+        self.key = key
+        self.call_id = call_id
+        self.name = name
+        self.summary = ""
+        self.waiting = False
+        self.running = False
+        self.complete = False
+        self.result: ToolResultPart | None = None
+        self._arguments = [arguments]
+        self._output: list[str] = []
+
+    def append(self, text: str) -> None:
+        self._arguments.append(text)
+
+    def replace(self, arguments: str) -> None:
+        """The arguments as they are stored in the end."""
+        self._arguments = [arguments]
+
+    def output(self, text: str) -> None:
+        """Live output. Only the newest ``MAX_LIVE`` characters are kept; the result brings what counts."""
+        self._output.append(text)
+        if len(self._output) > 256:
+            self._output = ["".join(self._output)[-MAX_LIVE:]]
+
+    @property
+    def arguments(self) -> str:
+        if len(self._arguments) > 1:
+            self._arguments = ["".join(self._arguments)]
+        return self._arguments[0]
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        out = [Piece(partial(self._header, is_open), gap=self.gap)]
+        if is_open:
+            for part in self._body():
+                out += part
+        return out
+
+    def _header(self, is_open: bool) -> list[Flow]:
+        icon, style = self._state()
+        text = clean(self.summary or self._summary()).replace("\n", " ⏎ ")
+        name, _, rest = text.partition(" ")
+        runs = [(len(name), "strong", None), (len(text), "", None)] if rest else [(len(text), "strong", None)]
+        right = " · ".join([*self._facts(), "▾" if is_open else "▸"])
+        first = (*MARGIN, (f"{icon} ", style))
+        return [Flow(text[:500], runs, first=first, wrap="cut", wide=True, right=right, action=("fold", self.key))]
+
+    def _state(self) -> tuple[str, str]:
+        if self.result is not None:
+            if self.result.text.startswith(INTERRUPTED_RESULT):
+                return "⊘", "warning"
+            return ("✗", "failed") if self.result.is_error else ("✓", "ok")
+        if self.waiting:
+            return "?", "waiting"
+        return ("●", "running") if self.running else ("○", "muted")
+
+    def _facts(self) -> Iterator[str]:
+        result = self.result
+        if result is None:
+            if self.waiting:
+                yield "waiting for permission"
+            return
+        kind, text = self._shown(result)
+        if result.is_error:
+            yield clean(text.strip().split("\n", 1)[0])[:60] or "failed"
+        elif kind == "diff":
+            lines = text.split("\n")
+            added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+            removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+            yield f"+{added} −{removed}"
+        elif text:
+            count = text.rstrip("\n").count("\n") + 1
+            yield f"{count:,} line{'s' if count > 1 else ''}"
+        if result.seconds is not None and result.seconds >= 0.05:
+            yield f"{result.seconds:.1f} s" if result.seconds < 60 else f"{result.seconds / 60:.1f} min"
+
+    def _summary(self) -> str:
+        data = self._data()
+        for subject in _SUBJECTS if isinstance(data, dict) else ():
+            value = data.get(subject)
+            if isinstance(value, str) and value:
+                return f"{self.name} {value}"
+        text = self.arguments.strip()
+        return self.name if text in ("", "{}") else f"{self.name} {text[:200]}"
+
+    def _data(self) -> Any:
+        try:
+            return json.loads(self.arguments)
+        except (ValueError, RecursionError):
+            return None
+
+    def _shown(self, result: ToolResultPart) -> tuple[str, str]:
+        display = result.display or {}
+        text = display.get("text")
+        kind = display.get("kind")
+        return (str(kind), text) if isinstance(text, str) and text else ("text", result.text)
+
+    def _body(self) -> Iterator[list[Piece]]:
+        kind, text = self._shown(self.result) if self.result is not None else ("text", "".join(self._output))
+        if kind != "diff":
+            rows = list(self._argument_rows())
+            if rows:
+                yield plain_pieces("\n".join(rows), BODY, style="muted", wrap="char", wide=True)
+                if text:
+                    yield [Piece(lambda: [Flow(first=BODY)])]
+        if kind == "diff":
+            yield diff_pieces(text)
+        elif text:
+            yield plain_pieces(clean_output(text).rstrip("\n"), BODY, wrap="char", wide=True)
+        elif self.result is None:
+            yield plain_pieces("no output yet" if self.running else "not started", BODY, style="faint")
+
+    def _argument_rows(self) -> Iterator[str]:
+        data = self._data()
+        if not isinstance(data, dict):
+            if self.arguments.strip():
+                yield from clean_output(self.arguments).split("\n")
+            return
+        for key, value in data.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield from clean_output(f"{key}: {text}").split("\n")
+
+
+def diff_pieces(text: str) -> list[Piece]:
+    """A unified diff in colours."""
+    lines = clean_output(text).rstrip("\n").split("\n")
+    out = []
+    for at in range(0, len(lines), 100):
+        part = lines[at : at + 100]
+        out.append(Piece(partial(_diff, part), chars=sum(map(len, part)) // 2, rows=len(part)))
+    return out
+
+
+def _diff(lines: list[str]) -> list[Flow]:
+    return [
+        Flow(cap_line(line).expandtabs(4), base=_diff_style(line), first=BODY, wrap="char", wide=True) for line in lines
+    ]
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "muted"
+    return {"+": "add", "-": "remove", "@": "hunk"}.get(line[:1], "")

@@ -1,0 +1,326 @@
+"""The scroll view over a document: what is visible, following the end, keeping the reader's place."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_tui.ui.transcript.document import Cursor, Document, Slot
+from agent_tui.ui.transcript.entry import Entry, Folding
+from agent_tui.ui.transcript.find import Finder
+from agent_tui.ui.transcript.messages import FollowChanged
+from agent_tui.ui.transcript.paint import Mark, found, key, paint
+from agent_tui.ui.transcript.palette import Palette
+
+FRAME = 1 / 30
+"""Seconds between two drawings of a growing answer."""
+CALM_FRAME = 1 / 4
+"""The same with reduced motion."""
+SHARE = 0.1
+"""Share of the time that drawing a growing answer may take: a slow drawing makes the next one wait."""
+
+
+class DocumentView(ScrollView, can_focus=True):
+    """Draws a document. ``changed`` and ``grown`` are told what became different; drawing happens once a refresh."""
+
+    DEFAULT_CSS = """
+    DocumentView {
+        height: 1fr;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    ALLOW_SELECT = True
+
+    def __init__(self, *, reduced_motion: bool = False, folding: Folding, **names: Any) -> None:
+        super().__init__(**names)
+        self.folding = folding
+        self.document = Document(folding)
+        self.reduced_motion = reduced_motion
+        self.finder: Finder | None = None
+        self._follow = True
+        self._top = Cursor(0, 0, 0)
+        self._slots: list[Slot] = []
+        self._placing = False
+        self._dirty = False
+        self._frame_pending = False
+        self._frame_end = 0.0
+        self._frame_cost = 0.0
+        self._waiting: set[Entry] = set()
+        self._new_entries = 0
+
+    @property
+    def follow(self) -> bool:
+        """Whether the end stays in view while new content arrives."""
+        return self._follow
+
+    @property
+    def slots(self) -> list[Slot]:
+        """The visible lines and their places, settled."""
+        self.settle()
+        return self._slots
+
+    def follow_end(self) -> None:
+        """Goes to the end and stays there."""
+        self._set_follow(True)
+        self.changed()
+
+    def changed(self) -> None:
+        """Something became different: settle before the next drawing."""
+        if not self._dirty:
+            self._dirty = True
+            if self.is_mounted:
+                self.call_next(self.settle)
+
+    def entry_changed(self, entry: Entry, new: bool) -> None:
+        """An entry is new or different."""
+        if new and not self._follow:
+            self._new_entries += 1
+            self.post_message(FollowChanged(False, self._new_entries))
+        if self.finder is not None and not entry.live:
+            self.finder.again(entry)
+        self.changed()
+
+    def grown(self, entry: Entry) -> None:
+        """A streaming entry has more text: drawn at the next frame."""
+        self._waiting.add(entry)
+        if self._frame_pending or not self.is_mounted:
+            return
+        frame = CALM_FRAME if self.reduced_motion else FRAME
+        wait = max(frame, self._frame_cost / SHARE) - (perf_counter() - self._frame_end)
+        self._frame_pending = True
+        if wait <= 0:
+            self.call_next(self._frame)
+        else:
+            self.set_timer(wait, self._frame)
+
+    def _frame(self) -> None:
+        self._frame_pending = False
+        begun = perf_counter()
+        self._take_waiting()
+        if self._dirty:
+            self.settle()
+        self._frame_end = perf_counter()
+        self._frame_cost = self._frame_end - begun
+
+    def _take_waiting(self) -> None:
+        """Only what is in view is made anew; of the rest just the height is estimated."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, set()
+        first, last = self._visible()
+        for entry in waiting:
+            if self._follow or first <= entry.index <= last:
+                self.document.touch(entry)
+            else:
+                self.document.touch(entry)
+                self.document.measure(entry)
+        self._dirty = True
+
+    def _visible(self) -> tuple[int, int]:
+        if not self._slots:
+            return 0, -1
+        return self._slots[0].cursor.entry, self._slots[-1].cursor.entry
+
+    def settle(self) -> None:
+        """Makes what is visible exact: lines, heights, scroll position. Cheap when nothing changed."""
+        if not self.is_mounted or not self.size:
+            return
+        width = self.scrollable_content_region.width
+        if width != self.document.width or self.document.palette is None:
+            self._restyle()
+            self.document.resize(width)
+            self._dirty = True
+        if not self._dirty:
+            return
+        self._take_waiting()
+        self._dirty = False
+        old = [slot.line for slot in self._slots]
+        self._fill()
+        self._place()
+        new = [slot.line for slot in self._slots]
+        if len(old) != len(new):
+            self.refresh()
+        else:
+            for y, (before, after) in enumerate(zip(old, new, strict=True)):
+                if before is not after:
+                    self.refresh_lines(y + self.scroll_offset.y, 1)
+        if not self._follow:
+            self.refresh_lines(self.size.height - 1 + self.scroll_offset.y, 1)
+
+    def _fill(self) -> None:
+        document, rows = self.document, self.size.height
+        if not document.entries:
+            self._slots, self._top = [], Cursor(0, 0, 0)
+            return
+        if self._follow:
+            self._top, _ = document.back(document.end(), rows)
+        else:
+            self._top = self._checked(self._top)
+        self._slots = document.lines(self._top, rows)
+        if len(self._slots) < rows and not self._follow:
+            self._top, _ = document.back(document.end(), rows)
+            self._slots = document.lines(self._top, rows)
+        if self._slots:
+            self._top = self._slots[0].cursor
+
+    def _checked(self, cursor: Cursor) -> Cursor:
+        """The cursor, or the nearest place that exists."""
+        entry = min(cursor.entry, len(self.document.entries) - 1)
+        pieces = self.document.pieces(entry)
+        if entry != cursor.entry or not pieces:
+            return Cursor(entry, 0, 0)
+        if cursor.piece >= len(pieces):
+            return Cursor(entry, len(pieces) - 1, 0)
+        lines = self.document.lay(entry, cursor.piece)
+        return Cursor(entry, cursor.piece, min(cursor.line, max(0, len(lines) - 1)))
+
+    def _place(self) -> None:
+        """Sets the virtual size and the scroll position that belong to what is visible."""
+        total = self.document.heights.total
+        row = self.document.offset(self._top) if self._slots else 0
+        if self._follow:
+            row = max(0, total - self.size.height)
+        self._placing = True
+        try:
+            size = Size(self.document.width, total)
+            if size != self.virtual_size:
+                self.set_reactive(Widget.virtual_size, size)
+                self._scroll_update(size)
+            row = min(row, self.max_scroll_y)
+            self.scroll_y = row
+            self.scroll_target_y = row
+        finally:
+            self._placing = False
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if not self._placing and round(old_value) != round(new_value):
+            self._scrolled(round(new_value) - round(old_value), round(new_value))
+
+    def _scrolled(self, rows: int, target: int) -> None:
+        """The user scrolled. Near by, lines are counted exactly; far away, heights are as estimated."""
+        document, height = self.document, self.size.height
+        if not document.entries:
+            return
+        if target <= 0:
+            top = Cursor(0, 0, 0)
+        elif target >= self.max_scroll_y:
+            top, _ = document.back(document.end(), height)
+        elif abs(rows) > 3 * height:
+            top = document.at(target)
+        elif rows < 0:
+            top, _ = document.back(self._top, -rows)
+        else:
+            ahead = document.lines(self._top, rows + 1)
+            top = ahead[-1].cursor if ahead else self._top
+        self._top = top
+        self._follow_state(target >= self.max_scroll_y and rows > 0)
+        self._dirty = True
+        self.settle()
+
+    def go_to(self, cursor: Cursor, margin: int = 0) -> None:
+        """Brings a place to the top of the view, ``margin`` rows below it."""
+        self._set_follow(False)
+        self._top, _ = self.document.back(cursor, margin)
+        self._dirty = True
+        self.settle()
+        if not self._slots:
+            return
+        last = self._slots[-1].cursor
+        if last.entry == len(self.document.entries) - 1 and self.scroll_y >= self.max_scroll_y > 0:
+            self._set_follow(False)
+
+    def _follow_state(self, follow: bool) -> None:
+        self._set_follow(follow)
+
+    def _set_follow(self, follow: bool) -> None:
+        if follow != self._follow:
+            self._follow = follow
+            self._new_entries = 0
+            self.post_message(FollowChanged(follow, 0))
+            self._dirty = True
+
+    def _scroll_to(self, *arguments: Any, **options: Any) -> bool:
+        # An animation would count in rows that become others while it runs.
+        options["animate"] = False
+        return super()._scroll_to(*arguments, **options)
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.notify_style_update())
+        self.changed()
+
+    def on_resize(self) -> None:
+        self._dirty = True
+        self.settle()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        if self.is_mounted and self.document.palette is not None:
+            known = self.document.palette
+            if known.variables is not self.app.theme_variables or known.base != self.rich_style:
+                self._restyle()
+                self.changed()
+
+    def _restyle(self) -> None:
+        palette, base = self.document.palette, self.rich_style
+        variables = self.app.theme_variables
+        if palette is None or palette.base != base or palette.variables != variables:
+            self.document.restyle(Palette(variables, base))
+            self._dirty = True
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        if self._dirty:
+            self.settle()
+        palette = self.document.palette
+        width = self.scrollable_content_region.width
+        if palette is None or y >= len(self._slots):
+            return Strip.blank(width, self.rich_style)
+        cursor, line = self._slots[y]
+        where = key(cursor.entry, cursor.piece, line.row)
+        marks = self._marks(cursor, line.row, line.text, where)
+        selected = self.screen.get_component_rich_style("screen--selection") if marks else None
+        strip = paint(line, where, width, palette, marks, selected)
+        if y == self.size.height - 1 and not self._follow and self._new_entries:
+            strip = self._with_chip(strip, palette, width)
+        return strip
+
+    def _marks(self, cursor: Cursor, row: int, text: str, where: int) -> list[Mark]:
+        marks: list[Mark] = []
+        if self.finder is not None:
+            current = self.finder.current
+            start = None
+            if current is not None and current.entry == cursor.entry and current.row == row:
+                place = self.document.entries[cursor.entry].starts
+                if current.block < len(place) and place[current.block] + current.piece == cursor.piece:
+                    start = current.start
+            marks = found(self.finder.pattern, text, start)
+        selection: Selection | None = self.text_selection
+        if selection is not None:
+            span = selection.get_span(where)
+            if span is not None:
+                marks.append((span[0], len(text) if span[1] < 0 else span[1], "selected"))
+        return marks
+
+    def _with_chip(self, strip: Strip, palette: Palette, width: int) -> Strip:
+        label = f" ↓ {self._new_entries} new "
+        left = max(0, width - cell_len(label) - 1)
+        chip = Strip([Segment(label, palette("chip"))])
+        return Strip.join(
+            [strip.crop(0, left), chip, Strip.blank(max(0, width - left - cell_len(label)), palette.base)]
+        )
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
