@@ -12,6 +12,7 @@ from typing import Any
 from agent_tui.config import PermissionMode
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.metrics import TokenCounterMetrics
+from agent_tui.engine import project
 from agent_tui.engine.calibration import learn
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.conversation import Conversation
@@ -154,6 +155,15 @@ class Agent:
     @property
     def pinned(self) -> list[str]:
         return list(self.info.state.get("pinned") or [])
+
+    @property
+    def branch(self) -> str:
+        """The git branch at the start of the session; empty outside a repository."""
+        return self.workspace.git.branch
+
+    @property
+    def trusted(self) -> bool:
+        return self.parts.trusted
 
     @property
     def _runtime(self) -> Runtime:
@@ -620,6 +630,36 @@ class Agent:
         self.conversation.set_state(pinned=[p for p in self.pinned if p not in matching])
         self._refresh_prelude()
         self.recount()
+
+    # The project
+
+    def context_stats(self) -> dict[str, int | float | str | None]:
+        """The token counter's metrics, in the order in which they are shown."""
+        return self.metrics.as_dict()
+
+    def reset_context_stats(self) -> None:
+        self.metrics.reset()
+
+    def permission_rules(self) -> list[project.Row]:
+        """(decision, rule, source) of every rule in force."""
+        return project.permission_rules(self.settings, self.store, self.root)
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
+        return self.desk.permissions.forget(rule) and self.store.remove_permission_rule(self.root, rule)
+
+    def tools(self) -> list[tuple[str, str, str, int | None, bool]]:
+        """(name, group, description, tokens, enabled) of every tool."""
+        descriptions = {tool.schema.name: tool.schema.description for tool in self.toolbox.registry.tools()}
+        return project.tool_rows(self._runtime.prelude, self._runtime.info, descriptions, self.settings.tools.disabled)
+
+    async def doctor(self) -> list[project.Row]:
+        """Checks of the installation: (ok, warn or fail; what; detail)."""
+        info = self.model_info
+        if info is None:
+            spec = self.runtime.info.spec if self.runtime is not None else self.parts.catalogue.default()
+            info = await self.parts.provider.describe(spec)
+        return await asyncio.to_thread(project.doctor, self.parts, info)
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:

@@ -58,8 +58,9 @@ class PermissionDesk:
                 self._open.pop(request_id, None)
             self._publish(PermissionAnswered(request_id, answer.allow))
             if answer.allow:
-                if answer.pattern:
-                    self.permissions.remember([answer.pattern])
+                if answer.pattern is not None:
+                    whole = answer.pattern in decision.patterns
+                    self.permissions.remember(decision.patterns if whole else [answer.pattern])
                 return Verdict(True)
             feedback = answer.feedback.strip()
             text = "The user refused this call."

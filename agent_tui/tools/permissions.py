@@ -79,6 +79,14 @@ class Permissions:
                 self._allow.append(rule)
                 self._save(text)
 
+    def forget(self, text: str) -> bool:
+        """Takes a remembered rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._allow:
+            return False
+        self._allow.remove(rule)
+        return True
+
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
         decision = self._decide(tool, intent)

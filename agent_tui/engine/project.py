@@ -1,0 +1,105 @@
+"""What the Agent can say about its project and installation: permission rules, tools, health."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_tui.config import Settings
+from agent_tui.context.families import family_of
+from agent_tui.context.fixed import estimate_fixed_parts
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.prelude import Prelude
+from agent_tui.models.requests import ModelInfo
+from agent_tui.store.store import Store
+
+Row = tuple[str, str, str]
+
+
+def permission_rules(settings: Settings, store: Store, root: Path) -> list[Row]:
+    """(decision, rule, source) of every permission rule in force; those of the configuration first."""
+    rules = settings.permissions
+    configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
+    rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
+    return rows + [("allow", rule, "project") for rule in store.permission_rules(root)]
+
+
+def tool_rows(
+    prelude: Prelude, info: ModelInfo, descriptions: dict[str, str], disabled: Sequence[str]
+) -> list[tuple[str, str, str, int | None, bool]]:
+    """(name, group, first line of the description, tokens, enabled) of every tool, as it is offered."""
+    estimate = estimate_fixed_parts(prelude.fixed, family_of(info.target))
+    rows: list[tuple[str, str, str, int | None, bool]] = []
+    for part, tokens in zip(prelude.fixed, estimate.tokens, strict=True):
+        if part.row != "tools":
+            continue
+        about = (descriptions.get(part.label) or "").strip().splitlines()
+        cost = tokens if part.deferred_tokens is None else part.deferred_tokens
+        rows.append((part.label, part.group, about[0] if about else "", cost, part.deferred_tokens is None))
+    return rows + [(name, "builtin", "disabled in the configuration", None, False) for name in disabled]
+
+
+def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
+    """Checks of this installation: (ok, warn or fail; what; detail)."""
+    rows: list[Row] = [
+        ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
+        ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+    ]
+    for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
+        rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
+    rows.append(("ok", "configuration", str(parts.paths.config_file)))
+    rows.append(_database(parts))
+    rows.append(("ok", "log", str(parts.paths.log_file)))
+    rows.append(_model(info))
+    trusted = "trusted" if parts.trusted else "not trusted"
+    rows.append(("ok" if parts.trusted else "warn", "folder", f"{parts.root} ({trusted})"))
+    for program, use in (("git", "branch and status"), ("rg", "fast grep")):
+        found = shutil.which(program)
+        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
+    rows.append(_terminal())
+    if _installed("keyring"):
+        rows.append(("ok", "keyring", "installed"))
+    else:
+        rows.append(("warn", "keyring", "not installed; keys come from the environment"))
+    return rows
+
+
+def _database(parts: AgentParts) -> Row:
+    file = parts.store.file
+    mode = file.stat().st_mode & 0o777
+    size = file.stat().st_size / 1_000_000
+    detail = f"{file} ({size:.1f} MB, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
+    return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
+
+
+def _model(info: ModelInfo) -> Row:
+    limits = info.limits
+    window = f"{limits.window:,} tokens ({limits.source})" if limits.window else "unknown window"
+    if info.problem:
+        return ("fail", "model", f"{info.spec.key}: {info.problem}")
+    return ("ok" if limits.window else "warn", "model", f"{info.spec.key}: {window}")
+
+
+def _terminal() -> Row:
+    term = os.environ.get("TERM", "")
+    colours = os.environ.get("COLORTERM", "") or ("256 colours" if "256" in term else "16 colours")
+    state = "ok" if sys.stdout.isatty() else "warn"
+    return (state, "terminal", f"{term or 'unknown'}, {colours}" + (", NO_COLOR" if os.environ.get("NO_COLOR") else ""))
+
+
+def _installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _version(package: str) -> str:
+    return importlib.metadata.version(package) if _installed(package) else "missing; reinstall agent-tui"
