@@ -101,7 +101,8 @@ class Accumulator:
             self._reported = estimated(self._made_up, self._chars)
             items.append(UsageReport(self._reported, self._cost(self._reported)))
         if self._out.finish is not None:
-            items.append(Finished(self._out.finish, self._out.message_metadata))
+            reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
+            items.append(Finished(reason, self._out.message_metadata))
         return items
 
     def _drain(self) -> None:

@@ -229,3 +229,77 @@ def question(text: str = "What's the weather in Florence, Italy?", message_id: s
     message = user_message(text)
     message.id = message_id
     return message
+
+
+def stored_differences(name: str, answer: Message) -> list[str]:
+    """What of the recording's text, reasoning, metadata and tool calls is not in the answer as it would be stored."""
+    expected = load(name)["expected"]
+    wrong = []
+    if answer.text != expected["text"]:
+        wrong.append("text")
+    if answer.reasoning != expected["reasoning"]:
+        wrong.append("reasoning")
+    calls = [(c.call_id, c.name, c.arguments) for c in answer.tool_calls]
+    wanted = [_call_of(call) for call in expected["tool_calls"]]
+    if len(calls) != len(wanted) or not all(_same_call(c, w) for c, w in zip(calls, wanted, strict=True)):
+        wrong.append("tool calls")
+    stored = [leaf for part in answer.parts for leaf in _leaves(part.provider_metadata)]
+    wrong += [f"metadata {key}" for key, value in opaque(name) if value not in stored]
+    return wrong
+
+
+def usage_differences(name: str, usage: TokenUsage) -> list[str]:
+    """Where usage differs from the recording's. The recordings write 0 for what the provider did not say."""
+    expected = load(name)["expected"]["usage"]
+    found = {
+        "input": usage.input,
+        "output": usage.output,
+        "reasoning": usage.reasoning or 0,
+        "cache_read": usage.cache_read or 0,
+        "cache_write": usage.cache_write or 0,
+    }
+    wrong = [f"{key} {value} for {expected[key]}" for key, value in found.items() if value != (expected[key] or 0)]
+    return wrong if usage.source == "provider" else [*wrong, "estimated"]
+
+
+def resent_differences(name: str, answer: Message, sent: dict[str, Any]) -> list[str]:
+    """What of the answer's opaque values, reasoning and tool calls is not in the body of the next request."""
+    leaves = list(_leaves(sent))
+    wrong = [key for key, value in opaque(name) if key != "id" and value not in leaves]
+    item_ids = [value for key, value in opaque(name) if key == "id" and value.startswith("rs_")]
+    wrong += [f"id {value}" for value in item_ids if value not in leaves]
+    if answer.reasoning and answer.reasoning not in leaves and "".join(_summaries(sent)) != answer.reasoning:
+        wrong.append("reasoning")
+    wrong += [f"call {c.name}" for c in answer.tool_calls if c.name not in leaves]
+    return wrong
+
+
+def opaque(name: str) -> list[tuple[str, str]]:
+    """Signatures, encrypted content, redacted data and ids of a recording. Streamed reasoning details have one
+    signature, in their last piece."""
+    keys = ("signature", "data", "encrypted_content", "id", "value", "redactedContent")
+    found = [(k, m[k]) for m in load(name)["expected"]["reasoning_meta"] for k in keys if m.get(k)]
+    return list(dict.fromkeys(found))
+
+
+def _summaries(sent: dict[str, Any]) -> list[str]:
+    return [s["text"] for item in sent.get("input", []) for s in item.get("summary") or []]
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [leaf for v in value.values() for leaf in _leaves(v)]
+    if isinstance(value, list):
+        return [leaf for v in value for leaf in _leaves(v)]
+    return [value]
+
+
+def _call_of(call: dict[str, Any]) -> tuple[str | None, str, Any]:
+    function = call.get("function") or call
+    return call.get("id"), function["name"], function["arguments"]
+
+
+def _same_call(found: tuple[str, str, str], wanted: tuple[str | None, str, Any]) -> bool:
+    if wanted[0] not in (None, found[0]) or found[1] != wanted[1]:
+        return False
+    return found[2] == wanted[2] if isinstance(wanted[2], str) else json.loads(found[2] or "{}") == wanted[2]

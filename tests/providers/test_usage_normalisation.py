@@ -1,0 +1,185 @@
+"""Every known trap in providers' usage reports, fed in."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.usage import estimated, normalise
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param(
+            {
+                "input_tokens": 3,
+                "output_tokens": 110,
+                "cache_read_input_tokens": 3733,
+                "cache_creation_input_tokens": 4564,
+            },
+            TokenUsage(8300, 110, None, 3733, 4564),
+            id="anthropic: input excludes cache",
+        ),
+        pytest.param(
+            {"input_tokens": 102, "output_tokens": 630, "output_tokens_details": {"thinking_tokens": 179}},
+            TokenUsage(102, 630, 179, None, None),
+            id="anthropic: thinking is part of the output",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 390,
+                "completion_tokens": 26,
+                "total_tokens": 493,
+                "completion_tokens_details": {"reasoning_tokens": 77},
+            },
+            TokenUsage(390, 103, 77),
+            id="xai: output excludes reasoning",
+        ),
+        pytest.param(
+            {"prompt_tokens": 686, "completion_tokens": 16, "total_tokens": 7806},
+            TokenUsage(7790, 16),
+            id="gateway: prompt without the cached tokens, total tells",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1000}},
+            TokenUsage(1010, 5, None, 1000),
+            id="gateway: more cached than prompt, no total",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "total_tokens": 135,
+                "prompt_tokens_details": {"cached_tokens": 100},
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            TokenUsage(110, 25, 20, 100),
+            id="both left out",
+        ),
+        pytest.param(
+            {"prompt_tokens": 10, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 20}},
+            TokenUsage(10, 25, 20),
+            id="more reasoning than output, no total",
+        ),
+        pytest.param(
+            {"prompt_tokens": 353, "completion_tokens": 23, "total_tokens": 376, "prompt_cache_hit_tokens": 256},
+            TokenUsage(353, 23, None, 256),
+            id="deepseek: cache hits under their own name",
+        ),
+        pytest.param(
+            {"promptTokenCount": 34, "candidatesTokenCount": 469, "totalTokenCount": 1290, "thoughtsTokenCount": 787},
+            TokenUsage(34, 1256, 787),
+            id="gemini: candidates exclude thoughts",
+        ),
+        pytest.param(
+            {"promptTokenCount": 34, "candidatesTokenCount": 1256, "totalTokenCount": 1290, "thoughtsTokenCount": 787},
+            TokenUsage(34, 1256, 787),
+            id="vertex: candidates include thoughts",
+        ),
+        pytest.param(
+            {"promptTokenCount": 100, "candidatesTokenCount": 5, "totalTokenCount": 105, "cachedContentTokenCount": 60},
+            TokenUsage(100, 5, None, 60),
+            id="gemini: cached content is inside the prompt",
+        ),
+        pytest.param(
+            {
+                "inputTokens": 6,
+                "outputTokens": 9,
+                "totalTokens": 115,
+                "cacheReadInputTokens": 100,
+                "cacheWriteInputTokens": 0,
+            },
+            TokenUsage(106, 9, None, 100, 0),
+            id="bedrock: input excludes cache",
+        ),
+        pytest.param(
+            {
+                "billed_units": {"input_tokens": 68, "output_tokens": 8},
+                "tokens": {"input_tokens": 1591, "output_tokens": 38},
+                "cached_tokens": 992,
+            },
+            TokenUsage(1591, 38, None, 992),
+            id="cohere: billed units are not the context",
+        ),
+        pytest.param({"prompt_eval_count": 12, "eval_count": 3}, TokenUsage(12, 3), id="ollama"),
+        pytest.param(
+            {
+                "input_tokens": 92,
+                "input_tokens_details": {"cached_tokens": 64},
+                "output_tokens": 456,
+                "output_tokens_details": {"reasoning_tokens": 384},
+                "total_tokens": 548,
+            },
+            TokenUsage(92, 456, 384, 64),
+            id="responses",
+        ),
+        pytest.param(
+            {
+                "prompt_tokens": 50,
+                "completion_tokens": 5,
+                "total_tokens": 55,
+                "completion_tokens_details": {"reasoning_tokens": -3},
+            },
+            TokenUsage(50, 5),
+            id="an impossible detail is dropped, the report stays",
+        ),
+    ],
+)
+def test_reports_come_out_with_cache_in_input_and_reasoning_in_output(
+    raw: dict[str, Any], expected: TokenUsage
+) -> None:
+    assert normalise(raw, 200_000) == expected
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"prompt_tokens": -5, "completion_tokens": 3},
+        {"prompt_tokens": 5, "completion_tokens": -3},
+        {"prompt_tokens": 400_001, "completion_tokens": 3},
+        {"prompt_tokens": 10, "completion_tokens": 500_000},
+        {"prompt_tokens": float("nan"), "completion_tokens": 1},
+        {"prompt_tokens": None, "completion_tokens": 7},
+        {"something": "else"},
+    ],
+)
+def test_what_cannot_be_true_is_rejected_with_a_warning(raw: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert normalise(raw, 200_000) is None
+    assert caplog.records
+
+
+def test_without_a_report_there_is_nothing_to_warn_about(caplog: pytest.LogCaptureFixture) -> None:
+    assert normalise({}, 200_000) is None
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"input_tokens": 5, "output_tokens": 3, "server_tool_use": {"web_search_requests": 2}},
+        {"input_tokens": 5, "output_tokens": 3, "iterations": [{}, {}]},
+        {"promptTokenCount": 5, "candidatesTokenCount": 3, "toolUsePromptTokenCount": 100, "totalTokenCount": 108},
+        {"prompt_tokens": 5, "completion_tokens": 3, "num_sources_used": 4},
+    ],
+)
+def test_sums_over_hidden_calls_are_not_the_size_of_a_context(raw: dict[str, Any]) -> None:
+    usage = normalise(raw, 200_000)
+    assert usage is not None
+    assert not usage.context and not usage.anchors
+
+
+def test_tools_at_the_provider_make_any_report_a_sum() -> None:
+    usage = normalise({"input_tokens": 5, "output_tokens": 3}, hidden_calls=True)
+    assert usage is not None and not usage.anchors
+
+
+def test_an_estimate_never_anchors() -> None:
+    assert estimated(None, 41) == TokenUsage(0, 11, source="estimated", reasoning_source="estimated")
+    made_up = estimated({"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}, 10)
+    assert (made_up.input, made_up.output, made_up.anchors) == (20, 4, False)
