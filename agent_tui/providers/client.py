@@ -250,12 +250,13 @@ class WorkerClient:
     async def _look_after(self) -> None:
         """Pings a silent worker and kills it when it stays silent. Counts pings, not seconds: a suspended UI process
         must not blame the worker for its own sleep."""
+        tick = self._hang_timeout / _PINGS
         while self._pending:
             pipe = self._pipe
-            await asyncio.sleep((self._hang_timeout if pipe is None or pipe.heard else self._start_timeout) / _PINGS)
+            await asyncio.sleep(tick)
             if pipe is None or pipe is not self._pipe or not self._pending:
                 continue
-            if pipe.missed >= _PINGS:
+            if pipe.missed * tick >= (self._hang_timeout if pipe.heard else self._start_timeout):
                 log.warning("The provider worker does not answer and is killed")
                 pipe.kill()
                 return

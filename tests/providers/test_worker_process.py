@@ -1,0 +1,253 @@
+"""The worker as a process: killed, hung, slow, garbled, orphaned. Most of it without LiteLLM, so it is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import WorkerError
+from agent_tui.models.requests import Delta, ModelSpec
+from agent_tui.providers.client import WorkerClient
+from tests.support.loopback import Loopback, Reply, chat_events, sse
+from tests.support.model_calls import collect, make_request, run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+ECHO = """
+import json, sys
+for line in sys.stdin.buffer:
+    message = json.loads(line)
+    if message["op"] == "count":
+        print(json.dumps({"id": message["id"], "e": "done", "counts": [1] * len(message["texts"])}), flush=True)
+    if message["op"] == "ping":
+        print('{"e":"pong"}', flush=True)
+"""
+
+
+def fake(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended (a zombie has)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return True
+    return state == "Z"
+
+
+async def wait_until_gone(pid: int) -> None:
+    def wait() -> None:
+        for _ in range(2000):
+            if gone(pid):
+                return
+            select.select([], [], [], 0.01)
+        raise AssertionError(f"process {pid} still runs")
+
+    await asyncio.to_thread(wait)
+
+
+async def test_it_starts_at_first_use_and_counts() -> None:
+    states: list[str] = []
+    client = WorkerClient(on_state=states.append)
+    assert client.state == "stopped"
+    assert await client.count(["hello world"]) == [2]
+    assert states == ["starting", "ready"], "counting does not need LiteLLM"
+    await client.close()
+    assert states[-1] == "stopped"
+
+
+async def test_describing_a_model_does_not_wait_for_litellm() -> None:
+    client = WorkerClient()
+    info = await client.describe(ModelSpec("demo", "openai/gpt-5", context_window=1000))
+    assert info.limits.window == 1000
+    assert client.state in ("ready", "litellm_loading")
+    await client.close()
+
+
+async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts_it() -> None:
+    client = WorkerClient()
+    await client.start()
+    first = client.pid
+    assert first is not None
+    await client.count(["a"])
+    os.kill(first, signal.SIGSTOP)
+    pending = asyncio.create_task(client.count(["b"]))
+    stream = asyncio.create_task(collect(client.stream(make_request(ModelSpec("x", "openai/x", api_key="k")))))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(WorkerError):
+        await pending
+    failure = (await stream).failure
+    assert (failure.kind, failure.retryable) == ("worker", True)
+    assert "Your text is kept" in failure.message
+    assert await client.count(["hello world"]) == [2]
+    assert client.pid != first
+    await client.close()
+
+
+async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopback) -> None:
+    server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
+    client = WorkerClient()
+    spec = ModelSpec("local", "openai/x", api_base=server.url)
+    items = []
+    async for item in client.stream(make_request(spec)):
+        items.append(item)
+        if isinstance(item, Delta) and client.pid is not None:
+            os.kill(client.pid, signal.SIGKILL)
+    assert next(i.text for i in items if isinstance(i, Delta)) == "begun"
+    assert items[-1].failure.kind == "worker"  # type: ignore[union-attr]
+    await client.close()
+
+
+async def test_a_hung_worker_is_killed_and_replaced() -> None:
+    client = WorkerClient(hang_timeout=0.4)
+    await client.count(["warm"])
+    first = client.pid
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    with pytest.raises(WorkerError):
+        await client.count(["never"])
+    await wait_until_gone(first)
+    assert await client.count(["hello world"]) == [2]
+    await client.close()
+
+
+async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
+    client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4)
+    with pytest.raises(WorkerError):
+        await client.count(["a"])
+    await client.close()
+
+
+async def test_a_slow_start_blocks_nobody() -> None:
+    slow = 'import sys; sys.stdin.buffer.readline()\nprint(\'{"e":"state","state":"ready"}\', flush=True)' + ECHO
+    client = WorkerClient(command=fake(slow))
+    await client.start()
+    assert client.state == "starting"
+    waiting = asyncio.create_task(client.count(["a"]))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert await client.count(["b", "c"]) == [1, 1]
+    assert client.state == "ready"
+    waiting.cancel()
+    await client.close()
+
+
+async def test_garbage_on_the_pipe_is_ignored() -> None:
+    garbage = b'\xff\x00garbage\n{\n[1]\n"x"\n{"id":99,"e":"done"}\n{"id":1,"d":[\n' + b"x" * 100_000 + b"\n"
+    code = f"import sys; sys.stdout.buffer.write({garbage!r}); sys.stdout.buffer.flush()\n"
+    client = WorkerClient(command=fake(code + ECHO))
+    assert await client.count(["a"]) == [1]
+    await client.close()
+
+
+async def test_garbage_to_the_worker_is_ignored() -> None:
+    client = WorkerClient()
+    await client.start()
+    assert client._pipe is not None
+    client._pipe.write(b'\xff\xfe{]\n\n[]\n42\n{"id": 5}\n')
+    assert await client.count(["hello world"]) == [2]
+    await client.close()
+
+
+async def test_a_worker_that_cannot_start_is_an_error_not_a_crash() -> None:
+    client = WorkerClient(command=("/no/such/program",))
+    await client.start()
+    with pytest.raises(WorkerError):
+        await client.count(["a"])
+    answer = await collect(client.stream(make_request(ModelSpec("x", "openai/x"))))
+    assert answer.failure.kind == "worker"
+    await client.close()
+
+
+async def test_a_worker_that_dies_at_once_fails_each_use() -> None:
+    client = WorkerClient(command=fake("raise SystemExit(3)"))
+    for _ in range(2):
+        with pytest.raises(WorkerError):
+            await client.count(["a"])
+    await client.close()
+
+
+async def test_nothing_is_left_after_closing() -> None:
+    client = WorkerClient()
+    await client.count(["a"])
+    pid = client.pid
+    assert pid is not None
+    await client.close()
+    assert gone(pid)
+    with pytest.raises(WorkerError):
+        await client.count(["a"])
+
+
+async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
+    noisy = (
+        "import os, sys; sys.path.append(sys.argv.pop())\n"
+        "from agent_tui.providers import worker\n"
+        "original = worker.count_all\n"
+        "def loud(texts):\n"
+        "    print('printed'); os.write(1, b'raw\\n'); os.write(2, b'err\\n'); os.system('echo child')\n"
+        "    return original(texts)\n"
+        "worker.count_all = loud\n"
+        "worker.main()\n"
+    )
+    lines: list[bytes] = []
+    client = WorkerClient(command=(sys.executable, "-c", noisy, str(ROOT)))
+    original = client._line
+    client._line = lambda data: (lines.append(data), original(data))[1]  # type: ignore[method-assign]
+    assert await client.count(["hello world"]) == [2]
+    await client.close()
+    assert lines
+    assert all(line.startswith(b'{"') for line in lines)
+
+
+def test_it_does_not_import_from_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "tiktoken.py").write_text("raise SystemExit('imported from the project')")
+    code = (
+        "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
+        "from agent_tui.providers.client import WorkerClient\n"
+        "async def main():\n"
+        "    client = WorkerClient(); print(await client.count(['hello world'])); await client.close()\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[2]\n", done.stderr
+
+
+async def test_no_orphan_when_the_parent_is_killed() -> None:
+    code = (
+        "import asyncio, os, signal, sys; sys.path.append(sys.argv.pop())\n"
+        "from agent_tui.providers.client import WorkerClient\n"
+        "async def main():\n"
+        "    client = WorkerClient(); await client.count(['a']); print(client.pid, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    done = await asyncio.to_thread(run_python, code, str(ROOT))
+    assert done.returncode == -signal.SIGKILL
+    await wait_until_gone(int(done.stdout))
+
+
+def test_the_client_imports_nothing_heavy() -> None:
+    code = (
+        "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
+        "from agent_tui.providers.client import WorkerClient\n"
+        "import agent_tui.providers.detect\n"
+        "async def main():\n"
+        "    client = WorkerClient(); await client.count(['a']); await client.close()\n"
+        "asyncio.run(main())\n"
+        "heavy = {'litellm', 'tiktoken', 'httpx', 'pydantic', 'openai', 'mcp', 'aiohttp', 'textual'}\n"
+        "print(sorted(heavy & {name.split('.')[0] for name in sys.modules}))\n"
+    )
+    done = run_python(code, str(ROOT))
+    assert done.stdout.strip() == "[]", done.stderr
