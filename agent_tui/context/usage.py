@@ -160,9 +160,7 @@ def _rows(
     if unattributed:
         rows.insert(0, ContextRow("system", "System prompt", unattributed, "estimated", unattributed))
     estimated = min(messages.total, sum(c.estimated_tokens for c in children))
-    basis: Basis = "derived" if measured.anchor and (not messages.total or estimated < messages.total) else "estimated"
-    if measured.anchor and measured.anchor.kind == "count" and not inputs.fixed and not new.total:
-        basis = "derived"
+    basis: Basis = "derived" if measured.anchor else "estimated"
     rows.append(
         ContextRow(
             id="messages",

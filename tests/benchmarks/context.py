@@ -1,0 +1,139 @@
+"""How long an answer of the calculator takes: 10 000 messages against 100, cold and after each new message.
+
+    python tests/benchmarks/context.py [--messages N] [--runs N] [--json]
+
+``warm`` is what a session pays: the view has grown by one step since the last call. ``open`` is a call with nothing
+new, as when the screen opens. ``cold`` is the first call after a restart. Medians of the runs, in milliseconds.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from agent_tui.context.cache import ContextCache
+from agent_tui.context.inputs import ContextInputs
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.view import build_view
+from agent_tui.models.messages import ReasoningPart
+from agent_tui.models.usage import Limits, TokenUsage
+from tests.support.contexts import Conversation, fixed_part, model
+
+RESULTS_A_TURN = 3
+LIMITS = Limits(1_000_000_000, None, 64_000, "config")
+
+
+def grow(conversation: Conversation, messages: int, size: list[int]) -> None:
+    """Turns of one user message and four steps, three of which call a tool, until there are enough messages."""
+    while len(conversation.path) < messages:
+        conversation.say(f"question {len(conversation.path)}", raw=12)
+        for number in range(RESULTS_A_TURN + 1):
+            one_step(conversation, size, last=number == RESULTS_A_TURN)
+
+
+def one_step(conversation: Conversation, size: list[int], last: bool) -> None:
+    call = f"c{len(conversation.path)}"
+    usage = TokenUsage(size[0], 90, 40, cache_read=max(0, size[0] - 100))
+    thought = ReasoningPart("thinking about it", {"signature": "s"}, "now" if len(conversation.path) < 400 else None)
+    # Building the fingerprints of a growing list afresh for each step would take longer than what is measured.
+    conversation.answer(usage, calls=() if last else (call,), reasoning=thought, raw=40)
+    size[0] += 90
+    if not last:
+        conversation.result(call, raw=200)
+        size[0] += 210
+
+
+def build(messages: int) -> tuple[Conversation, list[int]]:
+    conversation = FastConversation(fixed=[fixed_part(raw=2_000), fixed_part("tools", 4_000, "read", "builtin")])
+    size = [6_100]
+    grow(conversation, messages, size)
+    return conversation, size
+
+
+class FastConversation(Conversation):
+    """Keeps the view and its fingerprint instead of building them afresh for each step."""
+
+    def answer(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
+        from agent_tui.models.fingerprint import extend
+
+        known = getattr(self, "_known", (0, ""))
+        count, rolling = known
+        for message in self.path[count:]:
+            rolling = extend(rolling, message.id)
+        self._known = (len(self.path), rolling)
+        path, self.path = self.path, []
+        step = super().answer(*args, **options)  # type: ignore[arg-type]
+        message = self.path[0]
+        self.path = path
+        message.parent_id = path[-1].id
+        path.append(message)
+        step.sent_count, step.sent_fingerprint = known_count(self), rolling
+        return step
+
+
+def known_count(conversation: FastConversation) -> int:
+    return conversation._known[0]
+
+
+def timed(conversation: Conversation, cache: ContextCache | None) -> tuple[float, float]:
+    """Milliseconds of the view and of the calculation."""
+    start = time.perf_counter()
+    view = build_view(conversation.path, conversation.records, conversation.summaries)
+    middle = time.perf_counter()
+    info = model(conversation.target, LIMITS)
+    inputs = ContextInputs(info, view, conversation.steps, conversation.records, conversation.fixed, cache=cache)
+    inputs.fixed_fingerprint, inputs.effort = conversation.fixed_fingerprint, "medium"
+    usage = calculate_context_usage(inputs)
+    end = time.perf_counter()
+    assert sum(r.tokens for r in usage.rows) == usage.total
+    assert usage.anchor_step is not None
+    return 1_000 * (middle - start), 1_000 * (end - middle)
+
+
+def measure(messages: int, runs: int) -> dict[str, float]:
+    conversation, size = build(messages)
+    cold = [timed(conversation, None) for _ in range(max(1, runs // 3))]
+    cache = ContextCache()
+    timed(conversation, cache)
+    opened, warm = [], []
+    for number in range(runs):
+        opened.append(timed(conversation, cache))
+        one_step(conversation, size, last=number % 4 == 3)
+        if number % 4 == 3:
+            conversation.say("next question", raw=12)
+        warm.append(timed(conversation, cache))
+    return {
+        "view_ms": median(v for v, _ in warm),
+        "warm_ms": median(c for _, c in warm),
+        "warm_max_ms": max(c for _, c in warm),
+        "open_ms": median(c for _, c in opened),
+        "cold_ms": median(c for _, c in cold),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    many, few = measure(options.messages, options.runs), measure(100, options.runs)
+    ratios = {name.replace("_ms", "_ratio"): many[name] / few[name] for name in many}
+    result = {"messages": options.messages, "many": many, "few": few, "ratio": ratios}
+    if options.json:
+        print(json.dumps(result))
+        return
+    print(f"{'':14}{options.messages:>10,}{100:>10}{'ratio':>10}")
+    for name, value in many.items():
+        print(f"{name:14}{value:>10.2f}{few[name]:>10.2f}{value / few[name]:>10.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""Scores the product's own next-input estimate on recorded pairs of model calls.
+
+    python tests/benchmarks/next_input.py FILE.jsonl [--json] [--worst N]
+    python tests/benchmarks/next_input.py --whole DIR [--json]
+
+Each record becomes a conversation with its steps, and the calculator answers as it would in a session: same anchor,
+same replay rule, same estimator with o200k_base counts. Nothing of a record's truth is seen before it is compared.
+``--whole`` scores estimates of whole requests, without any anchor, on recorded requests and their usage.
+Percentiles are by nearest rank of |estimate - actual|.
+"""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from agent_tui.context.estimate import message_text_for_count
+from agent_tui.context.inputs import ContextInputs
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.providers.targets import model_family
+from tests.support.tokens import count_tokens
+
+PROVIDERS = {"google": "gemini", "vertex": "vertex_ai"}
+LARGE = 3_000
+SIGNED = {"signature": "recorded", "encrypted_content": "recorded"}
+IMAGE_CHARS = 1_000
+
+
+@dataclass
+class Score:
+    """One record's outcome, in tokens."""
+
+    record: dict[str, Any]
+    actual: int
+    ours: int
+    plain: int
+
+
+def target_of(provider: str, wire: str, model: str | None) -> Target:
+    """The recorded call's target in the product's terms."""
+    name = model or ""
+    api = "responses" if wire == "openai-responses" else "chat"
+    return Target(PROVIDERS.get(provider, provider), api, name, model_family(name))
+
+
+def usage_of(data: dict[str, Any]) -> TokenUsage:
+    """Recorded usage as the product normalises it: output includes reasoning even where the provider's does not."""
+    reasoning = data.get("reasoning_tokens")
+    reasoning = None if reasoning is None else round(reasoning)
+    output = data["output_tokens"]
+    if reasoning is not None and reasoning > output:
+        output += reasoning
+    return TokenUsage(data["input_tokens"], output, reasoning)
+
+
+def new_messages(record: dict[str, Any]) -> list[Message]:
+    """The record's new messages as the product stores them: one message a tool result, one a user text."""
+    messages: list[Message] = []
+    for entry in record["new_messages"]:
+        texts: list[Part] = []
+        for part in entry["parts"]:
+            number = len(messages)
+            if part["type"] == "tool-result":
+                result = ToolResultPart(f"call{number}", part.get("tool") or "", part["text"])
+                messages.append(Message(f"new{number}", "tool", [result]))
+            elif part["type"] == "media":
+                texts.append(AttachmentPart("media", "image/png", data="A" * IMAGE_CHARS))
+            else:
+                texts.append(TextPart(part["text"]))
+        if texts:
+            messages.append(Message(f"new{len(messages)}", "user", texts))
+    return [m for m in messages if message_text_for_count(m) or m.role == "tool"]
+
+
+def estimate(record: dict[str, Any]) -> int:
+    """The calculator's answer for the record's second call."""
+    target = target_of(record["provider"], record["wire"], record["model"])
+    origin = Origin(target.provider, target.api, target.model)
+    resent = record["reasoning_resent"]
+    history = [Message("first", "user", [TextPart("recorded")])]
+    steps: list[Step] = []
+    for number, tokens in enumerate(record["earlier_reasoning_tokens_this_turn"]):
+        earlier = Step(f"e{number}", "turn", "", target.provider, target.api, target.model, f"a{number}", "complete")
+        earlier.usage = TokenUsage(0, round(tokens or 0), round(tokens or 0))
+        steps.append(earlier)
+        history.append(answer(f"a{number}", origin, resent, bool(tokens)))
+        history.append(Message(f"r{number}", "tool", [ToolResultPart("c", "t", "recorded")]))
+    usage = usage_of(record["previous_usage"])
+    step = Step("previous", "turn", "", target.provider, target.api, target.model, "answer", "complete")
+    step.usage = usage
+    step.sent_count, step.sent_fingerprint = len(history), fingerprint(m.id for m in history)
+    steps.append(step)
+    history.append(answer("answer", origin, resent, bool(usage.reasoning)))
+    history.extend(new_messages(record))
+    return calculate(target, history, steps)
+
+
+def calculate(target: Target, history: list[Message], steps: list[Step]) -> int:
+    for message in history:
+        message.raw_tokens = count_tokens(message_text_for_count(message))
+    info = ModelInfo(ModelSpec("recorded", target.model), target, Limits(), Prices())
+    view = [SentMessage(m, m.id) for m in history]
+    return calculate_context_usage(ContextInputs(info, view, steps, effort="medium")).total
+
+
+def answer(message_id: str, origin: Origin, resent: dict[str, bool | None], reasoned: bool) -> Message:
+    """The recorded answer, with its reasoning as the client of the recording resent it."""
+    call = ToolCallPart("c", "t", "{}")
+    parts: list[Part] = []
+    if resent["opaque"] and reasoned:
+        call.provider_metadata = {"thought_signature": "recorded"}
+        parts.append(ReasoningPart("recorded", SIGNED))
+    elif resent["text"] and reasoned:
+        parts.append(ReasoningPart("recorded", SIGNED if reads_plain_items(origin) else None))
+    return Message(message_id, "assistant", [*parts, TextPart("recorded"), call], origin=origin)
+
+
+def reads_plain_items(origin: Origin) -> bool:
+    """Whether the Responses API took reasoning that the client resent without its encrypted form. The product never
+    sends that; recorded clients did, by id. Grok 4.3 has nothing but the encrypted form."""
+    return origin.api == "responses" and "grok-4.3" not in origin.model
+
+
+def plain_estimate(record: dict[str, Any]) -> int:
+    """Last input + last output + length/4 of what is new."""
+    usage = record["previous_usage"]
+    chars = sum(len(p["text"]) for m in record["new_messages"] for p in m["parts"])
+    return int(usage["input_tokens"] + usage["output_tokens"] + math.ceil(chars / 4))
+
+
+def nearest_rank(values: list[float], percent: float) -> float:
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def summary(scores: Iterable[Score], value: Callable[[Score], int]) -> dict[str, float | int | None]:
+    pairs = [(value(s), s.actual) for s in scores if s.actual > 0]
+    if not pairs:
+        return {"n": 0, **dict.fromkeys(KEYS, None)}
+    tokens = [float(abs(e - a)) for e, a in pairs]
+    percents = [100 * abs(e - a) / a for e, a in pairs]
+    return {
+        "n": len(pairs),
+        "median_percent": nearest_rank(percents, 50),
+        "p90_percent": nearest_rank(percents, 90),
+        "p95_percent": nearest_rank(percents, 95),
+        "median_tokens": nearest_rank(tokens, 50),
+        "p95_tokens": nearest_rank(tokens, 95),
+        "bias_percent": 100 * sum(e - a for e, a in pairs) / sum(a for _, a in pairs),
+    }
+
+
+KEYS = ("median_percent", "p90_percent", "p95_percent", "median_tokens", "p95_tokens", "bias_percent")
+
+
+def report(scores: list[Score]) -> dict[str, Any]:
+    groups: dict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        groups[f"{score.record['provider']}/{score.record['wire']}"].append(score)
+    large = [s for s in scores if s.actual >= LARGE]
+
+    def side(value: Callable[[Score], int]) -> dict[str, Any]:
+        return {
+            "steady": summary(scores, value),
+            "steady_3000": summary(large, value),
+            "by_provider": {name: summary(group, value) for name, group in sorted(groups.items())},
+        }
+
+    return {"ours": side(lambda s: s.ours), "length_4": side(lambda s: s.plain)}
+
+
+def score_pairs(path: Path) -> list[Score]:
+    with path.open(encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines if line.strip()]
+    return [
+        Score(r, r["actual_input_tokens"], estimate(r), plain_estimate(r)) for r in records if r.get("steady", True)
+    ]
+
+
+def print_table(result: dict[str, Any]) -> None:
+    head = f"{'':38}{'n':>6}{'median %':>10}{'p90 %':>9}{'p95 %':>9}{'median tok':>12}{'p95 tok':>9}{'bias %':>8}"
+    for side, data in result.items():
+        print(side, head[len(side) :], sep="")
+        rows = {k: v for k, v in data.items() if k != "by_provider"}
+        for name, row in {**rows, **data.get("by_provider", {})}.items():
+            if row["n"]:
+                numbers = (f"{row[k]:>{w}.{d}f}" for k, w, d in COLUMNS)
+                print(f"  {name[:36]:36}{row['n']:>6}{''.join(numbers)}")
+
+
+COLUMNS = (
+    ("median_percent", 10, 2),
+    ("p90_percent", 9, 2),
+    ("p95_percent", 9, 2),
+    ("median_tokens", 12, 0),
+    ("p95_tokens", 9, 0),
+    ("bias_percent", 8, 2),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, nargs="?", help="recorded pairs, one JSON object a line")
+    parser.add_argument("--whole", type=Path, metavar="DIR", help="recorded requests: estimate them without an anchor")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--worst", type=int, default=0, metavar="N", help="also list the N worst records")
+    options = parser.parse_args()
+    if (options.file is None) == (options.whole is None):
+        parser.error("give either FILE.jsonl or --whole DIR")
+    if options.whole is not None:
+        from tests.benchmarks.whole_requests import score_requests
+
+        scores = score_requests(options.whole)
+    else:
+        scores = score_pairs(options.file)
+    result = report(scores)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print_table(result)
+    for score in sorted(scores, key=lambda s: -abs(s.ours - s.actual))[: options.worst]:
+        record = score.record
+        name = f"{record.get('provider')}/{record.get('wire')} {record.get('model')}"
+        print(f"{record.get('id')}: {name}: {score.ours:,} against {score.actual:,}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

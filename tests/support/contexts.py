@@ -1,0 +1,175 @@
+"""Builds conversations with their steps, as the engine would have stored them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.cache import ContextCache
+from agent_tui.context.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.view import active_prune_ids, build_view
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.providers.replay import prefix_fingerprint
+
+TARGET = Target("openai", "chat", "gpt-4o", "gpt")
+CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
+WINDOW = Limits(200_000, None, 64_000, "config")
+
+
+def model(target: Target = TARGET, limits: Limits = WINDOW, **spec: object) -> ModelInfo:
+    return ModelInfo(
+        replace(ModelSpec("test", f"{target.provider}/{target.model}"), **spec),  # type: ignore[arg-type]
+        target,
+        limits,
+        Prices(),
+    )
+
+
+def fixed_part(row: str = "system", raw: int | None = 1_000, name: str = "prompt", group: str = "base") -> FixedPart:
+    return FixedPart(row, group, name, 4 * (raw or 100), f"{row}:{name}:{raw}", raw)  # type: ignore[arg-type]
+
+
+@dataclass
+class Conversation:
+    """A session in memory. ``say``, ``answer`` and ``result`` append what the engine would append."""
+
+    target: Target = TARGET
+    fixed: list[FixedPart] = field(default_factory=list)
+    fixed_fingerprint: str = "fixed"
+    path: list[Message] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    records: list[CompactionRecord] = field(default_factory=list)
+    summaries: dict[str, Message] = field(default_factory=dict)
+    number: int = 0
+
+    def view(self) -> list[SentMessage]:
+        return build_view(self.path, self.records, self.summaries)
+
+    def append(self, role: str, parts: list[Part], raw: int | None = None) -> Message:
+        self.number += 1
+        parent = self.path[-1].id if self.path else None
+        message = Message(f"m{self.number}", role, parts, parent_id=parent, raw_tokens=raw)  # type: ignore[arg-type]
+        self.path.append(message)
+        return message
+
+    def say(self, text: str = "hello", raw: int | None = 2) -> Message:
+        return self.append("user", [TextPart(text)], raw)
+
+    def result(self, call_id: str, text: str = "done", raw: int | None = 20) -> Message:
+        return self.append("tool", [ToolResultPart(call_id, "read", text)], raw)
+
+    def answer(
+        self,
+        usage: TokenUsage | None,
+        *,
+        text: str = "ok",
+        calls: tuple[str, ...] = (),
+        reasoning: Part | None = None,
+        raw: int | None = 5,
+        kind: StepKind = "turn",
+        status: str = "complete",
+    ) -> Step:
+        view = self.view()
+        parts: list[Part] = [reasoning] if reasoning else []
+        if isinstance(reasoning, ReasoningPart) and reasoning.prefix == "now":
+            parts = [replace(reasoning, prefix=prefix_fingerprint(view, self.fixed_fingerprint))]
+        parts += [TextPart(text)] if text else []
+        parts += [ToolCallPart(c, "read", '{"path": "app.py"}') for c in calls]
+        step = Step(
+            f"s{len(self.steps)}",
+            kind,
+            "test",
+            self.target.provider,
+            self.target.api,
+            self.target.model,
+            status=status,  # type: ignore[arg-type]
+            usage=usage,
+            sent_count=len(view),
+            sent_fingerprint=fingerprint(i.message.id for i in view),
+            fixed=list(self.fixed),
+            fixed_fingerprint=self.fixed_fingerprint,
+            prune_ids=active_prune_ids(self.records),
+        )
+        self.steps.append(step)
+        if kind == "turn":
+            message = self.append("assistant", parts, raw)
+            message.status = status  # type: ignore[assignment]
+            message.origin = Origin(self.target.provider, self.target.api, self.target.model)
+            message.step_id = step.id
+            step.message_id = message.id
+        return step
+
+    def inputs(
+        self,
+        *,
+        policy: CompactPolicy | None = None,
+        limits: Limits = WINDOW,
+        ratio: float = 1.0,
+        effort: Effort = "medium",
+        cache: ContextCache | None = None,
+    ) -> ContextInputs:
+        return ContextInputs(
+            model(self.target, limits),
+            self.view(),
+            self.steps,
+            self.records,
+            self.fixed,
+            policy or CompactPolicy(),
+            ratio,
+            self.fixed_fingerprint,
+            effort,
+            cache,
+        )
+
+    def usage(self, **options: object) -> ContextUsage:
+        return calculate_context_usage(self.inputs(**options))  # type: ignore[arg-type]
+
+
+def leaves(rows: list[ContextRow]) -> list[ContextRow]:
+    return [leaf for row in rows for leaf in (leaves(row.children) if row.children else [row])]
+
+
+def row(usage: ContextUsage, *path: str) -> ContextRow:
+    rows, found = usage.rows, None
+    for name in path:
+        found = next(r for r in rows if r.id == name)
+        rows = found.children
+    assert found is not None
+    return found
+
+
+def assert_identities(usage: ContextUsage) -> None:
+    """Rows sum to the total, children to their parent, and the window is used up exactly."""
+    assert sum(r.tokens for r in usage.rows) == usage.total
+    for parent in usage.rows:
+        _assert_children(parent)
+    if usage.window is None:
+        assert usage.limit is usage.reserve is usage.free is usage.over is usage.percent is None
+    else:
+        assert usage.free is not None and usage.reserve is not None and usage.over is not None
+        assert usage.total + usage.free + usage.reserve - usage.over == usage.window
+        assert usage.limit is not None and usage.limit + usage.reserve == usage.window
+    terms = usage.calculation
+    assert usage.total == (
+        (terms.last_input or 0)
+        + (terms.last_output or 0)
+        - terms.dropped_reasoning
+        - terms.removed
+        + terms.fixed_delta
+        + terms.new_messages
+    )
+    assert 0 <= usage.estimated_tokens <= usage.total
+
+
+def _assert_children(parent: ContextRow) -> None:
+    assert parent.tokens >= 0
+    assert 0 <= parent.estimated_tokens <= parent.tokens
+    if parent.children:
+        assert sum(c.tokens for c in parent.children) == parent.tokens
+        for child in parent.children:
+            _assert_children(child)
