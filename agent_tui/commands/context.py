@@ -1,0 +1,100 @@
+"""Commands about the context: what is in it, compaction, pinned documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.format import duration, plural
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.engine.agent import Agent
+
+
+def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    return (("stats", "token counter metrics"), ("stats reset", "starts the metrics anew"))
+
+
+@command("context", args="[stats]", choices=_context_choices)
+async def context(agent: Agent, args: str) -> CommandResult:
+    """Shows what fills the context window, to the token, and when it will be compacted."""
+    if not args:
+        return OpenScreen("context")
+    if args == "stats":
+        return Text(stats_text(agent))
+    if args == "stats reset":
+        agent.reset_context_stats()
+        return Text("Token counter metrics start anew.")
+    return Text("/context takes nothing, stats, or stats reset.", error=True)
+
+
+def stats_text(agent: Agent) -> str:
+    """The token counter's metrics, with the health hint its hit rate deserves."""
+    stats = agent.context_stats()
+    lines = ["Token counter"]
+    for name, value in stats.items():
+        label = name.replace("_", " ")
+        if name == "uptime_seconds" and isinstance(value, int | float):
+            label, shown = "uptime", duration(float(value))
+        elif isinstance(value, float):
+            shown = f"{value:,.1f}"
+        elif isinstance(value, int):
+            shown = f"{value:,}"
+        else:
+            shown = "not known" if value is None else str(value)
+        lines.append(f"  {label:<18}{shown:>12}")
+    hits, misses = stats.get("hits"), stats.get("misses")
+    if isinstance(hits, int) and isinstance(misses, int) and hits + misses:
+        rate = 100 * hits / (hits + misses)
+        hint = "good" if rate > 85 else "low: messages are counted again and again" if rate < 70 else "fair"
+        lines.append(f"  {'hit rate':<18}{rate:>10.1f} %  {hint}")
+    return "\n".join(lines)
+
+
+def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    return (
+        ("preview", "what would go and what would stay; no model call"),
+        ("undo", "puts the newest compaction back as it was"),
+    )
+
+
+@command("compact", args="[focus] | preview | undo", choices=_compact_choices)
+async def compact(agent: Agent, args: str) -> CommandResult:
+    """Summarises the older part of the conversation to make room.
+
+    A focus text tells the summary what matters most. preview shows what would go and what would stay without a
+    model call; undo restores what the newest compaction replaced, exactly.
+    """
+    if args == "preview":
+        return Text(agent.compact_preview())
+    if args == "undo":
+        await agent.compact_undo()
+        return Nothing()
+    await agent.compact(args)
+    return Nothing()
+
+
+@command("pin", args="PATH")
+async def pin(agent: Agent, args: str) -> CommandResult:
+    """Sends a file with every request, read afresh each time."""
+    if not args:
+        pinned = agent.pinned
+        return Text("\n".join(["Pinned:", *(f"  {p}" for p in pinned)]) if pinned else "Nothing is pinned.")
+    agent.pin(args)
+    return Text(f"Pinned {args} ({plural(len(agent.pinned), 'document')} pinned).")
+
+
+def _pinned(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((path, "pinned") for path in agent.pinned)
+
+
+@command("unpin", args="PATH", choices=_pinned)
+async def unpin(agent: Agent, args: str) -> CommandResult:
+    """Stops sending a pinned file."""
+    if not args:
+        return Text("/unpin needs the path of a pinned file.", error=True)
+    agent.unpin(args)
+    return Text(f"Unpinned {args}.")

@@ -1,0 +1,120 @@
+"""Commands about the model, thinking, looks and configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from agent_tui.commands.format import money, one_line, percent, plural, tokens
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.models.requests import Effort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.engine.agent import Agent
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+def _models(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((spec.key, spec.model if spec.model != spec.key else "") for spec in agent.models())
+
+
+@command("model", args="[name]", choices=_models)
+async def model(agent: Agent, args: str) -> CommandResult:
+    """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
+    if not args:
+        return OpenScreen("models")
+    info = await agent.set_model(args)
+    if info.problem:
+        return Text(f"Model is now {info.spec.key}. {info.problem}", error=True)
+    window = f"{tokens(info.limits.window)} window" if info.limits.window else "unknown window"
+    return Text(f"Model is now {info.spec.key} ({window}).")
+
+
+def _efforts(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((e, "current" if e == agent.effort else "") for e in EFFORTS)
+
+
+@command("thinking", args="[off|low|medium|high]", choices=_efforts)
+async def thinking(agent: Agent, args: str) -> CommandResult:
+    """Sets how much the model thinks before it answers."""
+    wanted = args.lower()
+    for effort in EFFORTS:
+        if effort == wanted:
+            agent.set_effort(effort)
+            return Text(f"Thinking: {effort}.")
+    line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
+    return Text(line, error=bool(args))
+
+
+@command("theme", args="[name]")
+async def theme(agent: Agent, args: str) -> CommandResult:
+    """Changes the colours, with a live preview."""
+    return OpenScreen("themes", args)
+
+
+@command("config")
+async def config(agent: Agent, args: str) -> CommandResult:
+    """Shows where the configuration is read from."""
+    project = agent.root / ".agent-tui" / "config.toml"
+    files = [("user", agent.paths.config_file), ("project", project)]
+    lines = [f"{name:<8} {path}{'' if path.exists() else '  (not there)'}" for name, path in files]
+    if project.exists() and not agent.trusted:
+        lines[-1] += "  (ignored until /trust)"
+    lines += [
+        f"{'themes':<8} {agent.paths.themes}",
+        f"{'data':<8} {agent.paths.database}",
+        f"{'log':<8} {agent.paths.log_file}",
+        "Flags win over AGENT_TUI_* variables, those over the project file, that over the user file.",
+    ]
+    return Text("\n".join(lines))
+
+
+@command("status")
+async def status(agent: Agent, args: str) -> CommandResult:
+    """Shows session, model, folder, permissions and context in short."""
+    usage = agent.context_usage()
+    window = usage.window
+    where = (
+        "unknown window" if window is None else f"{tokens(usage.total)} of {tokens(window)} ({percent(usage.percent)})"
+    )
+    rows = [
+        ("Session", f"{one_line(agent.info.title, 80) or 'untitled'}  ({agent.info.id})"),
+        ("Model", f"{agent.spec.key}  ({agent.spec.model})" if agent.spec.key != agent.spec.model else agent.spec.key),
+        ("Thinking", agent.effort),
+        ("Folder", f"{agent.cwd}{'' if agent.trusted else '  (not trusted: /trust)'}"),
+        ("Branch", agent.branch or "none"),
+        ("Mode", agent.mode),
+        ("Context", f"{where}, {usage.basis}"),
+        ("Messages", f"{len(agent.messages):,}"),
+        ("Cost", money(usage.session.cost_usd)),
+    ]
+    if agent.read_only:
+        rows.append(("State", f"read-only: {agent.read_only_reason or 'open in another process'}"))
+    return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
+
+
+@command("usage", aliases=("cost",))
+async def usage(agent: Agent, args: str) -> CommandResult:
+    """Shows tokens and cost of this session."""
+    totals = agent.context_usage().session
+    cached = None
+    if totals.input_tokens and totals.cache_read_tokens is not None:
+        cached = 100 * totals.cache_read_tokens / totals.input_tokens
+    rows = [
+        ("Input", _count(totals.input_tokens)),
+        ("  cached", f"{_count(totals.cache_read_tokens)}  ({percent(cached)})"),
+        ("  written", _count(totals.cache_write_tokens)),
+        ("Output", _count(totals.output_tokens)),
+        ("  reasoning", _count(totals.reasoning_tokens)),
+        ("Cost", money(totals.cost_usd)),
+        ("Calls", plural(totals.steps, "step")),
+        ("Compacted", plural(totals.compactions, "time")),
+    ]
+    return Text("\n".join(f"{name:<12}{value:>14}" for name, value in rows))
+
+
+def _count(value: int | None) -> str:
+    return "not reported" if value is None else f"{value:,}"

@@ -1,0 +1,131 @@
+"""Commands about the project and what the agent may do in it: permissions, trust, tools, MCP, skills, doctor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.format import one_line, tokens
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, Submit, Text
+from agent_tui.config import PERMISSION_MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.engine.agent import Agent
+
+MODE_HELP = {
+    "ask": "asks before edits and commands",
+    "accept-edits": "edits files in the project without asking",
+    "plan": "reads only",
+    "auto": "asks for nothing that no rule forbids",
+}
+
+INIT_PROMPT = """\
+Look at this project and write a file AGENTS.md in its root for coding agents who will work here. Read the README, \
+the build and test configuration and a few representative source files first. Say in at most 60 lines: what the \
+project is, how to build, run and test it (exact commands), how the code is laid out, and the conventions that are \
+visible in the code. If AGENTS.md exists already, improve it and keep what is still true."""
+
+
+def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    yield from MODE_HELP.items()
+    for _, rule, source in agent.permission_rules():
+        if source != "config":
+            yield f"remove {rule}", source
+
+
+@command("permissions", args="[mode] | remove RULE", choices=_permission_choices)
+async def permissions(agent: Agent, args: str) -> CommandResult:
+    """Shows or sets what the agent may do without asking.
+
+    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through them. Rules added with "always" can be
+    removed with /permissions remove RULE.
+    """
+    for mode in PERMISSION_MODES:
+        if args == mode:
+            agent.set_mode(mode)
+            return Text(f"Permission mode: {mode} ({MODE_HELP[mode]}).")
+    if args.startswith("remove "):
+        rule = args.removeprefix("remove ").strip()
+        if agent.remove_permission_rule(rule):
+            return Text(f"Removed {rule}.")
+        return Text(f"No remembered rule {rule}.", error=True)
+    if args:
+        return Text(f"Modes: {', '.join(PERMISSION_MODES)}; or remove RULE.", error=True)
+    lines = [f"Mode: {agent.mode} ({MODE_HELP[agent.mode]})"]
+    rules = agent.permission_rules()
+    lines += [f"  {decision:<6} {one_line(rule, 100)}  ({source})" for decision, rule, source in rules]
+    if not rules:
+        lines.append("  no rules")
+    return Text("\n".join(lines))
+
+
+@command("trust")
+async def trust(agent: Agent, args: str) -> CommandResult:
+    """Trusts this folder: its config, MCP servers, skills and commands are read."""
+    if agent.trusted:
+        return Text(f"{agent.root} is trusted already.")
+    return Text(agent.trust())
+
+
+@command("init")
+async def init(agent: Agent, args: str) -> CommandResult:
+    """Asks the model to write AGENTS.md for this project."""
+    return Submit(f"{INIT_PROMPT}\n\n{args}" if args else INIT_PROMPT)
+
+
+@command("tools")
+async def tools_(agent: Agent, args: str) -> CommandResult:
+    """Lists the tools the model is given and what each costs in tokens."""
+    listed = agent.tools()
+    if not listed:
+        return Text("No tools.")
+    lines: list[str] = []
+    group = ""
+    for name, where, what, cost, enabled in sorted(listed, key=lambda t: (t[1] != "builtin", t[1], t[0])):
+        if where != group:
+            group = where
+            lines.append(group)
+        state = "" if enabled else "  (off)"
+        lines.append(f"  {name:<18}{tokens(cost):>7}  {one_line(what, 90)}{state}")
+    return Text("\n".join(lines))
+
+
+def _mcp_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((f"reconnect {name}", state) for name, state, _ in agent.mcp_servers())
+
+
+@command("mcp", args="[reconnect NAME]", choices=_mcp_choices)
+async def mcp(agent: Agent, args: str) -> CommandResult:
+    """Shows MCP servers and their state."""
+    if args.startswith("reconnect"):
+        name = args.removeprefix("reconnect").strip()
+        if not name:
+            return Text("/mcp reconnect needs the server's name.", error=True)
+        return Text(await agent.mcp_reconnect(name))
+    if args:
+        return Text("/mcp takes nothing or reconnect NAME.", error=True)
+    servers = agent.mcp_servers()
+    if not servers:
+        return Text("No MCP servers. They are read from .mcp.json and from [mcp.NAME] in the configuration.")
+    return Text("\n".join(f"{one_line(n, 30):<20} {state:<11} {one_line(d, 100)}".rstrip() for n, state, d in servers))
+
+
+@command("skills")
+async def skills(agent: Agent, args: str) -> CommandResult:
+    """Lists the skills the model can load."""
+    found = agent.skills()
+    if not found:
+        return Text("No skills. They are read from .agents/skills/NAME/SKILL.md once the folder is trusted.")
+    return Text("\n".join(f"{one_line(name, 40):<24} {one_line(what, 100)}" for name, what, _ in found))
+
+
+@command("doctor")
+async def doctor(agent: Agent, args: str) -> CommandResult:
+    """Checks keys, servers, worker, database and terminal."""
+    marks = {"ok": "✓", "warn": "!", "fail": "✗"}
+    checks = await agent.doctor()
+    return Text(
+        "\n".join(f"{marks.get(state, '?')} {what:<22} {one_line(detail, 160)}" for state, what, detail in checks)
+    )

@@ -1,0 +1,178 @@
+"""The one list of slash commands: help, completion, the palette and running them all read it."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from agent_tui.commands.result import CommandResult, Submit, Text
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+
+Handler: TypeAlias = "Callable[[Agent, str], Awaitable[CommandResult]]"
+Choices: TypeAlias = "Callable[[Agent], Iterable[tuple[str, str]]]"
+
+_MODULES = ("chat", "sessions", "context", "model", "project")
+
+
+@dataclass(slots=True, frozen=True)
+class Command:
+    """A slash command. ``args`` is its usage (``[focus] | preview | undo``); ``choices`` gives its arguments and
+    what each means. The help is the handler's docstring."""
+
+    name: str
+    handler: Handler
+    aliases: tuple[str, ...] = ()
+    args: str = ""
+    choices: Choices | None = None
+
+    @property
+    def doc(self) -> str:
+        return inspect.cleandoc(self.handler.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the help."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def usage(self) -> str:
+        return f"/{self.name} {self.args}".rstrip()
+
+
+@dataclass(slots=True, frozen=True)
+class Completion:
+    """A proposal: ``insert`` replaces what was typed, ``label`` and ``detail`` are shown."""
+
+    insert: str
+    label: str
+    detail: str = ""
+
+
+_ORDER = (
+    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
+    *("status", "usage", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
+    *("mcp", "skills", "tools", "doctor", "exit"),
+)
+
+COMMANDS: dict[str, Command] = {}
+_ALIASES: dict[str, str] = {}
+
+
+def command(
+    name: str, *, aliases: tuple[str, ...] = (), args: str = "", choices: Choices | None = None
+) -> Callable[[Handler], Handler]:
+    """Registers ``async def handler(agent, args)`` as ``/name``. Raises ``ValueError`` for a name taken twice."""
+
+    def register(handler: Handler) -> Handler:
+        for taken in (name, *aliases):
+            if taken in COMMANDS or taken in _ALIASES:
+                raise ValueError(f"command /{taken} is registered twice")
+        COMMANDS[name] = Command(name, handler, aliases, args, choices)
+        _ALIASES.update(dict.fromkeys(aliases, name))
+        return handler
+
+    return register
+
+
+def load() -> dict[str, Command]:
+    """All commands by name, in the order help shows them. Importing them is put off until someone asks."""
+    for module in _MODULES:
+        importlib.import_module(f"agent_tui.commands.{module}")
+    if tuple(COMMANDS) != _ORDER:
+        ordered = {name: COMMANDS[name] for name in _ORDER} | COMMANDS
+        COMMANDS.clear()
+        COMMANDS.update(ordered)
+    return COMMANDS
+
+
+def find(name: str) -> Command | None:
+    """The command of that name or alias, upper and lower case alike."""
+    name = name.lower()
+    return load().get(_ALIASES.get(name, name))
+
+
+def nearest(name: str, agent: Agent | None = None, count: int = 3) -> list[str]:
+    """The names most like an unknown one, best first."""
+    names = [*load(), *_ALIASES, *(c.name for c in agent.user_commands())] if agent else [*load(), *_ALIASES]
+    name = name.lower()
+    close = difflib.get_close_matches(name, names, n=count, cutoff=0.5)
+    starts = [n for n in names if n.startswith(name) and n not in close] if name else []
+    return [*starts, *close][:count]
+
+
+def split(line: str) -> tuple[str, str]:
+    """Name and arguments of ``/name args``."""
+    name, _, args = line.strip().removeprefix("/").partition(" ")
+    return name, args.strip()
+
+
+def is_command(text: str, agent: Agent | None = None) -> bool:
+    """Whether a message is a command: one that starts with ``/word``, and not a path such as ``/usr/bin``."""
+    if not text.startswith("/"):
+        return False
+    name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
+    if not name or text[1].isspace():
+        return False
+    known = find(name) is not None or (agent is not None and any(c.name == name for c in agent.user_commands()))
+    return known or ("/" not in name and "\n" not in text.strip())
+
+
+async def run(agent: Agent, line: str) -> CommandResult:
+    """Runs a slash command. An unknown one is answered with the nearest names; AgentError goes through."""
+    name, args = split(line)
+    known = find(name)
+    if known is not None:
+        return await known.handler(agent, args)
+    for own in agent.user_commands():
+        if own.name == name:
+            return Submit(own.expand(args))
+    close = nearest(name, agent)
+    hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " /help lists all."
+    return Text(f"Unknown command /{name}.{hint}", error=True)
+
+
+def complete(agent: Agent | None, line: str) -> list[Completion]:
+    """Proposals for what was typed after ``/``: names first, then the arguments of the command."""
+    name, space, args = line.removeprefix("/").partition(" ")
+    if not space:
+        return _names(agent, name)
+    known = find(name)
+    if known is None or known.choices is None or agent is None:
+        return []
+    wanted = args.strip().lower()
+    found = [(value, detail) for value, detail in known.choices(agent) if wanted in value.lower()]
+    found.sort(key=lambda item: not item[0].lower().startswith(wanted))
+    return [Completion(f"/{name} {value}", value, detail) for value, detail in found]
+
+
+def _names(agent: Agent | None, typed: str) -> list[Completion]:
+    entries = [(c.name, c.aliases, c.args, c.summary) for c in load().values()]
+    if agent is not None:
+        entries += [(own.name, (), "", own.description) for own in agent.user_commands() if own.name not in COMMANDS]
+    ranked: list[tuple[tuple[int, int], Completion]] = []
+    for order, (name, aliases, args, summary) in enumerate(entries):
+        rank = min((_rank(typed, word) for word in (name, *aliases)), default=9)
+        if rank < 9:
+            label = f"/{name} {args}".rstrip()
+            insert = f"/{name} " if args else f"/{name}"
+            ranked.append(((rank, order), Completion(insert, label, summary)))
+    return [c for _, c in sorted(ranked, key=lambda item: item[0])]
+
+
+def _rank(typed: str, name: str) -> int:
+    """How well a name matches: 0 exact, 1 start, 2 inside, 3 letters in order, 9 not at all."""
+    typed = typed.lower()
+    if typed == name:
+        return 0
+    if name.startswith(typed):
+        return 1
+    if typed in name:
+        return 2
+    letters = iter(name)
+    return 3 if all(c in letters for c in typed) else 9

@@ -1,0 +1,53 @@
+"""What a command answers. Whoever ran it, the screen or a script, decides how to show that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+ScreenName = Literal["context", "sessions", "models", "rewind", "help", "themes", "palette", "text"]
+
+
+@dataclass(slots=True, frozen=True)
+class Text:
+    """Something to read. It never becomes part of the conversation. ``error`` says the command did not work."""
+
+    text: str
+    markdown: bool = False
+    error: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class OpenScreen:
+    """A screen to open, by name. ``data`` is what the screen wants to know, e.g. a search text."""
+
+    name: ScreenName
+    data: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Submit:
+    """A message to send as if the user had typed it."""
+
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Copy:
+    """Text for the clipboard, and what it is, for the line that says so."""
+
+    text: str
+    what: str
+
+
+@dataclass(slots=True, frozen=True)
+class Quit:
+    """The user wants to leave."""
+
+
+@dataclass(slots=True, frozen=True)
+class Nothing:
+    """Done; what there is to see arrives as events."""
+
+
+CommandResult: TypeAlias = Text | OpenScreen | Submit | Copy | Quit | Nothing

@@ -1,0 +1,96 @@
+"""Commands about sessions: new, resume, rename, rewind, fork, export."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.export import FORMATS, render_export
+from agent_tui.commands.format import one_line
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.engine.agent import Agent
+
+
+@command("clear", aliases=("new",))
+async def clear(agent: Agent, args: str) -> CommandResult:
+    """Starts a new conversation; /resume brings this one back."""
+    await agent.clear()
+    return Nothing()
+
+
+@command("resume", args="[id or search]")
+async def resume(agent: Agent, args: str) -> CommandResult:
+    """Opens an earlier session, this project's first."""
+    if args and " " not in args:
+        try:
+            found = agent.store.session(args)
+        except StoreError:
+            return OpenScreen("sessions", args)
+        await agent.resume(found.id)
+        return Nothing()
+    return OpenScreen("sessions", args)
+
+
+@command("rename", args="TITLE")
+async def rename(agent: Agent, args: str) -> CommandResult:
+    """Gives this session a title."""
+    title = one_line(args, 200)
+    if not title:
+        return Text("/rename needs a title.", error=True)
+    agent.rename(title)
+    return Text(f"Renamed to “{title}”.")
+
+
+@command("rewind", aliases=("undo",))
+async def rewind(agent: Agent, args: str) -> CommandResult:
+    """Goes back to an earlier message and, if wanted, restores files.
+
+    Nothing is deleted: what came after stays in the database, and a fork can reach it.
+    """
+    if not any(m.role == "user" for m in agent.messages):
+        return Text("There is no message to go back to.", error=True)
+    return OpenScreen("rewind")
+
+
+@command("fork")
+async def fork(agent: Agent, args: str) -> CommandResult:
+    """Continues in a copy; this session stays as it is."""
+    before = agent.info.title or agent.info.id
+    await agent.fork()
+    return Text(f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume).")
+
+
+def _formats(agent: Agent) -> Iterable[tuple[str, str]]:
+    return ((name, what) for name, (what, _) in FORMATS.items())
+
+
+@command("export", args="[json|md|html] [PATH]", choices=_formats)
+async def export(agent: Agent, args: str) -> CommandResult:
+    """Writes this session to a file: JSON is complete, Markdown and HTML are for reading."""
+    words = args.split(maxsplit=1)
+    fmt = words[0].lower() if words and words[0].lower() in FORMATS else "md"
+    rest = args[len(words[0]) :].strip() if words and words[0].lower() in FORMATS else args.strip()
+    if rest:
+        path = Path(rest).expanduser()
+        if not words or words[0].lower() not in FORMATS:
+            fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(path.suffix.lower(), "md")
+    else:
+        path = Path(f"{agent.info.id}.{FORMATS[fmt][1]}")
+    path = path if path.is_absolute() else agent.cwd / path
+    data = agent.store.export(agent.info.id)
+
+    def write() -> None:
+        path.write_text(render_export(data, fmt), encoding="utf-8", errors="replace")
+
+    try:
+        await asyncio.to_thread(write)
+    except OSError as error:
+        return Text(f"Cannot write {path}: {error.strerror or error}.", error=True)
+    return Text(f"Exported to {path}.")

@@ -1,0 +1,336 @@
+"""The application: what is on the main screen, how it starts and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from agent_tui.config import Settings
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import Message
+from agent_tui.models.steps import CompactionRecord
+from agent_tui.paths import Paths
+from agent_tui.ui import terminal
+from agent_tui.ui.actions import Actions
+from agent_tui.ui.keys import APP_BINDINGS
+from agent_tui.ui.permissions import Permissions
+from agent_tui.ui.prompting import Prompting
+from agent_tui.ui.router import Router
+from agent_tui.ui.sender import Sender
+from agent_tui.ui.theme import ANSI_THEME, start_theme
+from agent_tui.ui.transcript import messages as posted
+from agent_tui.ui.widgets.prompt import Prompt
+from agent_tui.ui.widgets.status import StatusFacts
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.widgets.permission import PermissionPanel
+
+AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
+
+ROOMY = 22
+"""From this many lines on, the prompt has air above and below."""
+
+LONG_TURN = 10.0
+"""Seconds after which the end of a turn is worth a notification."""
+
+
+class AgentApp(Actions):
+    """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "agent-tui"
+    BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
+    CSS = """
+    Screen { layout: vertical; background: $background; color: $foreground; }
+    #transcript { height: 1fr; background: $background; }
+    """
+
+    def __init__(
+        self,
+        agent_factory: AgentFactory,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        *,
+        prompt: str = "",
+        problems: Sequence[str] = (),
+        clock: Callable[[], float] | None = None,
+        detect_colors: bool = False,
+    ) -> None:
+        theme, problem = start_theme(settings.ui.theme, paths.themes)
+        super().__init__(settings, paths, root, theme, *([clock] if clock else []))
+        self.agent_factory = agent_factory
+        self.failure: AgentError | None = None
+        self._opening: Agent | None = None
+        self.router = Router(self)
+        self.sender = Sender(self)
+        self.permissions = Permissions(self)
+        self.prompting = Prompting(self)
+        self._facts = StatusFacts()
+        self._first_prompt = prompt
+        self._problems = [*problems, *([problem] if problem else [])]
+        if detect_colors and self.console.color_system == "standard" and not theme.ansi:
+            self._use_ansi_theme()
+        if settings.keys:
+            self.set_keymap(settings.keys)
+
+    def _use_ansi_theme(self) -> None:
+        theme, problem = start_theme(ANSI_THEME, self.paths.themes)
+        if problem is None:
+            self.use_first_theme(theme)
+
+    def compose(self) -> ComposeResult:
+        yield self.transcript
+        yield self.queue_view
+        yield self.activity
+        yield self.completions
+        yield self.prompt
+        yield self.status
+
+    @property
+    def main_screen(self) -> Screen[object]:
+        """The screen with transcript and prompt, whatever lies on top of it."""
+        return self.screen_stack[0]
+
+    # Start and end
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height >= ROOMY, "-roomy")
+
+    def on_mount(self) -> None:
+        self.prompt.focus()
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        terminal.push_title(self)
+        terminal.set_title(self, "agent-tui")
+        self._handle_signals()
+        draft = self.history_file.load_draft()
+        if draft and self.prompt.is_empty:
+            self.prompt.set_text(draft)
+        for problem in self._problems:
+            self.say("warning", problem)
+        if self._first_prompt:
+            self.sender.send(self._first_prompt, [])
+        self.run_worker(self._start_agent(), name="start", exit_on_error=False)
+
+    async def _start_agent(self) -> None:
+        try:
+            agent = self._opening = await self.agent_factory()
+            agent.subscribe(self.router.dispatch)
+            await agent.start()
+        except AgentError as error:
+            self.failure = error
+            self.exit(error.exit_code)
+            return
+        except Exception as error:
+            self._handle_exception(error)
+            return
+        self.agent = agent
+        self.facts_changed()
+        self.sender.agent_ready()
+        gc.collect()
+        gc.freeze()
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and not self.is_headless:
+                try:
+                    loop.add_signal_handler(number, self.leave)
+                except (NotImplementedError, RuntimeError, ValueError):
+                    return
+
+    def leave(self) -> None:
+        """Ends the program with everything stored."""
+        self.history_file.save_draft(self.prompt.placeholders.expand(self.prompt.text)[0])
+        terminal.pop_title(self)
+        self.exit(EXIT_OK)
+
+    async def close_agent(self) -> None:
+        """Lets the agent go, once the screen is gone."""
+        agent, self.agent, self._opening = self._opening, None, None
+        if agent is not None:
+            await agent.close()
+
+    # What events change
+
+    def session_changed(self, reload: bool) -> None:
+        agent = self._opening
+        if agent is None:
+            return
+        if reload:
+            self.permissions.clear()
+            self.transcript.load(agent.messages, agent.records, self.summaries(agent))
+            if not agent.messages:
+                self.show_banner(agent)
+        self.facts_changed()
+
+    def summaries(self, agent: Agent) -> dict[str, Message]:
+        """The summary messages of the session, by id."""
+        return agent.store.summaries(agent.info.id) if agent.records else {}
+
+    def show_banner(self, agent: Agent) -> None:
+        lines = ["agent-tui", f"{agent.spec.key} in {agent.root}"]
+        if self.is_demo(agent):
+            lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
+        lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
+        self.transcript.add_banner(lines)
+
+    @staticmethod
+    def is_demo(agent: Agent) -> bool:
+        return agent.spec.model == "demo"
+
+    def facts_changed(self) -> None:
+        """Mode, model, branch or title may be others now."""
+        agent = self._opening
+        if agent is None:
+            return
+        facts, state = self._facts, agent.info.state
+        facts.starting = False
+        facts.model = agent.spec.key
+        facts.demo = self.is_demo(agent)
+        facts.mode = agent.mode
+        facts.branch = agent.branch
+        facts.read_only = agent.read_only
+        facts.paused = bool(state.get("compaction_paused"))
+        facts.off = bool(state.get("compaction_off")) or not self.settings.context.auto_compact
+        self.status.update_facts(facts)
+        for mode, name in (("accept-edits", "-edits"), ("plan", "-plan"), ("auto", "-auto")):
+            self.prompt.set_class(agent.mode == mode, name)
+        title = agent.info.title
+        terminal.set_title(self, f"{'✳ ' if agent.busy else ''}{title or 'agent-tui'}")
+
+    def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
+        self._facts.usage, self._facts.in_flight = usage, in_flight
+        if in_flight:
+            self.status.refresh()
+        else:
+            self.facts_changed()
+
+    def turn_started(self) -> None:
+        self.activity_phase("Working")
+        self.facts_changed()
+
+    def activity_phase(self, phase: str) -> None:
+        """What the line above the prompt says while the agent works."""
+        if phase != self.activity.phase:
+            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if self.size.width > 70 else ''}")
+
+    def turn_ended(self, reason: str) -> None:
+        lasted = self.activity.seconds
+        self.activity.end()
+        self.permissions.clear()
+        self.files.stale()
+        self.facts_changed()
+        if lasted >= LONG_TURN and reason != "interrupted":
+            title = self.agent.info.title if self.agent is not None else ""
+            self.notify_user(f"{title or 'The turn'} is done")
+
+    def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
+        agent = self.agent
+        if agent is None or not agent.busy:
+            self.activity.end()
+        elif self.activity.phase:
+            self.activity_phase("Working")
+        level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
+        self.transcript.add_notice(level, text)
+        if agent is not None and outcome == "done":
+            summaries = self.summaries(agent)
+            for record in records:
+                summary = summaries.get(record.summary_id or "")
+                if summary is not None:
+                    self.transcript.add_summary(record, summary)
+        self.facts_changed()
+
+    def notify_user(self, text: str) -> None:
+        """Rings when the user looks elsewhere."""
+        if self.settings.ui.notifications and not self.app_focus:
+            terminal.notify(self, text)
+
+    # Messages of widgets
+
+    @on(Prompt.Sent)
+    def _sent(self, event: Prompt.Sent) -> None:
+        self.history_file.save_draft("")
+        self.sender.send(event.text, event.attachments, event.steer)
+
+    @on(Prompt.Asked)
+    async def _asked(self, event: Prompt.Asked) -> None:
+        await self.prompting.asked(event.what)
+
+    @on(Prompt.Completing)
+    def _completing(self, event: Prompt.Completing) -> None:
+        self.prompting.complete(event.query)
+
+    @on(Prompt.Pasted)
+    def _pasted(self, event: Prompt.Pasted) -> None:
+        self.prompting.pasted(event.text)
+
+    @on(Prompt.Changed)
+    def _prompt_changed(self) -> None:
+        self.prompting.changed()
+
+    @on(posted.CopyRequested)
+    def _copy_requested(self, event: posted.CopyRequested) -> None:
+        self.copy(event.text, event.what)
+
+    @on(posted.LinkClicked)
+    def _link_clicked(self, event: posted.LinkClicked) -> None:
+        self.open_url(event.url)
+
+    @on(posted.FollowChanged)
+    def _follow_changed(self, event: posted.FollowChanged) -> None:
+        if event.follow:
+            self.hint("")
+        elif event.new:
+            self.hint(f"{event.new} new below · Ctrl+End follows")
+
+    def on_permission_panel_answered(self, event: PermissionPanel.Answered) -> None:
+        self.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
+
+
+def run_ui(
+    agent_factory: AgentFactory,
+    settings: Settings,
+    paths: Paths,
+    root: Path,
+    *,
+    prompt: str = "",
+    problems: Sequence[str] = (),
+) -> int:
+    """Runs the chat until the user leaves; returns the exit code.
+
+    ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
+    it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
+    """
+    app = AgentApp(agent_factory, settings, paths, root, prompt=prompt, problems=problems, detect_colors=True)
+
+    async def main() -> int:
+        try:
+            code = await app.run_async()
+        finally:
+            await app.close_agent()
+        return EXIT_OK if code is None and app.return_code == 0 else app.return_code or code or EXIT_ERROR
+
+    try:
+        code = asyncio.run(main())
+    except KeyboardInterrupt:
+        code = EXIT_OK
+    if app.failure is not None:
+        print(f"agent-tui: {app.failure}", file=sys.stderr)
+        return app.failure.exit_code
+    return code

@@ -1,0 +1,138 @@
+"""What was typed before, per project, and the draft that was not sent yet: small files in the state folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TextIO
+
+from agent_tui.paths import private_dir
+
+KEPT = 1_000
+"""Entries of a project that can be reached; the file is cut to ``FILE_LIMIT`` lines when it has twice as many."""
+FILE_LIMIT = 5_000
+
+
+class History:
+    """Prompt history of one project. Reading never fails: a file that is not there or broken has no entries.
+
+    ``problem`` is the last reason why writing did not work.
+    """
+
+    def __init__(self, state: Path, project: str) -> None:
+        self.path = state / "history.jsonl"
+        self.draft_path = state / "drafts.json"
+        self.project = project
+        self.problem = ""
+        self._entries: list[str] | None = None
+        self._back = 0
+        self._stash = ""
+
+    @property
+    def entries(self) -> list[str]:
+        """Oldest first, repeats next to each other once."""
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    def add(self, text: str) -> None:
+        """Remembers what was sent and goes back to the end."""
+        self.reset()
+        if not text.strip() or (self.entries and self.entries[-1] == text):
+            return
+        self.entries.append(text)
+        del self.entries[:-KEPT]
+        line = json.dumps({"time": round(time.time()), "project": self.project, "text": text})
+        try:
+            private_dir(self.path.parent)
+            with self._open(self.path, os.O_APPEND) as file:
+                file.write(line + "\n")
+        except OSError as error:
+            self.problem = f"prompt history is not kept: {error.strerror or error}"
+
+    def reset(self) -> None:
+        self._back = 0
+
+    def older(self, current: str) -> str | None:
+        """The entry before the one shown; ``current`` is kept for the way back. None at the oldest."""
+        if self._back == 0:
+            self._stash = current
+        if self._back >= len(self.entries):
+            return None
+        self._back += 1
+        return self.entries[-self._back]
+
+    def newer(self) -> str | None:
+        """The entry after the one shown, or what had been typed; None when that is shown already."""
+        if self._back == 0:
+            return None
+        self._back -= 1
+        return self.entries[-self._back] if self._back else self._stash
+
+    @property
+    def browsing(self) -> bool:
+        return self._back > 0
+
+    def search(self, text: str, limit: int = 500) -> list[str]:
+        """Entries that contain every word, newest first, each once."""
+        words = text.lower().split()
+        unique = dict.fromkeys(reversed(self.entries))
+        return [e for e in unique if all(w in e.lower() for w in words)][:limit]
+
+    def _read(self) -> list[str]:
+        try:
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+        if len(lines) > 2 * FILE_LIMIT:
+            lines = lines[-FILE_LIMIT:]
+            self._replace(self.path, "\n".join(lines) + "\n")
+        entries: list[str] = []
+        for line in lines:
+            try:
+                item = json.loads(line)
+                text = item["text"] if item["project"] == self.project else None
+            except (ValueError, KeyError, TypeError):
+                continue
+            if isinstance(text, str) and text and (not entries or entries[-1] != text):
+                entries.append(text)
+        return entries[-KEPT:]
+
+    def load_draft(self) -> str:
+        """What stood in the prompt when the program was left in this project."""
+        draft = self._drafts().get(self.project, "")
+        return draft if isinstance(draft, str) else ""
+
+    def save_draft(self, text: str) -> None:
+        """Keeps, or forgets when empty, what stands in the prompt."""
+        drafts = self._drafts()
+        if drafts.get(self.project, "") == text:
+            return
+        drafts.pop(self.project, None)
+        if text:
+            drafts[self.project] = text
+        kept = dict(list(drafts.items())[-100:])
+        self._replace(self.draft_path, json.dumps(kept))
+
+    def _drafts(self) -> dict[str, object]:
+        try:
+            found = json.loads(self.draft_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _replace(self, path: Path, text: str) -> None:
+        fresh = path.with_suffix(f".{os.getpid()}.new")
+        try:
+            private_dir(path.parent)
+            with self._open(fresh, os.O_TRUNC) as file:
+                file.write(text)
+            fresh.replace(path)
+        except OSError as error:
+            self.problem = f"cannot write {path.name}: {error.strerror or error}"
+
+    @staticmethod
+    def _open(path: Path, flag: int) -> TextIO:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "w", encoding="utf-8")

@@ -1,0 +1,63 @@
+"""Long pastes and images stand in the prompt as a placeholder and are put back when the message is sent."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from agent_tui.models.messages import AttachmentPart
+
+MAX_CHARS = 1_000
+MAX_LINES = 15
+
+PLACEHOLDER = re.compile(r"\[(?:Pasted text|Image) #\d+[^\]\n]*\]")
+
+
+def is_long(text: str) -> bool:
+    """Whether a paste is shown as a placeholder: over 1 000 characters or 15 lines."""
+    return len(text) > MAX_CHARS or text.count("\n") + 1 > MAX_LINES
+
+
+@dataclass(slots=True)
+class Placeholders:
+    """What the placeholders of the current prompt stand for."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    images: dict[str, AttachmentPart] = field(default_factory=dict)
+    _count: int = 0
+
+    def collapse(self, text: str) -> str:
+        """A placeholder for a long text; short text is returned as it is."""
+        if not is_long(text):
+            return text
+        for known, kept in self.texts.items():
+            if kept == text:
+                return known
+        self._count += 1
+        lines = text.count("\n") + 1
+        size = f"{lines} lines" if lines > 1 else f"{len(text):,} characters"
+        name = f"[Pasted text #{self._count} · {size}]"
+        self.texts[name] = text
+        return name
+
+    def image(self, part: AttachmentPart) -> str:
+        self._count += 1
+        name = f"[Image #{self._count}]"
+        self.images[name] = part
+        return name
+
+    def expand(self, text: str) -> tuple[str, list[AttachmentPart]]:
+        """The text with every paste in place, and the images it mentions."""
+        images = [part for name, part in self.images.items() if name in text]
+        return PLACEHOLDER.sub(lambda hit: self.texts.get(hit[0], hit[0]), text), images
+
+    def before(self, line: str, column: int) -> int | None:
+        """Where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""
+        for hit in PLACEHOLDER.finditer(line):
+            if hit.end() == column and (hit[0] in self.texts or hit[0] in self.images):
+                return hit.start()
+        return None
+
+    def clear(self) -> None:
+        self.texts.clear()
+        self.images.clear()

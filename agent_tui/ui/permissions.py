@@ -1,0 +1,66 @@
+"""Permission questions on the screen: one at a time, oldest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.models.events import PermissionAsked
+
+if TYPE_CHECKING:
+    from agent_tui.ui.app import AgentApp
+    from agent_tui.ui.widgets.permission import PermissionPanel
+
+
+class Permissions:
+    """Shows the panel for the oldest open question and hands the answer to the agent."""
+
+    def __init__(self, app: AgentApp) -> None:
+        self.app = app
+        self.open: list[PermissionAsked] = []
+        self.panel: PermissionPanel | None = None
+
+    def ask(self, asked: PermissionAsked) -> None:
+        self.open.append(asked)
+        self.app.notify_user(f"Permission needed: {asked.summary}")
+        self._show()
+
+    def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
+        self.answered(asked.request_id)
+        if self.app.agent is not None:
+            self.app.agent.answer_permission(asked.request_id, allow, pattern, feedback)
+
+    def answered(self, request_id: str) -> None:
+        """The question is settled, here or elsewhere."""
+        for asked in [a for a in self.open if a.request_id == request_id]:
+            self.open.remove(asked)
+            self.app.transcript.tool_waiting(asked.call_id, False)
+        if self.panel is not None and self.panel.asked.request_id == request_id:
+            self._close()
+        self._show()
+
+    def clear(self) -> None:
+        """The turn is over; nothing can be asked any more."""
+        self.open.clear()
+        if self.panel is not None:
+            self._close()
+
+    def _close(self) -> None:
+        panel, self.panel = self.panel, None
+        if panel is not None:
+            had_focus = panel.has_focus or panel.has_focus_within
+            panel.remove()
+            if had_focus:
+                self.app.prompt.focus()
+
+    def _show(self) -> None:
+        if self.panel is not None or not self.open:
+            return
+        from agent_tui.ui.widgets.permission import PermissionPanel
+
+        self.panel = PermissionPanel(self.open[0])
+        self.app.main_screen.mount(self.panel, before="#activity")
+        self.app.activity_phase("Waiting for your permission")
+        if self.app.prompt.is_empty:
+            self.panel.focus()
+        else:
+            self.app.hint("A permission is asked: Tab goes there, y / a / n answer")

@@ -1,0 +1,1 @@
+"""Screens opened on demand; each module is imported when its screen is first shown."""

@@ -1,0 +1,157 @@
+"""The rows of the context screen: a flat list of what is open, with percentages that add up at every level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.steps import CompactionRecord
+from agent_tui.models.usage import Prices
+
+Kind = Literal["row", "free", "reserve", "over", "gap", "heading", "compaction"]
+
+
+@dataclass(slots=True, frozen=True)
+class Shown:
+    """One visible line. ``tenths`` is its share of the window in tenths of a percent, rounded so that the shares of
+    its siblings add up to their parent's. ``key`` names it across refreshes."""
+
+    key: str
+    kind: Kind
+    depth: int
+    label: str
+    tokens: int | None = None
+    tenths: int | None = None
+    row: ContextRow | None = None
+    open: bool | None = None
+    record: CompactionRecord | None = None
+    color: str = ""
+
+
+def spread(whole: int, parts: Sequence[int]) -> list[int]:
+    """``whole`` split in proportion to ``parts`` by largest remainder: the result adds up to it exactly."""
+    total = sum(parts)
+    if total <= 0 or whole <= 0:
+        return [0] * len(parts)
+    floors = [whole * p // total for p in parts]
+    rest = whole - sum(floors)
+    by_remainder = sorted(range(len(parts)), key=lambda i: (-(whole * parts[i] % total), i))
+    for i in by_remainder[:rest]:
+        floors[i] += 1
+    return floors
+
+
+def flatten(usage: ContextUsage, opened: set[str]) -> list[Shown]:
+    """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing.
+
+    Rows without tokens, children or deferred tools are left out.
+    """
+    whole = usage.window or usage.total
+    total_tenths = round(1000 * usage.total / whole) if whole else 0
+    lines: list[Shown] = []
+    top = [r for r in usage.rows if r.tokens or r.children or r.deferred_tokens]
+    for row, tenths in zip(top, spread(total_tenths, [r.tokens for r in top]), strict=True):
+        lines += _walk(row, row.id, 0, tenths, opened, f"context-{row.id}")
+    if usage.window is not None and usage.free is not None and usage.reserve is not None:
+        over = usage.over or 0
+        if over:
+            reserve = round(1000 * usage.reserve / usage.window)
+            lines.append(Shown("reserve", "reserve", 0, "Reserve", usage.reserve, reserve, color="context-reserve"))
+            lines.append(
+                Shown("over", "over", 0, "Over the limit", -over, 1000 - total_tenths - reserve, color="error")
+            )
+        else:
+            free, reserve = spread(1000 - total_tenths, [usage.free, usage.reserve])
+            lines.append(Shown("free", "free", 0, "Free", usage.free, free, color="context-free"))
+            lines.append(Shown("reserve", "reserve", 0, "Reserve", usage.reserve, reserve, color="context-reserve"))
+    return lines
+
+
+def _walk(row: ContextRow, key: str, depth: int, tenths: int, opened: set[str], color: str) -> Iterator[Shown]:
+    is_open = key in opened if row.children else None
+    yield Shown(key, "row", depth, row.label, row.tokens, tenths, row, is_open, color=color)
+    if not is_open:
+        return
+    for number, (child, share) in enumerate(
+        zip(row.children, spread(tenths, [c.tokens for c in row.children]), strict=True)
+    ):
+        if child.tokens or child.children or child.deferred_tokens or child.message_id:
+            yield from _walk(child, f"{key}/{child.message_id or child.id}#{number}", depth + 1, share, opened, color)
+
+
+def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[Shown]:
+    """The history of compactions, newest first, one line an operation."""
+    operations: dict[str, CompactionRecord] = {}
+    for record in records:
+        known = operations.get(record.operation_id)
+        if known is None or record.kind == "summary":
+            operations[record.operation_id] = record
+    if not operations:
+        return []
+    is_open = "compactions" in opened
+    lines = [
+        Shown("gap", "gap", 0, ""),
+        Shown("compactions", "heading", 0, f"Compactions ({len(operations)})", open=is_open),
+    ]
+    if is_open:
+        newest = sorted(operations.values(), key=lambda r: r.created, reverse=True)
+        lines += [Shown(f"compactions/{r.operation_id}", "compaction", 1, "", record=r) for r in newest]
+    return lines
+
+
+def adds_up(usage: ContextUsage) -> bool:
+    """Whether rows add up to the total, children to their parents, and everything to the window."""
+    if sum(row.tokens for row in usage.rows) != usage.total:
+        return False
+    if any(not _row_adds_up(row) for row in usage.rows):
+        return False
+    if usage.window is None or usage.free is None or usage.reserve is None:
+        return True
+    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
+
+
+def _row_adds_up(row: ContextRow) -> bool:
+    if not row.children:
+        return True
+    return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
+
+
+def cached_tokens(row: ContextRow) -> int | None:
+    """How many of a row's tokens the provider reads from its cache; None when that is not known."""
+    if row.cached is not None:
+        return row.tokens if row.cached else 0
+    if not row.children:
+        return None
+    known = [cached_tokens(child) for child in row.children]
+    return sum(k for k in known if k is not None) if any(k is not None for k in known) else None
+
+
+def row_cost(row: ContextRow, prices: Prices | None) -> float | None:
+    """Dollars of sending a row once, with what is cached at the cache's price."""
+    if prices is None or prices.input is None:
+        return None
+    cached = cached_tokens(row) or 0
+    read = prices.input if prices.cache_read is None else prices.cache_read
+    return (row.tokens - cached) * prices.input + cached * read
+
+
+def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:
+    """(row id, ``free``, ``limit`` or ``reserve``; cells) from left to right, ``width`` cells in all. What has tokens
+    has a cell. The limit is one cell between free and reserve."""
+    rows = [(r.id, r.tokens) for r in usage.rows if r.tokens > 0]
+    if usage.window is not None and usage.free is not None and usage.reserve is not None:
+        if usage.over:
+            rows += [("limit", 0), ("reserve", max(0, usage.window - usage.total))]
+        else:
+            rows += [("free", usage.free), ("limit", 0), ("reserve", usage.reserve)]
+    marks = sum(1 for name, _ in rows if name == "limit")
+    room = max(0, width - marks)
+    cells = spread(room, [tokens for _, tokens in rows])
+    for i, (_, tokens) in enumerate(rows):
+        if tokens > 0 and cells[i] == 0 and room > len(rows):
+            largest = max(range(len(cells)), key=cells.__getitem__)
+            cells[largest] -= 1
+            cells[i] += 1
+    return [(name, 1 if name == "limit" else n) for (name, _), n in zip(rows, cells, strict=True)]

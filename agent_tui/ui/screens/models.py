@@ -1,0 +1,101 @@
+"""Choosing a model: configured, detected and the built-in one, with window and price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.format import money, one_line, tokens
+from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.ui.draw import Piece, fit
+from agent_tui.ui.fuzzy import match
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.theme import Paint
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+
+
+class ModelPicker(Picker[ModelSpec, str]):
+    """Answers the chosen model's key. What is known of each arrives while the list is open."""
+
+    TITLE_TEXT = "Model"
+    PLACEHOLDER = "search, or type any LiteLLM name"
+    HINT = "Enter choose · window · $ per million tokens in/out · Esc close"
+
+    def __init__(self, agent: Agent, search: str = "") -> None:
+        super().__init__(search)
+        self.agent = agent
+        self.infos: dict[str, ModelInfo] = {}
+        if agent.model_info is not None:
+            self.infos[agent.spec.key] = agent.model_info
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._describe(), exit_on_error=False)
+
+    async def _describe(self) -> None:
+        for spec in self.agent.models():
+            if spec.key not in self.infos:
+                self.infos[spec.key] = await self.agent.describe(spec.key)
+                self.rows.refresh()
+                self._preview()
+
+    def entries(self, search: str) -> Sequence[ModelSpec]:
+        specs = {f"{s.key} {s.model}": s for s in self.agent.models()}
+        found = [specs[name] for name in match(search, list(specs))] if search else list(specs.values())
+        if "/" in search and all(s.key != search and s.model != search for s in found):
+            found.append(ModelSpec(search.strip(), search.strip()))
+        return found
+
+    def start_at(self) -> int:
+        return next((i for i, s in enumerate(self.shown) if s.key == self.agent.spec.key), 0)
+
+    def draw(self, entry: ModelSpec, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        current = entry.key == self.agent.spec.key
+        info = self.infos.get(entry.key)
+        window, price = "", ""
+        if info is not None:
+            window = tokens(info.limits.window) if info.limits.window else "unknown"
+            price = _price(info)
+        key_width = min(26, max(10, width // 3))
+        tail = fit(window, 9, right=True) + fit(price, 18 if width > 56 else 0, right=True)
+        model = one_line(entry.model, 100) if entry.model != entry.key else ""
+        if entry.model == "demo":
+            model = "DEMO, built in: no key, no network"
+        return [
+            ("● " if current else "  ", paint("accent")),
+            (fit(one_line(entry.key, 60), key_width), paint("primary" if here else "foreground", bold=here)),
+            (" " + fit(model, max(0, width - key_width - len(tail) - 3)), paint("muted")),
+            (tail, paint("foreground")),
+        ]
+
+    def preview(self, entry: ModelSpec) -> str:
+        info = self.infos.get(entry.key)
+        if info is None:
+            return ""
+        facts = [
+            f"window {tokens(info.limits.window)} ({info.limits.source})" if info.limits.window else "unknown window"
+        ]
+        if info.limits.max_input:
+            facts.append(f"input at most {tokens(info.limits.max_input)}")
+        if info.limits.max_output:
+            facts.append(f"output at most {tokens(info.limits.max_output)}")
+        if info.reasoning:
+            facts.append("thinks")
+        if info.images:
+            facts.append("sees images")
+        line = " · ".join(facts)
+        return f"{line}\n{one_line(info.problem, 300)}" if info.problem else line
+
+    def chosen(self, entry: ModelSpec) -> None:
+        self.dismiss(entry.key)
+
+
+def _price(info: ModelInfo) -> str:
+    prices = info.prices
+    if prices.input is None or prices.output is None:
+        return ""
+    if not prices.input and not prices.output:
+        return "free"
+    return f"{money(prices.input * 1e6)} / {money(prices.output * 1e6)}"

@@ -1,0 +1,185 @@
+"""A screen to choose one thing from many: a search line, rows that are drawn only when seen, a footer of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.rows import RowList
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class PickerRows(RowList, can_focus=False):
+    """The rows of a picker; it draws them."""
+
+    def __init__(self, picker: Picker[T, R]) -> None:
+        super().__init__(id="rows")
+        self.picker = picker
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        here = index == self.cursor
+        mark = ("❯ " if here else "  ", paint("primary", bold=True))
+        return [mark, *self.picker.draw(self.picker.shown[index], width - 3, paint, here)]
+
+    def selectable(self, index: int) -> bool:
+        return self.picker.can_choose(self.picker.shown[index])
+
+
+class Picker(ModalScreen[R], Generic[T, R]):
+    """Subclasses give the entries that match a search and draw one; ``chosen`` says what the screen answers."""
+
+    TITLE_TEXT: ClassVar[str] = ""
+    PLACEHOLDER: ClassVar[str] = "type to search"
+    HINT: ClassVar[str] = "↑↓ move · Enter choose · Esc close"
+    EMPTY: ClassVar[str] = "Nothing matches."
+    SEARCHABLE: ClassVar[bool] = True
+
+    DEFAULT_CSS = """
+    Picker { align: center middle; background: $background 60%; }
+    Picker #frame {
+        width: 90%; max-width: 110; height: 80%; max-height: 34; padding: 0 1;
+        background: $surface; border: round $primary; border-title-color: $primary; border-title-style: bold;
+        border-subtitle-color: $muted;
+    }
+    Picker #search { height: 1; border: none; padding: 0 1; background: $panel; margin: 0 0 1 0; }
+    Picker #rows { background: $surface; height: 1fr; }
+    Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; display: none; }
+    Picker #preview.-shown { display: block; }
+    Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
+    Picker.-empty #none { display: block; }
+    Picker.-tiny #frame { width: 100%; height: 100%; border: none; padding: 0; }
+    Picker.-tiny #search { margin: 0; }
+    Picker.-tiny #preview { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", show=False),
+        Binding("up,ctrl+k", "rows('move', -1)", "Up", show=False, priority=True),
+        Binding("down,ctrl+j,ctrl+n", "rows('move', 1)", "Down", show=False, priority=True),
+        Binding("pageup", "rows('page', -1)", "Page up", show=False, priority=True),
+        Binding("pagedown", "rows('page', 1)", "Page down", show=False, priority=True),
+        Binding("ctrl+home", "rows('first', 0)", "First", show=False, priority=True),
+        Binding("ctrl+end", "rows('last', 0)", "Last", show=False, priority=True),
+        Binding("enter", "rows('choose', 0)", "Choose", show=False, priority=True),
+    ]
+
+    def __init__(self, search: str = "") -> None:
+        super().__init__()
+        self.first_search = search
+        self.shown: Sequence[T] = ()
+
+    # For subclasses
+
+    def entries(self, search: str) -> Sequence[T]:
+        """What matches, best first."""
+        raise NotImplementedError
+
+    def draw(self, entry: T, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        """One row in at most ``width`` cells."""
+        raise NotImplementedError
+
+    def chosen(self, entry: T) -> None:
+        """Enter on an entry; usually dismisses the screen."""
+        raise NotImplementedError
+
+    def preview(self, entry: T) -> str:
+        """Text below the rows about the entry under the cursor; none when empty."""
+        return ""
+
+    def can_choose(self, entry: T) -> bool:
+        return True
+
+    def start_at(self) -> int:
+        """The row the cursor starts on."""
+        return 0
+
+    # Screen
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="frame") as frame:
+            frame.border_title = Content(f" {self.TITLE_TEXT} ").plain
+            frame.border_subtitle = Content(f" {self.HINT} ").plain
+            if self.SEARCHABLE:
+                yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
+            yield Static(Content(self.EMPTY), id="none")
+            yield PickerRows(self)
+            yield Static(Content(""), id="preview")
+
+    def on_mount(self) -> None:
+        if self.SEARCHABLE:
+            self.query_one("#search", Input).focus()
+        self.search(self.first_search)
+        self.rows.set_count(len(self.shown), self.start_at())
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.height < 14 or event.size.width < 50, "-tiny")
+
+    @property
+    def rows(self) -> PickerRows:
+        return self.query_one("#rows", PickerRows)
+
+    @property
+    def search_text(self) -> str:
+        return self.query_one("#search", Input).value if self.SEARCHABLE else ""
+
+    @property
+    def current(self) -> T | None:
+        return self.shown[self.rows.cursor] if self.shown else None
+
+    def search(self, text: str) -> None:
+        """Shows what matches."""
+        self.shown = self.entries(text)
+        self.set_class(not self.shown, "-empty")
+        self.rows.set_count(len(self.shown), 0)
+        self._preview()
+
+    def action_rows(self, what: str, by: int) -> None:
+        rows = self.rows
+        match what:
+            case "move":
+                rows.action_move(by)
+            case "page":
+                rows.action_page(by)
+            case "first":
+                rows.action_first()
+            case "last":
+                rows.action_last()
+            case "choose":
+                rows.action_choose()
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    @on(Input.Changed, "#search")
+    def _search_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.search(event.value)
+
+    @on(RowList.Moved)
+    def _moved(self, event: RowList.Moved) -> None:
+        event.stop()
+        self._preview()
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        if self.shown and self.can_choose(self.shown[event.index]):
+            self.chosen(self.shown[event.index])
+
+    def _preview(self) -> None:
+        entry = self.current
+        text = self.preview(entry) if entry is not None else ""
+        preview = self.query_one("#preview", Static)
+        preview.set_class(bool(text), "-shown")
+        preview.update(Content(text))

@@ -1,0 +1,69 @@
+"""Going back to an earlier message of the user, with or without the files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from agent_tui.commands.format import age, clean, one_line, plural
+from agent_tui.models.messages import Message
+from agent_tui.ui.draw import Piece, fit
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.theme import Paint
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+
+
+class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
+    """Answers (message id, restore files too, fork instead)."""
+
+    TITLE_TEXT = "Go back to before…"
+    PLACEHOLDER = "search your messages"
+    HINT = "Enter go back · Ctrl+R files too · Ctrl+F fork there · Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "files", "With files", show=False, priority=True),
+        Binding("ctrl+f", "fork", "Fork", show=False, priority=True),
+    ]
+
+    def __init__(self, agent: Agent, search: str = "") -> None:
+        super().__init__(search)
+        self.agent = agent
+        self.now = time.time()
+        path = agent.messages
+        self.after = {m.id: len(path) - i - 1 for i, m in enumerate(path) if m.role == "user"}
+        self.mine = [m for m in reversed(path) if m.role == "user"]
+
+    def entries(self, search: str) -> Sequence[Message]:
+        wanted = search.lower()
+        return [m for m in self.mine if wanted in m.text.lower()]
+
+    def draw(self, entry: Message, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        when = fit(age(entry.created, self.now), 7, right=True) if entry.created else " " * 7
+        return [
+            (
+                fit(one_line(entry.text, 300) or "(attachment)", max(4, width - 8)),
+                paint("primary" if here else "foreground"),
+            ),
+            (" " + when, paint("muted")),
+        ]
+
+    def preview(self, entry: Message) -> str:
+        text = clean(entry.text)[:600]
+        return (
+            f"{text}\n\n{plural(self.after[entry.id], 'message')} after it leave the conversation; nothing is deleted."
+        )
+
+    def chosen(self, entry: Message) -> None:
+        self.dismiss((entry.id, False, False))
+
+    def action_files(self) -> None:
+        if self.current is not None:
+            self.dismiss((self.current.id, True, False))
+
+    def action_fork(self) -> None:
+        if self.current is not None:
+            self.dismiss((self.current.id, False, True))

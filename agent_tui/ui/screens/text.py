@@ -1,0 +1,109 @@
+"""Something longer to read: a message, a summary. Scrolls; lines are drawn when seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len, chop_cells
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+
+from agent_tui.commands.format import clean, one_line
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.rows import RowList
+
+MAX_CHARS = 2_000_000
+
+
+class TextRows(RowList):
+    """Text in wrapped lines; the keys scroll."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(id="rows")
+        self.text = clean(text[:MAX_CHARS]).expandtabs(4)
+        self.lines: list[str] = []
+        self._width = 0
+
+    def on_resize(self) -> None:
+        width = self.scrollable_content_region.width
+        if width and width != self._width:
+            self._width = width
+            self.lines = [piece for line in self.text.split("\n") for piece in _wrap(line, width)]
+            self.set_count(len(self.lines))
+
+    def selectable(self, index: int) -> bool:
+        return False
+
+    def action_move(self, by: int) -> None:
+        self.scroll_relative(y=by, animate=False)
+
+    def action_page(self, by: int) -> None:
+        self.scroll_relative(y=by * max(1, self.size.height - 1), animate=False)
+
+    def action_first(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_end(animate=False)
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        line = self.lines[index]
+        heading = line.startswith("#")
+        return [(line, paint("primary" if heading else "foreground", bold=heading))]
+
+
+def _wrap(line: str, width: int) -> list[str]:
+    """Breaks a line at blanks where possible."""
+    if cell_len(line) <= width:
+        return [line]
+    lines: list[str] = []
+    current = ""
+    for word in line.split(" "):
+        joined = f"{current} {word}" if current else word
+        if cell_len(joined) <= width:
+            current = joined
+            continue
+        if current:
+            lines.append(current)
+        *full, current = chop_cells(word, width) or [""]
+        lines += full
+    return [*lines, current]
+
+
+class TextScreen(ModalScreen[None]):
+    """Shows text under a title; ``c`` copies it."""
+
+    DEFAULT_CSS = """
+    TextScreen { align: center middle; background: $background 60%; }
+    TextScreen #frame {
+        width: 94%; max-width: 130; height: 90%; padding: 0 1; background: $surface; border: round $primary;
+        border-title-color: $primary; border-title-style: bold; border-subtitle-color: $muted;
+    }
+    TextScreen #rows { background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "Close", show=False),
+        Binding("c,y", "copy", "Copy", show=False),
+    ]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self.title_text = one_line(title, 100)
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="frame") as frame:
+            frame.border_title = f" {self.title_text} ".replace("[", "(").replace("]", ")")
+            frame.border_subtitle = " ↑↓ scroll · c copy · Esc close "
+            yield TextRows(self.text)
+
+    def on_mount(self) -> None:
+        self.query_one("#rows").focus()
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self.text)
+        self.query_one("#frame").border_subtitle = " copied · Esc close "

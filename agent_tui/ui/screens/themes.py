@@ -1,0 +1,64 @@
+"""Choosing a theme; each is shown as the cursor comes to it, and Esc puts the old one back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.theme import Theme
+
+from agent_tui.commands.format import one_line
+from agent_tui.ui.draw import Piece, fit
+from agent_tui.ui.fuzzy import match
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.theme import CONTEXT_ROWS, Paint, load_themes, variable_defaults
+
+if TYPE_CHECKING:
+    from agent_tui.ui.app import AgentApp
+
+
+class ThemePicker(Picker[Theme, str]):
+    """Answers the name of the theme that is to stay."""
+
+    TITLE_TEXT = "Theme"
+    PLACEHOLDER = "search"
+    HINT = "↑↓ preview · Enter keep · Esc back"
+
+    def __init__(self, app: AgentApp, search: str = "") -> None:
+        super().__init__(search)
+        found = load_themes(app.paths.themes)
+        self.themes = found.themes
+        self.problems = found.problems
+        self.before = app.theme
+        for theme in self.themes.values():
+            app.register_theme(theme)
+
+    def entries(self, search: str) -> Sequence[Theme]:
+        return [self.themes[name] for name in match(search, sorted(self.themes))]
+
+    def start_at(self) -> int:
+        return next((i for i, t in enumerate(self.shown) if t.name == self.before), 0)
+
+    def draw(self, entry: Theme, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        own = Paint({**variable_defaults(entry), **entry.variables})
+        kind = "16 colours" if entry.ansi else "dark" if entry.dark else "light"
+        swatch: list[Piece] = [("██", own(f"context-{row}")) for row in CONTEXT_ROWS] if width > 50 else []
+        return [
+            ("● " if entry.name == self.before else "  ", paint("accent")),
+            (fit(one_line(entry.name, 60), 22), paint("primary" if here else "foreground", bold=here)),
+            (fit(kind, 12), paint("muted")),
+            *swatch,
+        ]
+
+    def preview(self, entry: Theme) -> str:
+        if self.is_current and self.app.theme != entry.name:
+            self.app.theme = entry.name
+        return "\n".join(one_line(p, 300) for p in self.problems)
+
+    def chosen(self, entry: Theme) -> None:
+        self.app.theme = entry.name
+        self.dismiss(entry.name)
+
+    def action_close(self) -> None:
+        self.app.theme = self.before
+        self.dismiss(None)

@@ -1,0 +1,102 @@
+"""The terminal around the screen: its title, its bell and notifications, the clipboards."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_tui.commands.format import one_line
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+IMAGE_LIMIT = 10 * 1024 * 1024
+_TIMEOUT = 5.0
+
+
+def write(app: App[Any], sequence: str) -> None:
+    """Sends a control sequence of ours; nothing happens without a terminal."""
+    driver = app._driver
+    if driver is not None and not driver.is_headless:
+        driver.write(sequence)
+
+
+def push_title(app: App[Any]) -> None:
+    """Keeps the terminal's title so that ``pop_title`` can put it back."""
+    write(app, "\x1b[22;2t")
+
+
+def pop_title(app: App[Any]) -> None:
+    write(app, "\x1b[23;2t")
+
+
+def set_title(app: App[Any], text: str) -> None:
+    write(app, f"\x1b]2;{one_line(text, 120)}\x07")
+
+
+def notify(app: App[Any], text: str) -> None:
+    """A bell and, where the terminal knows OSC 9, a desktop notification."""
+    write(app, f"\x1b]9;{one_line(text, 200)}\x07")
+    app.bell()
+
+
+def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
+    try:
+        done = subprocess.run(
+            command,
+            input=data,
+            stdin=subprocess.DEVNULL if data is None else None,
+            stdout=subprocess.PIPE if data is None else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or b"") if done.returncode == 0 else None
+
+
+def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> bytes | None:
+    for command in commands:
+        if shutil.which(command[0]):
+            found = _run(command, data)
+            if found is not None and (found or data is not None):
+                return found
+    return None
+
+
+def copy_native(text: str) -> bool:
+    """Puts text into the platform's clipboard; False where there is no tool for it. Blocks: call in a thread."""
+    commands: list[list[str]]
+    if sys.platform == "darwin":
+        commands = [["pbcopy"]]
+    elif sys.platform == "win32":
+        commands = [["clip"]]
+    else:
+        commands = [["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"]]
+    return _first(commands, text.encode("utf-8", "replace")) is not None
+
+
+def clipboard_image() -> bytes | None:
+    """A PNG from the platform's clipboard, or None. Blocks: call in a thread."""
+    if sys.platform == "darwin":
+        commands = [["pngpaste", "-"]]
+    else:
+        commands = [["wl-paste", "--type", "image/png"], ["xclip", "-selection", "clipboard", "-t", "image/png", "-o"]]
+    found = _first(commands)
+    return found if found and found.startswith(b"\x89PNG") and len(found) <= IMAGE_LIMIT else None
+
+
+def clipboard_text() -> str | None:
+    """Text from the platform's clipboard, or None. Blocks: call in a thread."""
+    if sys.platform == "darwin":
+        commands = [["pbpaste"]]
+    elif sys.platform == "win32":
+        commands = [["powershell", "-NoProfile", "-Command", "Get-Clipboard"]]
+    else:
+        commands = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
+    found = _first(commands)
+    return found.decode("utf-8", "replace") if found else None

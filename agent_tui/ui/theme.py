@@ -1,0 +1,236 @@
+"""Themes: TOML files in the package and in the user's folder, and the styles that drawn widgets take from them."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.style import Style
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+DEFAULT_THEME = "agent-dark"
+ANSI_THEME = "ansi"
+
+COLORS = (
+    "primary",
+    "secondary",
+    "accent",
+    "success",
+    "warning",
+    "error",
+    "foreground",
+    "background",
+    "surface",
+    "panel",
+)
+CONTEXT_ROWS = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
+VARIABLES = (
+    "muted",
+    "faint",
+    "line",
+    "user",
+    "diff-add",
+    "diff-remove",
+    *(f"context-{row}" for row in (*CONTEXT_ROWS, "free", "reserve")),
+)
+_TOP = {"name", "dark", "ansi", "colors", "variables"}
+
+FALLBACK = Theme(
+    name=DEFAULT_THEME,
+    primary="#74b3ff",
+    secondary="#8fa3b8",
+    accent="#e6b450",
+    success="#7fc07a",
+    warning="#e0a545",
+    error="#ef6b73",
+    foreground="#d5dae1",
+    background="#0f1318",
+    surface="#161b22",
+    panel="#1f2630",
+)
+"""What is used when not even the default theme's file can be read."""
+
+
+@dataclass(slots=True)
+class Themes:
+    """What was found: themes by name and one line for each file that is no theme."""
+
+    themes: dict[str, Theme] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def package_folder() -> Path:
+    """Where the themes that come with the program are: inside the wheel, or at the root of a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "themes"
+    return inside if inside.is_dir() else package.parent / "themes"
+
+
+def load_theme(path: Path) -> Theme:
+    """A theme from a file. Raises ``ValueError`` with one line that names the file and what is wrong."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise ValueError(f"theme {path}: {reason}") from error
+    try:
+        return _theme(data, path.stem)
+    except ValueError as error:
+        raise ValueError(f"theme {path}: {error}") from error
+
+
+def load_themes(user_folder: Path) -> Themes:
+    """All themes; a user's file of the same name wins over the package's. One broken file leaves the others."""
+    found = Themes()
+    for folder in (package_folder(), user_folder):
+        for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
+            try:
+                theme = load_theme(path)
+            except ValueError as error:
+                found.problems.append(str(error))
+            else:
+                found.themes[theme.name] = theme
+    return found
+
+
+def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
+    """The theme to start with, reading as few files as possible, and a line when it is not the one asked for."""
+    problem = None
+    for folder in (user_folder, package_folder()):
+        path = folder / f"{name}.toml"
+        if path.is_file():
+            try:
+                return load_theme(path), None
+            except ValueError as error:
+                problem = problem or str(error)
+    for theme in load_themes(user_folder).themes.values():
+        if theme.name == name:
+            return theme, problem
+    names = ", ".join(sorted(p.stem for p in package_folder().glob("*.toml")))
+    problem = problem or f"theme {name!r} does not exist; there are: {names}"
+    try:
+        return load_theme(package_folder() / f"{DEFAULT_THEME}.toml"), problem
+    except ValueError as error:
+        return FALLBACK, f"{problem}; {error}"
+
+
+def variable_defaults(theme: Theme) -> dict[str, str]:
+    """Values for our own variables that a theme leaves out, derived from its colours."""
+    if theme.ansi:
+        mixed = {
+            "muted": "ansi_white",
+            "faint": "ansi_bright_black",
+            "line": "ansi_bright_black",
+            "ansi-background": "ansi_black" if theme.dark else "ansi_white",
+        }
+    else:
+        front = Color.parse(theme.foreground or ("#e0e0e0" if theme.dark else "#202020"))
+        back = Color.parse(theme.background or ("#121212" if theme.dark else "#efefef"))
+        mixed = {
+            "muted": back.blend(front, 0.62, 1).hex,
+            "faint": back.blend(front, 0.36, 1).hex,
+            "line": back.blend(front, 0.18, 1).hex,
+        }
+    pick = {
+        "user": theme.primary,
+        "diff-add": theme.success or theme.primary,
+        "diff-remove": theme.error or theme.primary,
+        "context-system": theme.primary,
+        "context-environment": theme.secondary or theme.primary,
+        "context-memory": theme.accent or theme.primary,
+        "context-skills": theme.error or theme.primary,
+        "context-tools": theme.warning or theme.primary,
+        "context-documents": theme.success or theme.primary,
+        "context-messages": theme.primary,
+        "context-free": mixed["line"],
+        "context-reserve": mixed["faint"],
+    }
+    return {**mixed, **pick}
+
+
+class Paint:
+    """Styles for drawing, their colours named by theme variables (``muted``, ``context-tools``, ``primary``).
+
+    One per set of variables: a theme change makes a new one.
+    """
+
+    def __init__(self, variables: dict[str, str]) -> None:
+        self.variables = variables
+        self._made: dict[tuple[str | None, str | None, bool, bool, bool], Style] = {}
+
+    def __call__(
+        self,
+        front: str | None = None,
+        back: str | None = None,
+        *,
+        bold: bool = False,
+        italic: bool = False,
+        reverse: bool = False,
+    ) -> Style:
+        key = (front, back, bold, italic, reverse)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = Style(
+                color=None if front is None else _color(self.variables, front).rich_color,
+                bgcolor=None if back is None else _color(self.variables, back).rich_color,
+                bold=bold or None,
+                italic=italic or None,
+                reverse=reverse or None,
+            )
+        return made
+
+
+def _color(variables: dict[str, str], name: str) -> Color:
+    try:
+        return Color.parse(variables.get(name, "ansi_default"))
+    except ColorParseError:
+        return Color.parse("ansi_default")
+
+
+def _theme(data: dict[str, Any], stem: str) -> Theme:
+    unknown = sorted(set(data) - _TOP)
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}; allowed are {', '.join(sorted(_TOP))}")
+    colors, variables = data.get("colors", {}), data.get("variables", {})
+    if not isinstance(colors, dict) or not isinstance(variables, dict):
+        raise ValueError("[colors] and [variables] are tables")
+    for key in colors:
+        if key not in COLORS:
+            raise ValueError(f"unknown colour {key!r}; allowed are {', '.join(COLORS)}")
+    if "primary" not in colors:
+        raise ValueError("[colors] needs at least primary")
+    for key, value in (*colors.items(), *((k, v) for k, v in variables.items() if k in VARIABLES)):
+        try:
+            Color.parse(value)
+        except (ColorParseError, TypeError, AttributeError):
+            raise ValueError(f"{key} = {value!r} is not a colour") from None
+    for key in ("dark", "ansi"):
+        if not isinstance(data.get(key, True), bool):
+            raise ValueError(f"{key} is true or false")
+    name = data.get("name", stem)
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("name is a text")
+    theme = Theme(name=name, dark=data.get("dark", True), ansi=data.get("ansi", False), **colors)
+    own = {**variable_defaults(theme), **{k: str(v) for k, v in variables.items()}}
+    theme.variables = {**_textual_variables(theme, own), **own}
+    return theme
+
+
+def _textual_variables(theme: Theme, own: dict[str, str]) -> dict[str, str]:
+    """Textual's own variables where its choice does not suit a quiet screen."""
+    back = theme.background or own["line"]
+    bars = dict.fromkeys(
+        ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active", "scrollbar-corner-color"),
+        back,
+    )
+    return {
+        **bars,
+        "scrollbar": own["line"],
+        "scrollbar-hover": own["faint"],
+        "scrollbar-active": own["muted"],
+        "border": theme.primary,
+        "border-blurred": own["line"],
+    }

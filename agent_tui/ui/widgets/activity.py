@@ -1,0 +1,82 @@
+"""The line above the prompt: what goes on now and which key ends it, or a short hint. Idle, it has no timer."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from textual.timer import Timer
+
+from agent_tui.commands.format import duration, one_line
+from agent_tui.ui.draw import Piece, shorten
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Activity(Lines):
+    """``begin`` a phase, ``end`` it; ``hint`` shows a line until the next key or phase."""
+
+    DEFAULT_CSS = """
+    Activity { padding: 0 1; }
+    """
+
+    def __init__(self, reduced_motion: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(id="activity", height=1)
+        self.reduced_motion = reduced_motion
+        self.clock = clock
+        self.phase = ""
+        self.key_hint = ""
+        self.hint_text = ""
+        self.until: float | None = None
+        self._since = 0.0
+        self._timer: Timer | None = None
+
+    def begin(self, phase: str, key_hint: str = "Esc to interrupt", *, seconds: float | None = None) -> None:
+        """Shows a phase; ``seconds`` makes it a countdown. A phase that follows another keeps its clock."""
+        if not self.phase:
+            self._since = self.clock()
+        self.phase, self.key_hint = phase, key_hint
+        self.until = None if seconds is None else self.clock() + seconds
+        self.hint_text = ""
+        if self._timer is None and self.is_attached:
+            self._timer = self.set_interval(1.0 if self.reduced_motion else 0.1, self.refresh)
+        self.refresh()
+
+    def end(self) -> None:
+        self.phase = ""
+        self.until = None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self.refresh()
+
+    def hint(self, text: str) -> None:
+        self.hint_text = one_line(text)
+        self.refresh()
+
+    @property
+    def seconds(self) -> float:
+        """How long the current phases have lasted; 0 when nothing goes on."""
+        return self.clock() - self._since if self.phase else 0.0
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if self.hint_text:
+            return [(shorten(self.hint_text, width), paint("accent"))]
+        if not self.phase:
+            return []
+        elapsed = self.seconds
+        if self.reduced_motion:
+            frame = "●"
+        else:
+            frame = FRAMES[int(elapsed * 10) % len(FRAMES)]
+        if self.until is not None:
+            clock = f" in {max(0, math.ceil(self.until - self.clock()))} s"
+        else:
+            clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 else ""
+        phase = shorten(self.phase + clock, max(1, width - 2))
+        room = width - 2 - len(phase) - 3
+        tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
+        return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (tail, paint("muted"))]

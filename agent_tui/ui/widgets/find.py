@@ -1,0 +1,74 @@
+"""Find in the transcript: a line with a count, next and previous; Esc closes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+
+class FindBar(Horizontal):
+    """Posts ``Query`` as the text changes, ``Step`` for next and previous and ``Closed``."""
+
+    DEFAULT_CSS = """
+    FindBar { height: 1; background: $surface; padding: 0 1; }
+    FindBar .label { width: auto; color: $primary; text-style: bold; background: $surface; }
+    FindBar Input { width: 1fr; height: 1; border: none; background: $surface; padding: 0 1; }
+    FindBar .count { width: auto; color: $muted; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Close", show=False),
+        Binding("down,ctrl+f,f3", "step(1)", "Next", show=False),
+        Binding("up,shift+f3,ctrl+b", "step(-1)", "Previous", show=False),
+    ]
+
+    @dataclass
+    class Query(Message):
+        text: str
+
+    @dataclass
+    class Step(Message):
+        by: int
+
+    class Closed(Message):
+        pass
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(id="find")
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content("Find"), classes="label")
+        yield Input(self._text, placeholder="text · Enter/↓ next · ↑ previous · Esc closes")
+        yield Static(Content(""), classes="count")
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def show_count(self, current: int, total: int, complete: bool) -> None:
+        more = "" if complete else "+"
+        text = f"{current} of {total}{more}" if total else "nothing found" if complete else "searching…"
+        self.query_one(".count", Static).update(Content(text if self.query_one(Input).value else ""))
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Query(event.value))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Step(1))
+
+    def action_step(self, by: int) -> None:
+        self.post_message(self.Step(by))
+
+    def action_close(self) -> None:
+        self.post_message(self.Closed())

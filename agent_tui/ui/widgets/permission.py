@@ -1,0 +1,217 @@
+"""The question before a risky call: in the flow above the prompt, so that the transcript stays readable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import chop_cells
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from agent_tui.commands.format import one_line, visible
+from agent_tui.models.events import PermissionAsked
+from agent_tui.ui.draw import Piece, shorten
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.rows import RowList
+
+MAX_PATTERNS = 3
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    key: str
+    label: str
+    allow: bool
+    pattern: str | None = None
+    feedback: bool = False
+
+
+def choices_for(asked: PermissionAsked) -> list[Choice]:
+    """What can be answered: once, always by pattern, no, no with a word about what to do instead."""
+    always = [
+        Choice("a" if i == 0 else "", f"Always allow {one_line(visible(pattern), 120)} in this project", True, pattern)
+        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
+    ]
+    return [
+        Choice("y", "Yes, this once", True),
+        *always,
+        Choice("n", "No", False),
+        Choice("f", "No, and say what to do instead", False, feedback=True),
+    ]
+
+
+class _Header(Lines):
+    def __init__(self, asked: PermissionAsked) -> None:
+        super().__init__(height=2 if asked.reason else 1)
+        self.asked = asked
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if y == 1:
+            return [(shorten(one_line(visible(self.asked.reason)), width), paint("muted"))]
+        what = f"Allow {one_line(self.asked.tool, 40)}?"
+        return [
+            (what, paint("warning", bold=True)),
+            ("  " + shorten(one_line(visible(self.asked.summary)), max(0, width - len(what) - 2)), paint("foreground")),
+        ]
+
+
+class _Body(RowList, can_focus=False):
+    """The diff or the command, whole: long lines are wrapped, never cut."""
+
+    def __init__(self, asked: PermissionAsked) -> None:
+        super().__init__(classes="body")
+        display = asked.display or {}
+        self.kind = str(display.get("kind") or "text")
+        self.text = visible(str(display.get("text") or "")).expandtabs(4).rstrip("\n")
+        self.lines: list[tuple[str, str]] = []
+        self._wrapped = 0
+
+    def wrap(self, width: int) -> None:
+        if width == self._wrapped or width <= 0:
+            return
+        self._wrapped = width
+        self.lines = []
+        for line in self.text.split("\n") if self.text else ():
+            self.lines += [(piece, self._color(line)) for piece in chop_cells(line, max(1, width - 1)) or [""]]
+        self.set_count(len(self.lines))
+
+    def _color(self, line: str) -> str:
+        if self.kind != "diff":
+            return "foreground"
+        if line.startswith("@@"):
+            return "muted"
+        return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
+
+    def selectable(self, index: int) -> bool:
+        return False
+
+    def on_resize(self) -> None:
+        self.wrap(self.scrollable_content_region.width)
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        text, color = self.lines[index]
+        return [(text, paint(color))]
+
+
+class _Choices(Lines):
+    def __init__(self, choices: list[Choice]) -> None:
+        super().__init__(height=len(choices))
+        self.choices = choices
+        self.cursor = 0
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        choice = self.choices[y]
+        here = y == self.cursor
+        return [
+            ("❯ " if here else "  ", paint("primary", bold=True)),
+            (f"{choice.key or ' '}  ", paint("accent", bold=True)),
+            (shorten(choice.label, max(1, width - 5)), paint("primary" if here else "foreground", bold=here)),
+        ]
+
+    def on_click(self, event: events.Click) -> None:
+        panel = self.parent
+        if isinstance(panel, PermissionPanel) and 0 <= event.y < len(self.choices):
+            event.stop()
+            panel.choose(self.choices[event.y])
+
+
+class PermissionPanel(Vertical, can_focus=True):
+    """Asks for one call. Answers by ``Answered``; the keyboard alone is enough."""
+
+    DEFAULT_CSS = """
+    PermissionPanel {
+        height: auto; max-height: 60%; margin: 0 1; padding: 0 1;
+        border: round $warning; background: $background;
+    }
+    PermissionPanel .body { height: auto; max-height: 14; margin: 0; }
+    PermissionPanel Input { height: 1; border: none; background: $surface; padding: 0 1; display: none; }
+    PermissionPanel.-feedback Input { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer('y')", "Yes", show=False, id="allow"),
+        Binding("a", "answer('a')", "Always", show=False, id="always"),
+        Binding("n", "answer('n')", "No", show=False, id="deny"),
+        Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("enter", "choose", "Choose", show=False),
+        Binding("pageup", "page(-1)", "Scroll up", show=False),
+        Binding("pagedown", "page(1)", "Scroll down", show=False),
+        Binding("escape", "escape", "Interrupt", show=False),
+        Binding("tab", "app.focus_prompt", "To the prompt", show=False),
+    ]
+
+    @dataclass
+    class Answered(Message):
+        asked: PermissionAsked
+        allow: bool
+        pattern: str | None
+        feedback: str
+
+    def __init__(self, asked: PermissionAsked) -> None:
+        super().__init__(id="permission")
+        self.asked = asked
+        self.choices = choices_for(asked)
+        self._body = _Body(asked)
+        self._choices = _Choices(self.choices)
+        self._done = False
+
+    def compose(self) -> ComposeResult:
+        yield _Header(self.asked)
+        yield self._body
+        yield self._choices
+        yield Input(placeholder="What to do instead · Enter sends · Esc back")
+
+    def on_resize(self, event: events.Resize) -> None:
+        width = max(1, event.size.width - 4)
+        self._body.wrap(width)
+        room = self.screen.size.height - 8 - len(self.choices)
+        self._body.styles.height = max(1, min(len(self._body.lines), 14, room)) if self._body.lines else 0
+
+    def action_move(self, by: int) -> None:
+        self._choices.cursor = (self._choices.cursor + by) % len(self.choices)
+        self._choices.refresh()
+
+    def action_page(self, by: int) -> None:
+        self._body.scroll_relative(y=by * max(1, self._body.size.height - 1), animate=False)
+
+    def action_choose(self) -> None:
+        self.choose(self.choices[self._choices.cursor])
+
+    def action_answer(self, key: str) -> None:
+        for choice in self.choices:
+            if choice.key == key:
+                self.choose(choice)
+
+    def action_escape(self) -> None:
+        if self.has_class("-feedback"):
+            self.remove_class("-feedback")
+            self.focus()
+        else:
+            self.app.call_later(self.app.run_action, "interrupt")
+
+    def choose(self, choice: Choice) -> None:
+        if choice.feedback:
+            self._choices.cursor = self.choices.index(choice)
+            self._choices.refresh()
+            self.add_class("-feedback")
+            self.query_one(Input).focus()
+        else:
+            self._answer(choice.allow, choice.pattern, "")
+
+    @on(Input.Submitted)
+    def _feedback(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._answer(False, None, event.value.strip())
+
+    def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
+        if not self._done:
+            self._done = True
+            self.post_message(self.Answered(self.asked, allow, pattern, feedback))

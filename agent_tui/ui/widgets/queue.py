@@ -1,0 +1,47 @@
+"""Messages that wait: those for after the turn, and those that go in at the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_tui.commands.format import one_line
+from agent_tui.ui.draw import Piece, shorten
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
+
+SHOWN = 4
+
+
+class Queue(Lines):
+    """One line each, the newest last; ↑ on an empty prompt takes that one back."""
+
+    DEFAULT_CSS = """
+    Queue { padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="queue")
+        self.entries: list[tuple[str, str]] = []
+
+    def show(self, queued: Sequence[str], steer: Sequence[str]) -> None:
+        self.entries = [("next step", text) for text in steer] + [("queued", text) for text in queued]
+        self.set_height(min(SHOWN, len(self.entries)))
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        hidden = len(self.entries) - SHOWN
+        if hidden > 0 and y == 0:
+            return [(f"  {hidden + 1} more waiting", paint("muted"))]
+        index = y if hidden <= 0 else y + hidden
+        if not 0 <= index < len(self.entries):
+            return []
+        kind, text = self.entries[index]
+        last = index == len(self.entries) - 1
+        tail = "  ↑ takes it back" if last and kind == "queued" and width > 60 else ""
+        room = max(1, width - len(kind) - 4 - len(tail))
+        return [
+            ("⋯ ", paint("accent")),
+            (f"{kind}  ", paint("accent" if kind == "next step" else "muted")),
+            (shorten(one_line(text), room), paint("foreground")),
+            (tail, paint("faint")),
+        ]

@@ -1,0 +1,157 @@
+"""A list of lines of which only the visible ones are drawn: tens of thousands of rows cost what thirty do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from agent_tui.ui.draw import Piece, paint_of, strip_of
+from agent_tui.ui.theme import Paint
+
+
+class RowList(ScrollView, can_focus=True):
+    """Rows with a cursor. Subclasses say how many there are (``set_count``) and draw one (``row``)."""
+
+    DEFAULT_CSS = """
+    RowList { height: 1fr; background: $background; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+k", "move(-1)", "Up", show=False),
+        Binding("down,ctrl+j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "first", "First", show=False),
+        Binding("end", "last", "Last", show=False),
+        Binding("enter", "choose", "Choose", show=False),
+    ]
+
+    @dataclass
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        rows: RowList
+        index: int
+
+        @property
+        def control(self) -> RowList:
+            return self.rows
+
+    @dataclass
+    class Chosen(Message):
+        """Enter or a click on the row."""
+
+        rows: RowList
+        index: int
+
+        @property
+        def control(self) -> RowList:
+            return self.rows
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.count = 0
+        self.cursor = 0
+
+    # For subclasses
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        """The pieces of a row, at most ``width`` cells of them."""
+        raise NotImplementedError
+
+    def selectable(self, index: int) -> bool:
+        """Whether the cursor may stand on this row."""
+        return True
+
+    # For users
+
+    def set_count(self, count: int, cursor: int | None = None) -> None:
+        """There are ``count`` rows now; the cursor goes to ``cursor``, or stays as near as possible."""
+        self.count = count
+        self.virtual_size = Size(self.scrollable_content_region.width, count)
+        wanted = self.cursor if cursor is None else cursor
+        self.cursor = self._nearest(max(0, min(wanted, count - 1)), 1)
+        self.refresh()
+        if self.is_attached:
+            self._show_cursor()
+            self.post_message(self.Moved(self, self.cursor))
+
+    def move_to(self, index: int, direction: int = 1) -> None:
+        """Puts the cursor on a row, or the next selectable one in ``direction``."""
+        if not self.count:
+            return
+        index = self._nearest(max(0, min(index, self.count - 1)), direction)
+        if index == self.cursor:
+            return
+        self.cursor = index
+        self.refresh()
+        self._show_cursor()
+        self.post_message(self.Moved(self, index))
+
+    def _nearest(self, index: int, direction: int) -> int:
+        for step in (direction, -direction):
+            i = index
+            while 0 <= i < self.count:
+                if self.selectable(i):
+                    return i
+                i += step
+        return self.cursor if 0 <= self.cursor < self.count else 0
+
+    def _show_cursor(self) -> None:
+        top = 0 if self.cursor and not any(self.selectable(i) for i in range(min(self.cursor, 3))) else self.cursor
+        self.scroll_to_region(Region(0, top, 1, self.cursor - top + 1), animate=False, force=True)
+
+    # Keys and mouse
+
+    def action_move(self, by: int) -> None:
+        self.move_to(self.cursor + by, 1 if by > 0 else -1)
+
+    def action_page(self, by: int) -> None:
+        self.move_to(self.cursor + by * max(1, self.scrollable_content_region.height - 1), by)
+
+    def action_first(self) -> None:
+        self.move_to(0)
+
+    def action_last(self) -> None:
+        self.move_to(self.count - 1, -1)
+
+    def action_choose(self) -> None:
+        if self.count:
+            self.post_message(self.Chosen(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        index = event.y + round(self.scroll_offset.y)
+        if 0 <= index < self.count and self.selectable(index):
+            event.stop()
+            self.move_to(index)
+            self.post_message(self.Chosen(self, index))
+
+    # Drawing
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, self.count)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        index = y + round(self.scroll_offset.y)
+        base = self.rich_style
+        if not 0 <= index < self.count:
+            return Strip.blank(width, base)
+        paint = paint_of(self.app)
+        pieces = self.row(index, width, paint)
+        if index == self.cursor and self.selectable(index):
+            base += self._cursor_style(paint)
+        return strip_of(pieces, width, base)
+
+    def _cursor_style(self, paint: Paint) -> Style:
+        if self.app.current_theme.ansi:
+            return Style(reverse=True)
+        return paint(None, "panel")

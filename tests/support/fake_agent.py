@@ -1,0 +1,333 @@
+"""An agent without engine, store or provider: the same attributes, answers that a test puts there, events on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent_tui.config import PermissionMode, Settings
+from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.events import ContextChanged, Event, MessageAdded, QueueChanged, SessionChanged
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
+from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.paths import Paths
+
+
+def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
+    """A row of the breakdown; children given as ``children`` must add up to ``tokens``."""
+    more.setdefault("basis", "estimated")
+    more.setdefault("estimated_tokens", tokens if more["basis"] == "estimated" else 0)
+    return ContextRow(id, label or id.replace("_", " ").capitalize(), tokens, **more)
+
+
+def sample_usage(results: int = 6) -> ContextUsage:
+    """A usage whose numbers add up: 84 200 of 200 000 tokens, with ``results`` tool results."""
+    sizes = [41_000 // results] * results
+    sizes[0] += 41_000 - sum(sizes)
+    tool_results = [
+        row(
+            "message",
+            size,
+            f"read src/module_{i}.py",
+            message_id=f"msg_{i}",
+            basis="derived",
+            cached=i < results - 1,
+            detail="file",
+        )
+        for i, size in enumerate(sizes)
+    ]
+    messages = row(
+        "messages",
+        69_900,
+        basis="derived",
+        estimated_tokens=100,
+        children=[
+            row("user", 3_200, basis="derived", cached=True),
+            row("assistant", 12_300, basis="derived", cached=True),
+            row("tool_calls", 6_800, "Tool calls", basis="derived", cached=True),
+            row("tool_results", 41_000, "Tool results", basis="derived", children=tool_results),
+            row("reasoning", 6_600, basis="derived", replay="resent", cached=True),
+        ],
+    )
+    rows = [
+        row("system", 2_600, "System prompt", cached=True),
+        row("environment", 500, cached=True),
+        row("memory", 1_400, "Memory (2)", detail="AGENTS.md", cached=True),
+        row("skills", 0),
+        row(
+            "tools",
+            9_800,
+            "Tools (14)",
+            cached=True,
+            deferred_tokens=12_000,
+            children=[
+                row("builtin", 3_600, "Built-in", cached=True),
+                row("mcp:github", 6_200, "github (MCP)", cached=True),
+            ],
+        ),
+        row("documents", 0),
+        messages,
+    ]
+    return ContextUsage(
+        model="claude-sonnet-4-6",
+        window=200_000,
+        reserve=32_000,
+        limit=168_000,
+        total=84_200,
+        free=83_800,
+        over=0,
+        percent=42.1,
+        basis="derived",
+        estimated_tokens=100,
+        would_compact=False,
+        turns_left=9,
+        calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
+        rows=rows,
+        accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
+        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, 0.42, 1, 31),
+        why="No: 84,200 is 83,800 below the limit of 168,000.",
+    )
+
+
+@dataclass
+class FakeStore:
+    """Sessions and summaries in memory."""
+
+    listed: list[SessionInfo] = field(default_factory=list)
+    kept: dict[str, Message] = field(default_factory=dict)
+
+    def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
+        found = [s for s in self.listed if search.lower() in f"{s.title} {s.preview}".lower()]
+        return [s for s in found if project is None or s.project == project][:limit]
+
+    def session(self, session_id: str) -> SessionInfo:
+        for info in self.listed:
+            if info.id.startswith(session_id):
+                return info
+        raise StoreError(f"There is no session {session_id}.")
+
+    def summaries(self, session_id: str) -> dict[str, Message]:
+        return self.kept
+
+    def export(self, session_id: str) -> dict[str, Any]:
+        return {"session": {"id": session_id, "title": "Exported"}, "messages": [], "steps": [], "compactions": []}
+
+
+@dataclass
+class UserCommand:
+    name: str
+    description: str
+
+    def expand(self, args: str) -> str:
+        return f"{self.name}: {args}"
+
+
+class FakeAgent:
+    """What the UI and the commands use of the real one; calls are kept in ``calls``."""
+
+    def __init__(self, home: Path, messages: Sequence[Message] = (), usage: ContextUsage | None = None) -> None:
+        self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
+        self.settings = Settings()
+        self.root = self.cwd = home
+        self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
+        self.read_only = False
+        self.read_only_reason = ""
+        self.busy = False
+        self.spec = ModelSpec("demo", "demo")
+        self.model_info: ModelInfo | None = self._info("demo")
+        self.mode: PermissionMode = "ask"
+        self.effort: Effort = "medium"
+        self.messages: list[Message] = list(messages)
+        self.records: list[CompactionRecord] = []
+        self.steps: list[Step] = []
+        self.store = FakeStore()
+        self.queue: list[str] = []
+        self.steering: list[str] = []
+        self.pinned: list[str] = []
+        self.branch: str | None = "main"
+        self.trusted = False
+        self.usage = usage or sample_usage()
+        self.calls: list[tuple[str, Any]] = []
+        self.own_commands: list[UserCommand] = []
+        self.exact: int | None = 84_211
+        self._subscribers: list[Callable[[Event], None]] = []
+
+    def _info(self, key: str) -> ModelInfo:
+        return ModelInfo(
+            ModelSpec(key, key),
+            Target("anthropic", "chat", key, "claude"),
+            Limits(200_000, None, 64_000, "table"),
+            Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6),
+            reasoning=True,
+            images=True,
+        )
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def publish(self, event: Event) -> None:
+        for callback in tuple(self._subscribers):
+            callback(event)
+
+    def called(self, name: str) -> list[Any]:
+        return [what for called, what in self.calls if called == name]
+
+    async def start(self) -> None:
+        self.publish(SessionChanged(self.info, reload=True))
+        self.publish(ContextChanged(self.usage))
+
+    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+        self.calls.append(("submit", (text, list(attachments))))
+        if self.busy:
+            self.queue.append(text)
+            self.publish(QueueChanged(list(self.queue), list(self.steering)))
+            return
+        message = user_message(text, attachments=list(attachments))
+        self.messages.append(message)
+        self.publish(MessageAdded(message))
+
+    def answer(self, text: str) -> Message:
+        """Adds a complete answer without streaming it."""
+        message = Message(f"msg_answer_{len(self.messages)}", "assistant", [TextPart(text)])
+        self.messages.append(message)
+        self.publish(MessageAdded(message))
+        return message
+
+    def steer(self, text: str) -> None:
+        self.calls.append(("steer", text))
+        self.steering.append(text)
+        self.publish(QueueChanged(list(self.queue), list(self.steering)))
+
+    def unqueue(self) -> str | None:
+        text = self.queue.pop() if self.queue else None
+        self.publish(QueueChanged(list(self.queue), list(self.steering)))
+        return text
+
+    def interrupt(self) -> bool:
+        self.calls.append(("interrupt", None))
+        was, self.busy = self.busy, False
+        return was
+
+    def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        self.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
+
+    def context_usage(self) -> ContextUsage:
+        return self.usage
+
+    def trigger_total(self) -> int:
+        return self.usage.total
+
+    async def set_model(self, key: str) -> ModelInfo:
+        if key == "nonsense":
+            raise AgentError("Unknown model nonsense.")
+        self.calls.append(("set_model", key))
+        self.spec, self.model_info = ModelSpec(key, key), self._info(key)
+        return self.model_info
+
+    def set_mode(self, mode: PermissionMode) -> None:
+        self.mode = mode
+
+    def set_effort(self, effort: Effort) -> None:
+        self.effort = effort
+
+    def models(self) -> list[ModelSpec]:
+        return [
+            ModelSpec("sonnet", "anthropic/claude-sonnet-4-6"),
+            ModelSpec("gpt", "openai/gpt-5"),
+            ModelSpec("local", "ollama/qwen3", api_base="http://127.0.0.1:11434"),
+            ModelSpec("demo", "demo"),
+        ]
+
+    async def describe(self, key: str) -> ModelInfo:
+        return self._info(key)
+
+    async def compact(self, focus: str = "") -> None:
+        self.calls.append(("compact", focus))
+
+    def compact_preview(self) -> str:
+        return "Would summarise 12 messages."
+
+    async def compact_undo(self) -> None:
+        self.calls.append(("compact_undo", None))
+
+    async def clear(self) -> None:
+        self.calls.append(("clear", None))
+        self.messages.clear()
+        self.publish(SessionChanged(self.info, reload=True))
+
+    async def resume(self, session_id: str) -> None:
+        self.calls.append(("resume", session_id))
+        self.publish(SessionChanged(self.info, reload=True))
+
+    def rename(self, title: str) -> None:
+        self.info.title = title
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
+        self.calls.append(("rewind", (message_id, restore_files)))
+        index = next(i for i, m in enumerate(self.messages) if m.id == message_id)
+        text = self.messages[index].text
+        del self.messages[index:]
+        self.publish(SessionChanged(self.info, reload=True))
+        return text
+
+    async def fork(self, message_id: str | None = None) -> None:
+        self.calls.append(("fork", message_id))
+
+    def pin(self, path: str) -> None:
+        self.pinned.append(path)
+
+    def unpin(self, path: str) -> None:
+        self.pinned.remove(path)
+
+    async def count_exact(self) -> int | None:
+        return self.exact
+
+    async def shell(self, command: str) -> None:
+        self.calls.append(("shell", command))
+
+    def user_commands(self) -> list[UserCommand]:
+        return self.own_commands
+
+    def skills(self) -> list[tuple[str, str, str]]:
+        return [("pdf", "reads PDF files", "/skills/pdf/SKILL.md")]
+
+    def tools(self) -> list[tuple[str, str, str, int | None, bool]]:
+        return [("read", "builtin", "Reads a file", 180, True), ("issue", "mcp:github", "Shows an issue", 220, True)]
+
+    def mcp_servers(self) -> list[tuple[str, str, str]]:
+        return [("github", "connected", "12 tools")]
+
+    async def mcp_reconnect(self, name: str) -> str:
+        return f"{name} is connecting."
+
+    def permission_rules(self) -> list[tuple[str, str, str]]:
+        return [("allow", "bash(git status*)", "project")]
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        return rule == "bash(git status*)"
+
+    def trust(self) -> str:
+        self.trusted = True
+        return "Trusted."
+
+    def context_stats(self) -> dict[str, int | float | str | None]:
+        return {"hits": 90, "misses": 10, "mean": 12.5, "uptime_seconds": 61.0}
+
+    def reset_context_stats(self) -> None:
+        self.calls.append(("reset", None))
+
+    async def doctor(self) -> list[tuple[str, str, str]]:
+        return [("ok", "database", "opens"), ("warn", "keys", "none found")]
+
+    async def join(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        self.calls.append(("close", None))
