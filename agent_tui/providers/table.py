@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -50,18 +51,26 @@ def providers() -> frozenset[str]:
 
 def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
     """The table's entry of a model, and whether it was found under exactly this name. A dated or tagged name without
-    an entry of its own gets the entry of the name without the tag, as a guess."""
+    an entry of its own, or a gateway's name for a known model, gets the plain name's entry, as a guess."""
     found = _exact(name, target, target.model)
     if found is not None:
         return found, True
-    shorter = _DATED.sub("", target.model)
-    while shorter and shorter != target.model:
-        if (found := _exact("", target, shorter)) is not None:
+    for shorter in _shorter_names(target.model):
+        found = _exact("", target, shorter)
+        if found is None and "/" in target.model:
+            # A gateway's name for another provider's model: openrouter/openai/gpt-5.
+            found = table().get(shorter.rsplit("/", 1)[-1])
+        if found is not None:
             return found, False
-        shorter, before = _DATED.sub("", shorter), shorter
-        if shorter == before:
-            break
     return None, False
+
+
+def _shorter_names(model: str) -> Iterator[str]:
+    """The name, then without dates and tags at its end, one after the other."""
+    yield model
+    while (shorter := _DATED.sub("", model)) not in ("", model):
+        yield shorter
+        model = shorter
 
 
 def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:

@@ -122,7 +122,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
 
 
 async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
-    client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4)
+    client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4, hang_timeout=0.4)
     with pytest.raises(WorkerError):
         await client.count(["a"])
     await client.close()

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import pytest
+
+from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
+from agent_tui.providers.overflow import is_overflow
+from agent_tui.providers.secrets import MASK, Redactor, redact
+from tests.support.model_calls import environment
+
+OVERFLOWS = [
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    "Error code: 400 - {'error': {'code': 'context_length_exceeded'}}",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+    "Input is too long for requested model.",
+    "the request exceeds the available context size. try increasing the context size or enable context shift",
+    "request (9000 tokens) exceeds the available context size (8192 tokens)",
+    "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    "Please reduce the length of the messages or completion.",
+    "Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length",
+    "The number of tokens to keep from the initial prompt is greater than the context length",
+    "Current length is 9000 while limit is 8192",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000",
+    "too many tokens: total number of tokens in the prompt cannot exceed 4081",
+    "This endpoint's maximum context length is 131072 tokens. However, you requested about 200000 tokens",
+    "Invalid request: Your request exceeded model token limit: 131072",
+    "prompt too long; exceeded max context length by 200 tokens",
+    "Range of input length should be [1, 98304]",
+    "model_context_window_exceeded",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.",
+]
+
+
+@pytest.mark.parametrize("text", OVERFLOWS)
+def test_every_spelling_of_overflow(text: str) -> None:
+    assert is_overflow(text)
+    failure = classify(_Http(400, text), provider="p", model="m", started=False)
+    assert failure.kind == "context_overflow"
+    assert not failure.retryable
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rate limit reached: tokens per min (TPM): Limit 30000, Used 29000, Requested 5000",
+        "Invalid 'user': string too long. Expected a string with maximum length 64, string_above_max_length",
+        "max_tokens: must be at least 1",
+        "invalid temperature",
+        "messages: text content blocks must be non-empty",
+        "tool_use ids were found without tool_result blocks",
+    ],
+)
+def test_other_errors_are_no_overflow(text: str) -> None:
+    assert not is_overflow(text)
+
+
+class _Http(Exception):
+    def __init__(self, status: int | None, text: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.message = text
+        self.status_code = status
+        self.headers = headers or {}
+
+
+class MidStreamFallbackError(Exception):
+    """Named like LiteLLM's."""
+
+    status_code = 503
+
+    def __init__(self, original: Exception | None) -> None:
+        super().__init__("mid stream")
+        self.original_exception = original
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind"),
+    [
+        (429, "You exceeded your current quota", "rate_limit"),
+        (429, "insufficient_quota", "auth"),
+        (400, "Your credit balance is too low to access the Anthropic API", "auth"),
+        (402, "Insufficient Balance", "auth"),
+        (400, "API key not valid. Please pass a valid API key.", "auth"),
+        (400, "The response was blocked by the content management policy", "content_refused"),
+        (400, "model `x` does not exist", "not_found"),
+        (422, "bad field", "invalid_request"),
+        (502, "bad gateway", "overloaded"),
+    ],
+)
+def test_statuses_are_read_together_with_words(status: int, text: str, kind: str) -> None:
+    assert classify(_Http(status, text), provider="p", model="m", started=False).kind == kind
+
+
+def test_errors_of_a_running_stream_are_unwrapped() -> None:
+    inner = _Http(429, "slow down", {"Retry-After": "3"})
+    outer = MidStreamFallbackError(MidStreamFallbackError(inner))
+    assert unwrap(outer) is inner
+    failure = classify(outer, provider="gemini", model="m", started=False)
+    assert (failure.kind, failure.status, failure.retry_after) == ("rate_limit", 429, 3.0)
+
+
+def test_unwrapping_ends_where_nothing_is_inside() -> None:
+    outer = MidStreamFallbackError(None)
+    assert unwrap(outer) is outer
+    assert classify(outer, provider="p", model="m", started=True).kind == "interrupted_stream"
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
+        ({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}, "rate_limit"),
+        ({"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}, "overloaded"),
+        ({"error": {"code": 400, "message": "prompt is too long: 5 > 4"}}, "context_overflow"),
+        ({"message": "melted", "code": "server_error"}, "overloaded"),
+    ],
+)
+def test_error_events(event: dict[str, object], kind: str) -> None:
+    assert classify(StreamError(event), provider="p", model="m", started=True).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"llm_provider-retry-after": "4"}, 4.0),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:01:10 GMT"}, 10.0),
+        ({"Retry-After": "Thu, 01 Jan 1970 00:00:10 GMT"}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-3"}, 0.0),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str] | None, seconds: float | None) -> None:
+    assert retry_after(headers, now=60.0) == seconds
+
+
+def test_messages_are_one_clean_line() -> None:
+    failure = classify(_Http(500, "bad\x1b[31m\x07 thing\n" * 300), provider="p", model="m", started=False)
+    assert "\n" not in failure.message
+    assert "\x1b" not in failure.message + failure.detail
+    assert len(failure.message) < 400
+    assert len(failure.detail) <= 4000
+
+
+def test_an_exception_in_a_circle_ends() -> None:
+    error = ValueError("a")
+    error.__cause__ = error
+    assert classify(error, provider="p", model="m", started=False).kind == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key sk-ant-REDACTED refused",
+        "Authorization: Bearer abcdefghijklmnop",
+        "x-api-key: 0123456789abcdef",
+        "url https://host/v1?key=AIzaSyA0123456789abcdefghijklmnopqrs&alt=sse",
+        "https://user:password@host/path",
+        '{"api_key": "very-secret-value"}',
+    ],
+)
+def test_what_looks_like_a_key_is_removed(text: str) -> None:
+    cleaned = redact(text)
+    assert MASK in cleaned
+    for secret in ("sk-ant-REDACTED", "abcdefghijklmnop", "0123456789abcdef", "AIza", "password", "very-secret"):
+        assert secret not in cleaned
+
+
+def test_known_keys_are_removed_wherever_they_stand() -> None:
+    with environment({"SOME_SERVICE_TOKEN": "plain words here"}):
+        assert redact("it said plain words here!") == f"it said {MASK}!"
+    redactor = Redactor()
+    redactor.add("oddly shaped key")
+    redactor.add(None)
+    assert redactor("an oddly shaped key") == f"an {MASK}"
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    text = "The task-sk list: tokens per key, max_tokens: 4096, path /usr/lib/python3.11, risk-free"
+    assert redact(text) == text

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_tui.providers import counting
+from agent_tui.providers.counting import RUN, count, count_all, pieces
+from tests.support.model_calls import run_python
+
+
+def test_plain_text() -> None:
+    assert count_all(["", "hello world", "hello world hello"]) == [0, 2, 3]
+
+
+def test_special_tokens_are_text() -> None:
+    assert count("<|endoftext|>") > 1
+    assert count("<|im_start|>user") > 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 300_000,
+        " " * 1_500_000 + "x",
+        "\n" * 300_000,
+        "=" * 300_000,
+        "\x00" * 100_000,
+        "中" * 100_000,
+        "👍" * 100_000,
+    ],
+    ids=["letters", "spaces", "lines", "signs", "nulls", "chinese", "emoji"],
+)
+def test_pathological_texts_are_counted(text: str) -> None:
+    assert 0 < count(text) <= 4 * len(text)
+
+
+def test_lone_surrogates_are_counted() -> None:
+    assert count("a \ud800 b") > 2
+
+
+def test_cutting_changes_nothing_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "PIECE", 100)
+    text = "The quick brown fox jumps over the lazy dog and runs home. " * 200
+    assert len(list(pieces(text))) > 10
+    assert count(text) == len(counting.encoding().encode_ordinary(text))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["word ", "x" * (RUN + 7), " " * (RUN + 3), "né\n", "\t", "1.5 "]), max_size=12))
+def test_pieces_are_the_text(parts: list[str]) -> None:
+    text = "".join(parts)
+    assert "".join(pieces(text)) == text
+
+
+def test_it_counts_without_the_network_and_without_litellm() -> None:
+    code = (
+        "import os, socket, sys\n"
+        "os.environ.pop('TIKTOKEN_CACHE_DIR', None)\n"
+        "def refuse(*a, **k): raise OSError('no network')\n"
+        "socket.socket.connect = refuse\n"
+        "from agent_tui.providers.counting import count\n"
+        "print(count('hello world'), 'litellm' in sys.modules)\n"
+    )
+    assert run_python(code).stdout == "2 False\n"
