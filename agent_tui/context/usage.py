@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from agent_tui.context.accuracy import accuracy_of
+from agent_tui.context.accuracy import accuracy_of, clamp_ratio
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
@@ -42,7 +42,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort)
     measured = Measurement(inputs, cache, family)
     anchor = measured.anchor
-    ratio = 1.0 if anchor else inputs.ratio
+    ratio = 1.0 if anchor else clamp_ratio(inputs.ratio)
     fixed = estimate_fixed_parts(inputs.fixed, family, ratio)
     new = _estimated(inputs, cache, measured, ratio)
     terms = _terms(inputs, measured, fixed, new)

@@ -6,7 +6,6 @@
 new, as when the screen opens. ``cold`` is the first call after a restart. Medians of the runs, in milliseconds.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse

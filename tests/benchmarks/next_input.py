@@ -9,7 +9,6 @@ same replay rule, same estimator with o200k_base counts. Nothing of a record's t
 Percentiles are by nearest rank of |estimate - actual|.
 """
 
-# ruff: noqa: E402
 from __future__ import annotations
 
 import argparse
@@ -22,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.inputs import ContextInputs
