@@ -1,6 +1,8 @@
 """The provider's own count of a request's input: the counting endpoints of Anthropic, Gemini and OpenAI Responses.
 
-The body is what LiteLLM would send for the request (its ``return_raw_request``), less what the endpoint refuses.
+The body is what LiteLLM sends for the request, less what the endpoint refuses. To have it, the call is made to a
+server of our own on loopback, which keeps the body and refuses: LiteLLM's ``return_raw_request`` knows only chat calls
+and differs from what is sent.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers.call import api_base
-from agent_tui.providers.keys import is_loopback, resolve_key
+from agent_tui.providers.keys import DUMMY_KEY, is_loopback, resolve_key
 from agent_tui.providers.secrets import redact
-from agent_tui.providers.wire import build_call
+from agent_tui.providers.warmup import read_body
+from agent_tui.providers.wire import WireCall, build_call
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +39,7 @@ async def count(request: ModelRequest, info: ModelInfo, load: Callable[[], Await
     key = resolve_key(request.spec, target.provider)
     if not _has_endpoint(target) or key.missing or not key.value:
         return None
-    litellm = await load()
-    arguments = {**build_call(request, info).kwargs, "api_key": key.value}
-    body = await asyncio.to_thread(_raw_body, litellm, arguments, target)
+    body = await _body(await load(), build_call(request, info), target)
     if body is None:
         return None
     url, headers, body = _question(target, api_base(request.spec, target), key.value, body)
@@ -50,20 +51,39 @@ def _has_endpoint(target: Target) -> bool:
     return target.provider in ("anthropic", "gemini") or (target.provider == "openai" and target.api == "responses")
 
 
-def _raw_body(litellm: Any, arguments: dict[str, Any], target: Target) -> dict[str, Any] | None:
-    from litellm.types.utils import CallTypes
+async def _body(litellm: Any, wire: WireCall, target: Target) -> dict[str, Any] | None:
+    """The JSON body LiteLLM sends for a call."""
+    bodies: list[bytes] = []
 
-    kwargs = {k: v for k, v in arguments.items() if k not in ("stream", "stream_options", "api_base")}
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            bodies.append(await read_body(reader))
+            writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+            await writer.drain()
+        except (OSError, EOFError, asyncio.LimitOverrunError):
+            log.debug("The call for its body broke off", exc_info=True)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(keep, "127.0.0.1", 0)
+    root = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    own = {"api_base": root, "api_key": DUMMY_KEY, "num_retries": 0, "timeout": TIMEOUT}
     try:
-        raw = litellm.utils.return_raw_request(CallTypes.completion, kwargs)
+        async with asyncio.timeout(TIMEOUT):
+            stream = await getattr(litellm, wire.method)(**{**wire.kwargs, **own})
+            # Gemini's connection opens with the first chunk.
+            async for _ in stream:
+                break
     except Exception as error:
-        log.info("No body to count: %s", type(error).__name__)
-        return None
-    body = raw.get("raw_request_body")
-    if not isinstance(body, dict):
+        log.debug("Refused, as meant: %s", type(error).__name__)
+    finally:
+        server.close()
+    try:
+        body = json.loads(bodies[0])
+    except (IndexError, ValueError):
         log.info("No body to count for %s", target.provider)
         return None
-    return body
+    return body if isinstance(body, dict) else None
 
 
 def _question(

@@ -45,13 +45,16 @@ async def warm_up(litellm: Any) -> None:
         server.close()
 
 
+async def read_body(reader: asyncio.StreamReader) -> bytes:
+    """The body of an HTTP request that says how long it is. Raises EOFError when the client leaves."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+    length = next((int(line.partition(b":")[2]) for line in head if line.startswith(b"content-length:")), 0)
+    return await reader.readexactly(length)
+
+
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            (int(h.split(b":")[1]) for h in head.split(b"\r\n") if h.lower().startswith(b"content-length:")), 0
-        )
-        await reader.readexactly(length)
+        await read_body(reader)
         status = (
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         )

@@ -1,0 +1,77 @@
+"""Exact counting endpoints, answered on loopback; the bodies are what a real call would send."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_tui.models.messages import Message, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.requests import ModelSpec, ToolSchema
+from agent_tui.providers.client import WorkerClient
+from tests.support.loopback import Loopback, Reply, json_reply
+from tests.support.model_calls import KEY, make_request
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TOOL = ToolSchema("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
+CONVERSATION = [
+    user_message("read it"),
+    Message("a", "assistant", [TextPart("Sure."), ToolCallPart("call_1", "read", '{"path": "x"}')]),
+    Message("t", "tool", [ToolResultPart("call_1", "read", "the content")]),
+]
+
+
+async def test_anthropic(worker: WorkerClient, server: Loopback) -> None:
+    server.serve("/v1/messages/count_tokens", json_reply({"input_tokens": 123}))
+    spec = ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY)
+    assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 123
+    [request] = server.requests
+    assert request.header("x-api-key") == KEY
+    body = request.json
+    assert "max_tokens" not in body
+    assert "stream" not in body
+    assert body["model"] == "claude-sonnet-4-6"
+    assert [m["role"] for m in body["messages"]] == ["user", "assistant", "user"]
+    assert body["tools"][0]["name"] == "read"
+    assert "Be brief." in str(body["system"])
+
+
+async def test_gemini(worker: WorkerClient, server: Loopback) -> None:
+    server.serve("/v1beta/models/gemini-2.5-pro:countTokens", json_reply({"totalTokens": 77}))
+    spec = ModelSpec("g", "gemini/gemini-2.5-pro", api_base=server.url, api_key=KEY)
+    assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 77
+    [request] = server.requests
+    body = request.json["generateContentRequest"]
+    assert body["model"] == "models/gemini-2.5-pro"
+    assert "the content" in str(body["contents"])
+    assert body["tools"]
+
+
+async def test_openai_responses(worker: WorkerClient, server: Loopback) -> None:
+    server.serve("/v1/responses/input_tokens", json_reply({"object": "response.input_tokens", "input_tokens": 55}))
+    spec = ModelSpec("o", "openai/gpt-5", api="responses", api_base=server.url, api_key=KEY)
+    assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 55
+    [request] = server.requests
+    assert request.header("authorization") == f"Bearer {KEY}"
+    assert request.json["model"] == "gpt-5"
+    assert "the content" in str(request.json["input"])
+    assert request.json["tools"][0]["name"] == "read"
+    assert request.json["instructions"] == "Be brief."
+    assert "max_output_tokens" not in request.json
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [json_reply({"error": "no"}, 400), Reply(b"nonsense"), json_reply({"input_tokens": 0}), json_reply([1])],
+    ids=["refused", "nonsense", "zero", "list"],
+)
+async def test_no_number_is_none(worker: WorkerClient, server: Loopback, reply: Reply) -> None:
+    server.serve("*", reply)
+    spec = ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY)
+    assert await worker.count_exact(make_request(spec)) is None
+
+
+async def test_providers_without_an_endpoint_are_not_asked(worker: WorkerClient, server: Loopback) -> None:
+    spec = ModelSpec("o", "openai/local", api_base=server.url)
+    assert await worker.count_exact(make_request(spec)) is None
+    assert await worker.count_exact(make_request(ModelSpec("a", "anthropic/claude-sonnet-4-6"))) is None
+    assert server.requests == []
