@@ -56,7 +56,8 @@ class PermissionsConfig:
 
 @dataclass(slots=True)
 class McpServer:
-    """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP)."""
+    """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP). ``timeout`` is seconds for connecting and
+    listing, ``call_timeout`` seconds for one call."""
 
     command: str | None = None
     args: list[str] = field(default_factory=list)
@@ -66,6 +67,7 @@ class McpServer:
     headers: dict[str, str] = field(default_factory=dict)
     enabled: bool = True
     timeout: float = 30.0
+    call_timeout: float = 300.0
 
 
 @dataclass(slots=True)

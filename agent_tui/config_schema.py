@@ -65,6 +65,7 @@ class McpSchema(Strict):
     headers: dict[str, str] | None = None
     enabled: bool | None = None
     timeout: Seconds | None = None
+    call_timeout: Seconds | None = None
 
     @model_validator(mode="after")
     def _one_transport(self) -> McpSchema:

@@ -32,7 +32,8 @@ class PermissionDesk:
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
         """Whether a call may run; waits for the user where the rules say ask."""
         async with self._one_at_a_time:
-            decision = self.permissions.decide(tool.schema.name, intent)
+            name = intent.tool or tool.schema.name
+            decision = self.permissions.decide(name, intent)
             if decision.action == "allow":
                 return Verdict(True)
             if decision.action == "deny":
@@ -45,7 +46,7 @@ class PermissionDesk:
                 PermissionAsked(
                     request_id,
                     call.call_id,
-                    tool.schema.name,
+                    name,
                     intent.summary,
                     display,
                     decision.patterns,

@@ -7,17 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
-from agent_tui.models.requests import SystemBlock, ToolSchema
+from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.steps import FixedPart, RowId
-
-
-@dataclass(slots=True)
-class OfferedTool:
-    """A tool in the request. A ``deferred`` one is listed in ``/context`` but not sent."""
-
-    schema: ToolSchema
-    group: str
-    deferred: bool = False
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.prelude import OfferedTool
 from agent_tui.models.messages import Message
+from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.tools.base import Tool, ToolContext, ToolOutcome

@@ -79,6 +79,16 @@ class ToolSchema:
 
 
 @dataclass(slots=True)
+class OfferedTool:
+    """A tool in the request; ``group`` is its child row in ``/context``. A ``deferred`` one is listed there but not
+    sent."""
+
+    schema: ToolSchema
+    group: str
+    deferred: bool = False
+
+
+@dataclass(slots=True)
 class SystemBlock:
     """A piece of what is sent beside the conversation; blocks are sent in order, byte-stable within a session.
 

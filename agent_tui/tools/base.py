@@ -19,7 +19,8 @@ class Intent:
     """What a call would do, known before it is done: permissions judge it and the user is shown it.
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
-    "path": …}``. ``paths`` are absolute, links resolved.
+    "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
+    call stands for one of another tool.
     """
 
     kind: IntentKind
@@ -28,6 +29,7 @@ class Intent:
     command: str | None = None
     url: str | None = None
     display: Metadata | None = None
+    tool: str | None = None
 
 
 @dataclass(slots=True)
