@@ -23,6 +23,7 @@ _PRIVILEGED = words("sudo doas su pkexec run0 chroot mount umount systemctl cron
 _OPAQUE = words("eval source . exec ssh xargs parallel trap alias builtin command pushd popd awk gawk mawk")
 _INTERPRETERS = words("bash sh zsh dash ksh fish python node deno bun perl ruby php lua osascript tclsh")
 _REMOVERS = words("rm mv chmod chown chgrp shred rsync find dd truncate ln cp")
+_CHANGERS = _REMOVERS | words("sed tee touch install patch perl")
 _BLANK_CHEQUES = words("curl wget tee sed kill")
 _NO_PATHS = words("echo printf true false : seq basename dirname")
 # The second word is what matters: `git commit`, `npm run`.
@@ -71,6 +72,9 @@ class _Judge:
         if self._words and (not self._words[0] or any(char.isspace() for char in self._words[0])):
             # Rules are matched on words joined by spaces: "git status" as one word is another program.
             raise NotUnderstoodError("the name of the program contains a space")
+        first = self._command.words[0] if self._command.words else None
+        if first is not None and (first.dynamic or (first.glob and first.text != "[")):
+            raise NotUnderstoodError("which program it is is only known when it runs")
         if self._name in _WRAPPERS and "cd" in self._words:
             raise NotUnderstoodError("where cd leads is not clear")
         if self._named_by("deny", broadly=True):
@@ -148,7 +152,7 @@ class _Judge:
             return Decision("ask", f"{self._name} would take the whole project")
         if not is_within(path, permissions.folders):
             return Decision("ask", f"{path} is outside the project")
-        if self._name in _REMOVERS:
+        if self._name in _CHANGERS:
             decision = permissions.path("edit", "edit", path)
             if decision.action == "deny":
                 return decision

@@ -314,6 +314,10 @@ rm -rf "$(pwd)/x"
 find . -exec rm {} +; cd ..
 X=/etc rm x
 make -C /tmp
+$CMD
+$(echo rm) x
+r? x
+X=$(rm x) ls
 ln -s /etc etc
 touch /tmp/x
 """.strip().splitlines(),
@@ -349,7 +353,8 @@ def test_a_redirection_is_an_edit(make: Make) -> None:
     assert bash(make("accept-edits"), "rm src/a.py").action == "ask"
     decision = bash(make(), "echo x > src/a.py")
     assert (decision.action, decision.patterns) == ("ask", ["edit(./src/a.py)"])
-    assert bash(make(deny=["edit(*.py)"], allow=["edit"]), "echo x > src/a.py").action == "deny"
+    for command in ("echo x > src/a.py", "rm src/a.py", "sed -i s/a/b/ src/a.py", "touch src/a.py"):
+        assert bash(make("auto", deny=["edit(*.py)"], allow=["edit", "bash"]), command).action == "deny"
 
 
 def test_always_adds_what_was_asked_and_no_more(make: Make) -> None:
@@ -363,7 +368,7 @@ def test_always_adds_what_was_asked_and_no_more(make: Make) -> None:
     assert bash(permissions, "git commit -m 'y'; pytest").action == "allow"
     assert bash(permissions, "git push").action == "ask"
     assert bash(make(remembered=saved), "git commit --amend").action == "allow"
-    for command in ("rm *.pyc", "python -c 'a * b'", "sudo ls", "X=1 make", "./run.sh *"):
+    for command in ("rm *.pyc", "python -c 'a * b'", "sudo ls", "X=1 make", "./run.sh src/*"):
         decision = bash(permissions, command)
         permissions.remember(decision.patterns)
         assert bash(permissions, command).action == "allow", command
