@@ -28,29 +28,47 @@ class _Rules:
     spec: GitIgnoreSpec
 
 
+@dataclass(slots=True)
+class _Open:
+    """A folder being walked."""
+
+    folder: Path
+    prefix: str
+    entries: Iterator[os.DirEntry[str]]
+    rules: list[_Rules]
+
+
 def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
     """Every file and folder below ``base`` not ignored, sorted by name within each folder, folders before what they
     hold. Ignore files from ``root`` down apply. ``base`` itself may be ignored: then only rules below it count.
     ``depth`` is the number of levels, None for all. Unreadable folders are passed over."""
-    rules = _rules_above(base, root)
-    yield from _walk(base, "", rules, depth)
+    return _walk(base, _rules_above(base, root), depth)
 
 
-def _walk(folder: Path, prefix: str, rules: list[_Rules], depth: int | None) -> Iterator[Entry]:
-    own = _rules_of(folder)
-    rules = [*rules, *own]
+def _walk(base: Path, rules: list[_Rules], depth: int | None) -> Iterator[Entry]:
+    # A stack of our own: folders may be nested deeper than Python calls.
+    stack = [_Open(base, "", _scan(base), [*rules, *_rules_of(base)])]
+    while stack:
+        current = stack[-1]
+        entry = next(current.entries, None)
+        if entry is None:
+            stack.pop()
+            continue
+        path = current.folder / entry.name
+        is_dir = entry.is_dir(follow_symlinks=False)
+        if entry.name == ".git" or _ignored(path, is_dir, current.rules):
+            continue
+        yield Entry(current.prefix + entry.name, is_dir)
+        if is_dir and (depth is None or len(stack) < depth):
+            stack.append(_Open(path, f"{current.prefix}{entry.name}/", _scan(path), current.rules + _rules_of(path)))
+
+
+def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda e: os.fsencode(e.name))
+            return iter(sorted(found, key=lambda e: os.fsencode(e.name)))
     except OSError:
-        return
-    for entry in entries:
-        is_dir = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".git" or _ignored(folder / entry.name, is_dir, rules):
-            continue
-        yield Entry(prefix + entry.name, is_dir)
-        if is_dir and depth != 1:
-            yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", rules, None if depth is None else depth - 1)
+        return iter(())
 
 
 def _rules_above(base: Path, root: Path) -> list[_Rules]:

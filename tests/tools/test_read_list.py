@@ -117,6 +117,18 @@ async def test_list_respects_gitignore_at_every_level(context: ToolContext) -> N
     assert (await ListTool().run({}, context)).text.splitlines() == [".github/", ".gitignore", "keep/", "src/", "sub/"]
 
 
+async def test_very_deep_folders_are_walked(context: ToolContext) -> None:
+    folder = os.open(context.root, os.O_RDONLY)
+    for _ in range(1_500):  # deeper than Python calls, and than a path may be long
+        os.mkdir("d", dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    outcome = await ListTool().run({"depth": 10_000}, context)
+    assert outcome.text.count("\n") == 500
+
+
 async def test_hostile_file_names_stay_on_their_line(context: ToolContext) -> None:
     (context.root / "a\n\x1b[31m").write_text("")
     (Path(os.fsdecode(os.fsencode(context.root) + b"/b\xff"))).write_text("")
