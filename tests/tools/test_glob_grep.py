@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.tools.base import ToolContext
+from agent_tui.tools.glob import GlobTool
+from agent_tui.tools.globs import Glob
+from agent_tui.tools.grep import GrepTool
+from tests.support.tool_context import make_context
+
+RIPGREP = shutil.which("rg")
+SEARCHERS = [
+    pytest.param("", id="python"),
+    pytest.param(RIPGREP or "", id="ripgrep", marks=pytest.mark.skipif(RIPGREP is None, reason="ripgrep is missing")),
+]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    context = make_context(tmp_path / "project")
+    files = {
+        "b.py": b"import os\nx = 1\ny = 2\nX = 3\n",
+        "a/deep/c.py": b"def x():\n    return 'x = 1'\n",
+        "a/z.txt": b"x = 1\r\nlast x = 1",
+        "a.b/n.md": b"x = 1\n",
+        "build/out.py": b"x = 1\n",
+        "bin": b"x = 1\0\n",
+        "latin": b"caf\xe9 x = 1\n",
+        ".hidden/h.py": b"x = 1\n",
+        ".git/config": b"x = 1\n",
+        "dir.log/k.py": b"x = 1\n",
+        ".gitignore": b"build/\n*.log\n",
+    }
+    for name, content in files.items():
+        (context.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (context.root / name).write_bytes(content)
+    (tmp_path / "outside").write_text("x = 1\n")
+    (context.root / "link").symlink_to(tmp_path / "outside")
+    return context
+
+
+async def grep(searcher: str, project: ToolContext, pattern: str, **more: object) -> list[str]:
+    arguments: Metadata = {"pattern": pattern, **more}
+    return (await GrepTool(searcher).run(arguments, project)).text.splitlines()
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+async def test_matches_are_the_same_whoever_searches(searcher: str, context: ToolContext) -> None:
+    assert await grep(searcher, context, "x = [0-9]$") == [
+        ".hidden/h.py:1:x = 1", "a/z.txt:1:x = 1", "a/z.txt:2:last x = 1", "a.b/n.md:1:x = 1", "b.py:2:x = 1",
+        "latin:1:caf\ufffd x = 1",
+    ]  # fmt: skip
+    assert await grep(searcher, context, "x = 1", glob="*.{py,md}") == [
+        ".hidden/h.py:1:x = 1", "a/deep/c.py:2:    return 'x = 1'", "a.b/n.md:1:x = 1", "b.py:2:x = 1",
+    ]  # fmt: skip
+    assert await grep(searcher, context, "x = 1", glob="a/**/*.py", files_only=True) == ["a/deep/c.py"]
+    assert await grep(searcher, context, "X =", ignore_case=True, path="b.py") == ["b.py:2:x = 1", "b.py:4:X = 3"]
+    assert await grep(searcher, context, "x", path="a", files_only=True) == ["a/deep/c.py", "a/z.txt"]
+    assert await grep(searcher, context, "^(import|X)", context=1, path="b.py") == [
+        "b.py:1:import os", "b.py-2-x = 1", "b.py-3-y = 2", "b.py:4:X = 3",
+    ]  # fmt: skip
+    assert await grep(searcher, context, "x = 1", path="build") == ["build/out.py:1:x = 1"]
+    assert await grep(searcher, context, "no such thing") == ["No matches."]
+    assert await grep(searcher, context, "x = 1", glob="*.log") == ["No matches."]
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+async def test_hostile_patterns_names_and_lines(searcher: str, context: ToolContext) -> None:
+    name = os.fsencode(context.root) + b"/\x1b[31m\n\xff"
+    Path(os.fsdecode(name)).write_bytes(b"needle\x1b]0;owned\x07\n" + b"y" * 10_000_000 + b"needle" + b"y" * 9_000)
+    first, second = await grep(searcher, context, "needle")
+    assert first.endswith(":1:needle␛]0;owned␇") and "\x1b" not in first and "␊" in first
+    assert "needle" in second and len(second) < 700
+    for pattern in ("-e", "--pre=evil", "-f/etc/passwd", "$(touch owned)"):
+        assert await grep(searcher, context, pattern) == ["No matches."]
+    with pytest.raises(ToolError, match="grep: "):
+        await grep(searcher, context, "(")
+    with pytest.raises(ToolError, match="NUL"):
+        await grep(searcher, context, "a\0b")
+    with pytest.raises(ToolError, match="does not exist"):
+        await grep(searcher, context, "x", path="nowhere")
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+async def test_many_matches_are_cut(searcher: str, context: ToolContext) -> None:
+    (context.root / "many").write_text("needle\n" * 5_000)
+    lines = await grep(searcher, context, "needle")
+    assert len(lines) == 201
+    assert lines[-1] == "[more matches than the 200 shown; narrow the search]"
+
+
+async def test_the_searched_folder_supplies_no_code(context: ToolContext) -> None:
+    for name in ("json.py", "re.py", "agent_tui/__init__.py", "sitecustomize.py", "pathspec.py"):
+        (context.root / name).parent.mkdir(exist_ok=True)
+        (context.root / name).write_text("from pathlib import Path; Path('owned').touch(); raise SystemExit(9)\n")
+    assert await grep("", context, "import os") == ["b.py:1:import os"]
+    assert not (context.root / "owned").exists()
+
+
+async def test_glob(context: ToolContext) -> None:
+    async def glob(pattern: str, **more: str) -> list[str]:
+        return (await GlobTool().run({"pattern": pattern, **more}, context)).text.splitlines()
+
+    assert await glob("*.py") == [".hidden/h.py", "a/deep/c.py", "b.py"]
+    assert await glob("**/*.py") == [".hidden/h.py", "a/deep/c.py", "b.py"]
+    assert await glob("a/*") == ["a/z.txt"]
+    assert await glob("*.{md,txt}", path="a") == ["a/z.txt"]
+    assert await glob("nothing") == ["No files match."]
+    assert await glob("link") == ["link"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.py", "a/b/c.py", True),
+        ("/*.py", "a/c.py", False),
+        ("src/**", "src/a/b", True),
+        ("src/**", "srcs/a", False),
+        ("src/**/x", "src/x", True),
+        ("src/*", "src/a/b", False),
+        ("**/t/*.py", "a/t/b.py", True),
+        ("[a-c].py", "b.py", True),
+        ("{a,b}/{c,d}", "b/c", True),
+        ("a?c", "abc", True),
+        ("a.c", "abc", False),
+        ("*a" * 30 + "b", "a" * 200, False),
+        ("**/" * 40 + "x", "/".join("a" * 40), False),
+    ],
+)
+def test_globs(pattern: str, path: str, matches: bool) -> None:
+    assert Glob(pattern).matches(path) is matches
+
+
+def test_too_many_alternatives_are_refused() -> None:
+    with pytest.raises(ToolError, match="alternatives"):
+        Glob("{a,b}" * 10)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent_tui.store.store import Store
+from agent_tui.tools.base import ToolContext
+from agent_tui.tools.edit import EditTool
+from agent_tui.tools.read import ReadTool
+from agent_tui.tools.snapshots import RestorePlan, Snapshotter, apply_restore, plan_restore
+from agent_tui.tools.write import WriteTool
+from tests.support.tool_context import make_context
+
+
+@dataclass
+class Project:
+    context: ToolContext
+    store: Store
+    session: str
+    snapshots: Snapshotter
+
+    async def write(self, message: str, name: str, content: str) -> None:
+        self.snapshots.message_id = message
+        if (self.context.root / name).exists():
+            await ReadTool().run({"path": name}, self.context)
+        await WriteTool().run({"path": name, "content": content}, self.context)
+
+    def plan(self, *messages: str) -> RestorePlan:
+        return plan_restore(self.store.snapshots(self.session), messages)
+
+    def text(self, name: str) -> str | None:
+        path = self.context.root / name
+        return path.read_text() if path.exists() else None
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    context = make_context(tmp_path / "project")
+    store = Store.open(tmp_path / "sessions.db")
+    session = store.create_session(str(context.root), "demo").id
+    snapshots = Snapshotter(lambda m, p, c, mode: store.snapshot(session, m, p, c, mode))
+    context.before_change, context.after_change = snapshots.before_change, snapshots.after_change
+    return Project(context, store, session, snapshots)
+
+
+async def test_files_come_back_as_they_were_before_a_message(project: Project) -> None:
+    (project.context.root / "a").write_text("0")
+    (project.context.root / "a").chmod(0o640)
+    await project.write("m1", "a", "1")
+    await project.write("m1", "a", "1b")
+    await project.write("m2", "a", "2")
+    await project.write("m2", "new/b", "b")
+    assert apply_restore(project.plan("m2")) == []
+    assert (project.text("a"), project.text("new/b")) == ("1b", None)
+    assert apply_restore(project.plan("m1", "m2")) == []
+    assert project.text("a") == "0"
+    assert (project.context.root / "a").stat().st_mode & 0o777 == 0o640
+    assert project.plan("m1", "m2").restores == []
+
+
+async def test_what_others_changed_since_is_left_and_named(project: Project, tmp_path: Path) -> None:
+    await project.write("m1", "a", "ours")
+    await project.write("m1", "b", "ours")
+    await project.write("m1", "gone", "ours")
+    await project.write("m1", "turned", "ours")
+    (project.context.root / "a").write_text("theirs")
+    (project.context.root / "gone").unlink()
+    (tmp_path / "elsewhere").write_text("ours")
+    (project.context.root / "turned").unlink()
+    (project.context.root / "turned").symlink_to(tmp_path / "elsewhere")
+    lines = apply_restore(project.plan("m1"))
+    assert [line.rpartition("/")[2] for line in lines] == [
+        "a: changed since by others; left as it is",
+        "turned: a link leads elsewhere now; left as it is",
+    ]
+    assert (project.text("a"), project.text("b"), project.text("gone")) == ("theirs", None, None)
+    assert (tmp_path / "elsewhere").read_text() == "ours"
+
+
+async def test_work_goes_on_after_a_restore(project: Project) -> None:
+    await project.write("m1", "a", "1")
+    await project.write("m2", "a", "2")
+    apply_restore(project.plan("m2"))
+    await project.write("m3", "a", "3")
+    assert apply_restore(project.plan("m3")) == []
+    assert project.text("a") == "1"
+    assert apply_restore(project.plan("m1")) == []
+    assert project.text("a") is None
+
+
+async def test_a_change_that_failed_is_not_restored(project: Project) -> None:
+    project.snapshots.message_id = "m1"
+    project.snapshots.before_change(project.context.root / "a")
+    (project.context.root / "a").write_text("someone else's")
+    plan = project.plan("m1")
+    assert (plan.restores, plan.skipped) == ([], [])
+
+
+async def test_git_is_not_touched(project: Project) -> None:
+    root = project.context.root
+
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        done = subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    git("init", "-q")
+    (root / "a").write_text("0\n")
+    git("add", "a")
+    git("commit", "-qm", "x")
+    (root / "a").write_text("staged\n")
+    git("add", "a")
+    before = {p: p.read_bytes() for p in (root / ".git").rglob("*") if p.is_file()}
+    project.snapshots.message_id = "m1"
+    await EditTool().run({"path": "a", "old_string": "staged", "new_string": "edited"}, project.context)
+    apply_restore(project.plan("m1"))
+    assert project.text("a") == "staged\n"
+    assert {p: p.read_bytes() for p in (root / ".git").rglob("*") if p.is_file()} == before

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import ToolError
+from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.subagent import SubagentTool
+from agent_tui.tools.todo import TodoTool
+from tests.support.tool_context import make_context
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    return make_context(tmp_path / "project", output_limit=500)
+
+
+async def test_each_call_replaces_the_list(context: ToolContext) -> None:
+    items = [{"text": "find [b]it[/b]\x1b[2K", "status": "completed"}, {"text": "mend", "status": "in_progress"}]
+    outcome = await TodoTool().run({"items": items}, context)
+    assert outcome.text == "The list is updated: 1 of 2 done."
+    assert outcome.display is not None
+    assert outcome.display["text"] == "[x] find [b]it[/b]␛[2K\n[>] mend"
+    assert context.state["todo"] == items
+    await TodoTool().run({"items": '[{"text": "sent as text", "status": "pending"}]'}, context)
+    assert context.state["todo"] == [{"text": "sent as text", "status": "pending"}]
+    with pytest.raises(ToolError, match=r"items\[0\]\.status"):
+        await TodoTool().run({"items": [{"text": "x", "status": "later"}]}, context)
+
+
+async def test_a_subagent_gets_the_task_and_its_answer_is_capped(context: ToolContext) -> None:
+    tasks: list[tuple[str, str]] = []
+
+    async def work(description: str, prompt: str) -> ToolOutcome:
+        tasks.append((description, prompt))
+        return ToolOutcome("x" * 2_000)
+
+    context.subagent = work
+    outcome = await SubagentTool().run({"description": "look", "prompt": "find it"}, context)
+    assert tasks == [("look", "find it")]
+    assert len(outcome.text) < 900 and "left out" in outcome.text
+
+
+async def test_a_subagent_has_none_of_its_own(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="cannot start another"):
+        await SubagentTool().run({"description": "x", "prompt": "y"}, context)

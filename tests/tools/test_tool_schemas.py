@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from agent_tui.tools.registry import builtin_tools
+from tests.benchmarks.tool_tokens import tool_tokens
+
+# o200k tokens; every one is sent with every request.
+BUDGETS = {
+    "read": 80,
+    "write": 55,
+    "edit": 110,
+    "list": 55,
+    "glob": 60,
+    "grep": 105,
+    "bash": 65,
+    "fetch": 40,
+    "todo": 80,
+    "subagent": 75,
+}
+
+
+def test_every_schema_keeps_its_budget() -> None:
+    counts = tool_tokens()
+    if counts is None:
+        pytest.skip("no tokenizer can be had")
+    assert list(counts) == list(BUDGETS)
+    assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
+    assert sum(counts.values()) <= 700
+
+
+@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
+    module = sys.modules[type(tool).__module__]
+    schema = tool.schema  # type: ignore[attr-defined]
+    arguments = getattr(module, f"{schema.name.capitalize()}Arguments")
+    fields = dataclasses.fields(arguments)
+    assert list(schema.parameters["properties"]) == [f.name for f in fields]
+    needed = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
+    if schema.name == "edit":  # taken without, in the flat form
+        needed.append("edits")
+    assert schema.parameters.get("required", []) == needed
+
+
+def test_tools_load_without_anything_heavy() -> None:
+    code = (
+        "import sys; from agent_tui.tools.registry import builtin_tools; builtin_tools();"
+        "import agent_tui.tools.permissions, agent_tui.tools.command_judge;"
+        "print(sorted({'pydantic', 'httpx', 'litellm', 'mcp', 'tiktoken', 'textual', 'http', 'pathspec'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
