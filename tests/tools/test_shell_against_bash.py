@@ -1,0 +1,73 @@
+"""What the parser says is held against what a real bash does."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.bash import environment
+from agent_tui.tools.permissions import Permissions
+
+STARTS = ["ls ", "echo ", "cat a ", 'echo "', "cat <<EOF\n", "echo $(ls "]
+PIECES = [
+    *[
+        "ls",
+        "echo",
+        "cat",
+        "a",
+        "evil",
+        "evil",
+        " ",
+        " ",
+        " ",
+        "\t",
+        ";",
+        "&",
+        "|",
+        "\n",
+        "(",
+        ")",
+        "$(",
+        "`",
+        '"',
+        "'",
+    ],
+    *["\\", "\\\n", "<<", "<<<", "EOF", "\nEOF\n", "<<'EOF'\n", "<<EOF\n", "<<-EOF\n", "$", "{", "}", "#", "<(", ">("],
+    *["=", "x=", "~", "*", "[", "]", "-", "!", "2>&1", ">/dev/null", "&>", "<a", ",", "%"],
+]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_allowed_runs_nothing_else(tmp_path: Path, seed: int) -> None:
+    """Random command lines that mention a program ``evil``: those that are allowed unasked are really run, and it must
+    not have been started, nor a file made."""
+    root, programs = tmp_path / "project", tmp_path / "bin"
+    root.mkdir()
+    programs.mkdir()
+    (root / "a").write_text("x\n")
+    (programs / "evil").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    (programs / "evil").chmod(0o755)
+    env = environment()
+    env["PATH"] = f"{programs}:{env['PATH']}"
+    permissions = Permissions(root, root, PermissionsConfig())
+    chance = random.Random(seed)
+    run = 0
+    for _ in range(3_000):
+        pieces = [chance.choice(PIECES) for _ in range(chance.randint(2, 12))]
+        command = chance.choice(STARTS) + "".join(pieces)
+        if "evil" not in command:
+            continue
+        if permissions.decide("bash", Intent("command", command, command=command)).action != "allow":
+            continue
+        run += 1
+        subprocess.run(["bash", "-c", command], cwd=root, env=env, stdin=subprocess.DEVNULL, capture_output=True)
+        assert not (tmp_path / "started").exists(), command
+        assert [path.name for path in root.iterdir()] == ["a"] and (root / "a").read_text() == "x\n", command
+    assert run > 20
