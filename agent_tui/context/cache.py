@@ -41,9 +41,12 @@ class ContextCache:
     head: tuple[tuple[int, int, int | None], Tally] | None = None
     kept: int = 0
     """Leading messages whose key is as it was at the last calculation."""
+    told: int | None = None
+    """The last misfit that went to the log, so that it is not repeated with every calculation."""
 
     _setting: Setting | None = None
     _records: tuple[str, ...] = ()
+    _reach: int = 0
     _keys: list[str] = field(default_factory=list)
     _seen: list[str] = field(default_factory=list)
     _estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = field(default_factory=dict)
@@ -64,21 +67,26 @@ class ContextCache:
         if setting != self._setting:
             self._setting = setting
             self._estimates.clear()
-            self._keys = []
+            self._keys, self._reach = [], 0
             self.chain, self._seen = [], []
             self.seals, self.estimated, self.head = [], None, None
-        same_ids = self.prefixes.update(view)
+        length = len(self.prefixes.ids)
+        extended = self.prefixes.update(view) == length
         keys = [item.key for item in view]
         self.kept = common_prefix(self._keys, keys)
         self._keys = keys
         finished = self._finished(steps)
-        if self._seen != finished[: len(self._seen)] or (self.chain and same_ids <= self.chain[-1].sent_count):
-            self.chain, self._seen = [], []
+        grown = len(view) > length
+        if self._seen != finished[: len(self._seen)] or not extended or (grown and self._reach > length):
+            # Steps that did not fit may fit now: after an undo, or when messages came back.
+            self.chain, self._seen, self._reach = [], [], 0
             self.by_message = {}
         for step in steps[len(self._seen) :]:
             if step.message_id is not None:
                 self.by_message[step.message_id] = step
-        extend_chain(self.chain, steps[len(self._seen) : len(finished)], self.prefixes, target, window)
+        new = steps[len(self._seen) : len(finished)]
+        self._reach = max(self._reach, *(s.sent_count + (s.kind == "turn") for s in new), 0)
+        extend_chain(self.chain, new, self.prefixes, target, window)
         self._seen = finished
 
     def estimate(self, message: Message, key: str, family: Family, first: bool) -> MessageEstimate:

@@ -141,7 +141,9 @@ def _rows(
     rest = total - fixed_total - known
     head_cost = rest if measured.head else 0
     if rest < 0 or (rest > 0 and not measured.head):
-        log.warning("Back-calculated messages are off by %d tokens; estimates of the fixed rows are scaled", rest)
+        if cache.told != rest:
+            cache.told = rest
+            log.warning("Back-calculated messages are off by %d tokens; estimates of the fixed rows are scaled", rest)
         head_cost = 0
         fixed_total = total - known
     if fixed_total < 0 or (fixed_total > 0 and not fixed.parts):

@@ -14,12 +14,8 @@ from agent_tui.context.estimate import CLEARED_RAW, INTERRUPTED_RAW, counted_cha
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,
-    AttachmentPart,
     Message,
     Part,
-    ReasoningPart,
-    SummaryPart,
-    TextPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -42,7 +38,9 @@ def build_view(
     """
     replaced, summary = _summary(path, records, summaries)
     cleared, clips = prune_state([r for r in records if r.active])
-    entries: list[Message | None] = []
+    if not replaced:
+        return _valid([m for m in path if m.status != "streaming"], cleared, clips)
+    entries: list[Message] = []
     for message in path:
         if message.id in replaced:
             if summary is not None:
@@ -113,16 +111,17 @@ def prune_state(records: Sequence[CompactionRecord]) -> tuple[set[str], dict[str
     return cleared, clips
 
 
-def _valid(entries: list[Message | None], cleared: set[str], clips: dict[str, int]) -> list[SentMessage]:
+def _valid(entries: list[Message], cleared: set[str], clips: dict[str, int]) -> list[SentMessage]:
     sent: list[SentMessage] = []
     for index, message in enumerate(entries):
-        if message is None or message.role == "tool":
+        role = message.role
+        if role == "tool":
             continue
-        if message.role == "user":
+        if role == "user":
             if _user_content(message):
                 sent.append(SentMessage(message, message.id))
             continue
-        calls = message.tool_calls
+        calls = [p for p in message.parts if p.type == "tool_call"]
         results = _take_results(entries, index, calls) if calls else []
         answer = message
         if calls and message.status != "complete":
@@ -139,18 +138,18 @@ def _valid(entries: list[Message | None], cleared: set[str], clips: dict[str, in
     return sent
 
 
-def _take_results(entries: list[Message | None], index: int, calls: list[ToolCallPart]) -> list[Message | None]:
+def _take_results(entries: list[Message], index: int, calls: list[ToolCallPart]) -> list[Message | None]:
     """The stored result of each call, looked for up to the next assistant message; each is used once."""
     waiting: dict[str, list[Message]] = {}
     for position in range(index + 1, len(entries)):
         candidate = entries[position]
-        if candidate is None or candidate.role == "user":
-            continue
         if candidate.role == "assistant":
             break
-        result = candidate.tool_result
-        if result is not None:
-            waiting.setdefault(result.call_id, []).append(candidate)
+        if candidate.role == "tool":
+            for part in candidate.parts:
+                if part.type == "tool_result":
+                    waiting.setdefault(part.call_id, []).append(candidate)
+                    break
     return [waiting[c.call_id].pop(0) if waiting.get(c.call_id) else None for c in calls]
 
 
@@ -205,17 +204,10 @@ def _is_object(arguments: str) -> bool:
 
 
 def _text(message: Message) -> bool:
-    return any(isinstance(p, TextPart) and p.text.strip() for p in message.parts)
+    return any(p.type == "text" and p.text.strip() for p in message.parts)
 
 
 def _user_content(message: Message) -> bool:
-    for part in message.parts:
-        match part:
-            case TextPart() | SummaryPart():
-                if part.text.strip():
-                    return True
-            case AttachmentPart():
-                return True
-            case ReasoningPart() | ToolCallPart() | ToolResultPart():
-                continue
-    return False
+    return any(
+        p.type == "attachment" or ((p.type == "text" or p.type == "summary") and p.text.strip()) for p in message.parts
+    )

@@ -139,9 +139,9 @@ def answer(message_id: str, origin: Origin, resent: dict[str, bool | None], reas
 
 
 def reads_plain_items(origin: Origin) -> bool:
-    """Whether the Responses API took reasoning that the client resent without its encrypted form. The product never
-    sends that; recorded clients did, by id. Grok 4.3 has nothing but the encrypted form."""
-    return origin.api == "responses" and "grok-4.3" not in origin.model
+    """Whether reasoning for which the record shows only text was nevertheless taken in: Claude refuses unsigned
+    blocks, so it was signed; the Responses API knows items by their id. Grok 4.3 takes the encrypted form only."""
+    return "claude" in origin.model or (origin.api == "responses" and "grok-4.3" not in origin.model)
 
 
 def plain_estimate(record: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent_tui.context.accuracy import after_step, before_step, verification_line
+from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import CompactPolicy
 from agent_tui.models.messages import ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
@@ -397,3 +398,17 @@ def test_turns_left_from_the_growth_of_recent_turns() -> None:
         size += 1_000
     assert usage.limit == 19_000
     assert usage.turns_left == (19_000 - 4_100) // 1_000
+
+
+def test_a_kept_cache_finds_the_anchor_again_after_an_undo() -> None:
+    conversation, cache = weather(), ContextCache()
+    conversation.answer(TokenUsage(5_115, 50))
+    before = conversation.usage(cache=cache)
+    summary = conversation.append("user", [SummaryPart("so far", "r1")], 40)
+    conversation.path.pop()
+    conversation.summaries[summary.id] = summary
+    ids = [m.id for m in conversation.path]
+    conversation.records.append(CompactionRecord("r1", "op1", "summary", ids, summary_id=summary.id))
+    assert conversation.usage(cache=cache).anchor_step is None
+    conversation.records.clear()
+    assert conversation.usage(cache=cache) == before
