@@ -43,7 +43,9 @@ class Content:
                 if result.call_id in calls:
                     continue
             elif message.role == "assistant":
-                calls.update(part.call_id for part in message.parts if type(part) is ToolCallPart)
+                for part in message.parts:
+                    if type(part) is ToolCallPart:
+                        calls.add(part.call_id)
             entry = Entry(message)
             self._by_id[message.id] = entry
             entries.append(entry)

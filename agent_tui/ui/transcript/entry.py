@@ -20,6 +20,9 @@ from agent_tui.ui.transcript.piece import Piece
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
 
+_NONE = Heights()
+
+
 class Tools:
     """What is known of tool calls beside the calls themselves, by call id."""
 
@@ -53,7 +56,7 @@ class Entry:
         self.blocks = blocks
         self.pieces: list[Piece] | None = None
         self.starts: list[int] = []
-        self.heights = Heights()
+        self.heights = _NONE
         self.opened: dict[str, bool] | None = None
         self.index = 0
         self.live = False
@@ -70,13 +73,13 @@ class Entry:
             return
         chars, rows = 0, 0
         for part in message.parts:
-            if isinstance(part, TextPart):
-                chars += len(part.text)
-                rows += 2 + part.text.count("\n")
-            elif isinstance(part, ReasoningPart):
-                rows += 2
+            kind = type(part)
+            if kind is TextPart:
+                text = part.text  # type: ignore[union-attr]
+                chars += len(text)
+                rows += 2 + text.count("\n")
             else:
-                rows += 1
+                rows += 2 if kind is ReasoningPart else 1
         self.chars, self.rows = chars, rows
 
     def is_open(self, block: Block, folding: Folding) -> bool:
@@ -101,7 +104,7 @@ class Entry:
                 previous = isinstance(block, ToolBlock)
             pieces += made
         self.pieces = pieces
-        self.heights.reset([piece.guess(width) for piece in pieces])
+        self.heights = Heights([piece.guess(width) for piece in pieces])
         return pieces
 
     def place(self, piece: int) -> tuple[Block, int] | None:

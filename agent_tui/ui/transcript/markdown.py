@@ -47,7 +47,7 @@ def code_flows(
     inside: Decoration = (*margin, (" ", "code"))
     if first:
         action = None if copy is None else ("copy", copy)
-        right = f"{language}  ⧉ copy" if language else "⧉ copy"
+        right = f"{language} · copy" if language else "copy"
         out.append(Flow(first=inside, fill="code", silent=True, right=right, right_action=action))
     lines = [cap_line(line).expandtabs(4) for line in clean(code).split("\n")]
     for line, runs in zip(lines, code_runs("\n".join(lines), language), strict=True):

@@ -77,6 +77,9 @@ _BACK: dict[str, tuple[str, ...]] = {
     "chip": ("primary",),
 }
 
+_SHARES = {"muted": 0.62, "faint": 0.36, "line": 0.18}
+"""How much of the foreground is in the mixed colours of a theme that does not name them."""
+
 
 class Palette:
     """Rich styles by name, several names separated by spaces (later ones win), over the widget's own ``base``."""
@@ -115,9 +118,8 @@ class Palette:
                 except ColorParseError:
                     continue
                 return self._over(color)
-        if names and names[0] in ("muted", "faint", "line"):
-            return self._mixed({"muted": 0.62, "faint": 0.36, "line": 0.18}[names[0]])
-        return None
+        share = next((_SHARES[name] for name in names if name in _SHARES), None)
+        return None if share is None else self._mixed(share)
 
     def _over(self, color: Color) -> RichColor:
         if color.a < 1 and color.ansi is None and self.base.bgcolor is not None:

@@ -87,7 +87,7 @@ class ToolBlock(Block):
             return
         kind, text = self._shown(result)
         if result.is_error:
-            yield clean(text.strip().split("\n", 1)[0])[:60] or "failed"
+            yield clean_output(text.strip().split("\n", 1)[0])[:60] or "failed"
         elif kind == "diff":
             lines = text.split("\n")
             added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
