@@ -94,8 +94,11 @@ class WorkerClient:
             log.warning("%s", error)
 
     async def prepare(self, spec: ModelSpec | None = None) -> None:
-        """Has LiteLLM imported and warmed up, in the background, ahead of the first call."""
-        await self._ask(lambda call_id: protocol.line({"op": "prepare", "id": call_id}))
+        """Has LiteLLM imported and warmed up, for ``spec`` where given, in the background, ahead of the first call."""
+        if spec is None:
+            await self._ask(lambda call_id: protocol.line({"op": "prepare", "id": call_id}))
+        else:
+            await self._ask(lambda call_id: protocol.spec_line("prepare", call_id, spec))
 
     async def close(self) -> None:
         """Ends the worker; what is pending fails. The client is of no use afterwards."""

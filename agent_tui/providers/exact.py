@@ -20,7 +20,7 @@ from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers.call import api_base
 from agent_tui.providers.keys import DUMMY_KEY, is_loopback, resolve_key
 from agent_tui.providers.secrets import redact
-from agent_tui.providers.warmup import read_body
+from agent_tui.providers.warmup import read_request
 from agent_tui.providers.wire import WireCall, build_call
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ async def _body(litellm: Any, wire: WireCall, target: Target) -> dict[str, Any] 
 
     async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            bodies.append(await read_body(reader))
+            bodies.append((await read_request(reader))[1])
             writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
             await writer.drain()
         except (OSError, EOFError, asyncio.LimitOverrunError):

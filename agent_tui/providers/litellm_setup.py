@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import warnings
@@ -51,6 +52,8 @@ def load() -> Any:
         logger = logging.getLogger(name)
         logger.setLevel(logging.CRITICAL)
         logger.propagate = False
+    # What an import leaves behind stays: collecting it again and again would stall the loop.
+    gc.freeze()
     return litellm
 
 

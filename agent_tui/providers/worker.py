@@ -36,7 +36,8 @@ class Worker:
         self._infos: dict[str, ModelInfo] = {}
         self._litellm: asyncio.Task[Any] | None = None
         self._counter = ThreadPoolExecutor(1, "counting")
-        self._state = ""
+        self._warmed: set[tuple[str, str]] = set()
+        self._background: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Says that it is ready and begins to load the tokenizer."""
@@ -44,7 +45,6 @@ class Worker:
         self.state("ready")
 
     def state(self, state: protocol.WorkerState) -> None:
-        self._state = state
         self.out.send({"e": "state", "state": state})
 
     def receive(self, data: bytes) -> None:
@@ -101,7 +101,7 @@ class Worker:
         info = await self._info(spec, ask_server=True)
         self.out.send({"id": call_id, "e": "done", "info": to_dict(info)})
         if info.problem is None:
-            self._begin_litellm()
+            self._warm(spec)
 
     async def _count(self, call_id: int, message: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
@@ -117,8 +117,11 @@ class Worker:
         self.out.send({"id": call_id, "e": "done", "tokens": tokens})
 
     async def _prepare(self, call_id: int, message: dict[str, Any]) -> None:
-        self._begin_litellm()
         self.out.send({"id": call_id, "e": "done"})
+        if message.get("spec") is None:
+            self._begin_litellm(None)
+        else:
+            self._warm(protocol.spec_from(message["spec"], None))
 
     async def _info(self, spec: ModelSpec, ask_server: bool) -> ModelInfo:
         """The model's description. Asking a local server takes time, so a call uses what was learnt before."""
@@ -136,27 +139,49 @@ class Worker:
             info.limits = known.limits
         return info
 
-    def _begin_litellm(self) -> asyncio.Task[Any]:
-        if self._litellm is None or (self._litellm.done() and self._litellm.exception() is not None):
-            self._litellm = asyncio.create_task(self._load_litellm())
+    def _warm(self, spec: ModelSpec) -> None:
+        """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
+        from agent_tui.providers.targets import resolve_target
+
+        target = resolve_target(spec)
+        if (kind := (target.provider, target.api)) in self._warmed:
+            return
+        self._warmed.add(kind)
+        if self._litellm is None or self._failed():
+            self._begin_litellm(spec)
+        else:
+            self._background = asyncio.create_task(self._warm_later(spec))
+
+    def _failed(self) -> bool:
+        task = self._litellm
+        return task is not None and task.done() and (task.cancelled() or task.exception() is not None)
+
+    def _begin_litellm(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
+        if self._litellm is None or self._failed():
+            self._litellm = asyncio.create_task(self._load_litellm(spec))
         return self._litellm
 
     async def litellm(self) -> Any:
         """LiteLLM, imported when it is not yet. A cancelled caller does not stop the import."""
-        return await asyncio.shield(self._begin_litellm())
+        return await asyncio.shield(self._begin_litellm(None))
 
-    async def _load_litellm(self) -> Any:
+    async def _load_litellm(self, spec: ModelSpec | None) -> Any:
         from agent_tui.providers import litellm_setup, warmup
 
         self.state("litellm_loading")
         try:
             litellm = await asyncio.to_thread(litellm_setup.load)
-            await warmup.warm_up(litellm)
+            await warmup.warm_up(litellm, spec)
         except Exception:
             self.state("ready")
             raise
         self.state("litellm_ready")
         return litellm
+
+    async def _warm_later(self, spec: ModelSpec) -> None:
+        from agent_tui.providers import warmup
+
+        await warmup.warm_up(await self.litellm(), spec)
 
 
 def _load_tokenizer() -> None:
