@@ -77,6 +77,11 @@ class Measurement:
         """Whether the message was read from the provider's cache in the newest step; None where it did not say."""
         return None if self.cached_until is None else index < self.cached_until
 
+    def prompt_cached(self, tokens: int) -> bool | None:
+        """Whether the ephemeral parts, of this many tokens, were read from the cache in the newest step."""
+        usage = self.anchor.usage if self.anchor else None
+        return None if usage is None or usage.cache_read is None else usage.cache_read >= max(1, tokens)
+
     def dropped(self) -> Change:
         """Reasoning in the anchor's input and output that the next input will not have."""
         anchor = self.anchor

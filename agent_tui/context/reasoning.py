@@ -61,7 +61,7 @@ class ReasoningLedger:
         kept = common_prefix(self._keys, keys)
         self._keys = keys
         if setting != self._setting or kept < self._seen.index:
-            if setting != self._setting or kept < self._turn.index:
+            if setting != self._setting or kept <= self._turn.index:
                 self._statuses.clear()
                 self._turn = _Mark(0, fixed_fingerprint)
             self._setting, self._seen = setting, self._turn

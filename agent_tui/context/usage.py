@@ -155,8 +155,7 @@ def _rows(
         messages = _head(cache, measured, head_cost)
         messages.join(measured.tally)
         messages.join(new)
-    cached = measured.cached_flag(0) if measured.anchor else None
-    rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, cached)
+    rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, measured.prompt_cached(fixed_total))
     children = messages.kind_rows()
     unattributed = total - sum(r.tokens for r in rows) - messages.total
     if unattributed:

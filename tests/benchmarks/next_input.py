@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.inputs import ContextInputs
 from agent_tui.context.usage import calculate_context_usage
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -96,7 +97,12 @@ def new_messages(record: dict[str, Any]) -> list[Message]:
 
 
 def estimate(record: dict[str, Any]) -> int:
-    """The calculator's answer for the record's second call."""
+    """The next input that the calculator expects for the record's second call."""
+    return calculation(record).total
+
+
+def calculation(record: dict[str, Any]) -> ContextUsage:
+    """The calculator's answer before the record's second call."""
     target = target_of(record["provider"], record["wire"], record["model"])
     origin = Origin(target.provider, target.api, target.model)
     resent = record["reasoning_resent"]
@@ -118,12 +124,12 @@ def estimate(record: dict[str, Any]) -> int:
     return calculate(target, history, steps)
 
 
-def calculate(target: Target, history: list[Message], steps: list[Step]) -> int:
+def calculate(target: Target, history: list[Message], steps: list[Step]) -> ContextUsage:
     for message in history:
         message.raw_tokens = count_tokens(message_text_for_count(message))
     info = ModelInfo(ModelSpec("recorded", target.model), target, Limits(), Prices())
     view = [SentMessage(m, m.id) for m in history]
-    return calculate_context_usage(ContextInputs(info, view, steps, effort="medium")).total
+    return calculate_context_usage(ContextInputs(info, view, steps, effort="medium"))
 
 
 def answer(message_id: str, origin: Origin, resent: dict[str, bool | None], reasoned: bool) -> Message:

@@ -79,7 +79,7 @@ def test_family_factor_and_overheads() -> None:
     claude = FAMILIES["claude"]
     message = Message("m", "tool", [ToolResultPart("c", "t", "x")], raw_tokens=1_000)
     assert estimate_message(message, claude, True).tokens == 1_220 + 12
-    assert estimate_message(message, claude, False).tokens == 1_220 + 50
+    assert estimate_message(message, claude, False).tokens == 1_220 + 47
     assert not estimate_message(message, claude).approximate
     message.raw_tokens = None
     assert estimate_message(message, claude).approximate

@@ -412,3 +412,17 @@ def test_a_kept_cache_finds_the_anchor_again_after_an_undo() -> None:
     assert conversation.usage(cache=cache).anchor_step is None
     conversation.records.clear()
     assert conversation.usage(cache=cache) == before
+
+
+def test_a_kept_cache_reopens_a_turn_after_a_rewind() -> None:
+    conversation, cache = (
+        Conversation(target=Target("anthropic", "chat", "claude-sonnet-4-5", "claude")),
+        ContextCache(),
+    )
+    conversation.say()
+    conversation.answer(TokenUsage(1_000, 150, 100), reasoning=thinking(conversation))
+    before = conversation.usage(cache=cache)
+    conversation.say()
+    assert conversation.usage(cache=cache).calculation.dropped_reasoning == 100
+    conversation.path.pop()
+    assert conversation.usage(cache=cache) == before
