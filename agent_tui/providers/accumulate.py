@@ -86,6 +86,11 @@ class Accumulator:
                 self._fall_back()
         return self._items()
 
+    def pump(self) -> list[StreamItem]:
+        """What the provider sent until now adds, without a chunk of LiteLLM's (see ``Tap.on_data``)."""
+        self._drain()
+        return self._items()
+
     def finish(self, stream: Any = None) -> list[StreamItem]:
         """The end, of whatever kind: parts are closed and usage is reported, the provider's where there is any.
         ``Finished`` is only among the items when the answer was complete."""

@@ -6,6 +6,7 @@ The only place that calls LiteLLM. Retries inside it are off: what to try again 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -87,6 +88,7 @@ class _Call:
             arguments = {**wire.kwargs, **connection(self.request, self.info.target, self.key)}
             self.emit(Started(self.info.target, wire.notes))
             async with asyncio.timeout(self.request.timeout) as clock:
+                self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
                 with listen(self.accumulator.tap):
                     self.source = await getattr(litellm, wire.method)(**arguments)
                     await self._read(clock)
@@ -98,6 +100,12 @@ class _Call:
         finally:
             await _close(self.source)
         self._end()
+
+    def _arrived(self, clock: asyncio.Timeout) -> None:
+        """Bytes came, whatever LiteLLM makes of them: not silence, and worth showing at once."""
+        if not clock.expired():
+            clock.reschedule(asyncio.get_running_loop().time() + self.request.timeout)
+        self._emit_content(self.accumulator.pump())
 
     async def _read(self, clock: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()

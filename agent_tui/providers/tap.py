@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -22,6 +22,7 @@ _SNIFF = 16
 class Tap:
     """Events of one model call, in order, as the provider sent them. ``take`` empties the queue.
 
+    ``on_data`` is called whenever bytes have arrived: LiteLLM gives nothing for what it drops, for minutes on end.
     ``json_lines``: LiteLLM gets the events as bare JSON lines instead of the bytes themselves. Its Cohere v2 reader
     (1.105–1.109) parses every line of the stream as JSON and fails on ``event:`` and ``data:``.
     """
@@ -29,6 +30,7 @@ class Tap:
     def __init__(self, json_lines: bool = False) -> None:
         self.seen = False
         self.json_lines = json_lines
+        self.on_data: Callable[[], None] | None = None
         self._decoder: Decoder | None = None
         self._events: deque[Event] = deque()
         self._head = b""
@@ -103,6 +105,8 @@ def _copy(response: Any, tap: Tap) -> None:
         rest = b""
         async for data in original(chunk_size):
             tap.feed(data)
+            if tap.on_data is not None:
+                tap.on_data()
             if tap.json_lines:
                 *lines, rest = (rest + data).split(b"\n")
                 data = b"".join(_json_line(line) for line in lines)
