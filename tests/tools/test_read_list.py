@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,18 +119,23 @@ async def test_list_respects_gitignore_at_every_level(context: ToolContext) -> N
     assert (await ListTool().run({}, context)).text.splitlines() == [".github/", ".gitignore", "keep/", "src/", "sub/"]
 
 
-async def test_very_deep_folders_are_walked(context: ToolContext) -> None:
+@pytest.fixture
+def deep(context: ToolContext) -> Iterator[None]:
+    """Folders nested deeper than Python calls, and than a path may be long."""
     folder = os.open(context.root, os.O_RDONLY)
-    for _ in range(1_500):  # deeper than Python calls, and than a path may be long
+    for _ in range(1_500):
         os.mkdir("d", dir_fd=folder)
         inner = os.open("d", os.O_RDONLY, dir_fd=folder)
         os.close(folder)
         folder = inner
     os.close(folder)
-    try:
-        outcome = await ListTool().run({"depth": 10_000}, context)
-    finally:  # pytest's own cleaning up calls itself for each level
-        subprocess.run(["rm", "-rf", str(context.root / "d")], check=True)
+    yield
+    # pytest's own cleaning up calls itself for each level, and would fail in every later run
+    subprocess.run(["rm", "-rf", str(context.root / "d")], check=True)
+
+
+async def test_very_deep_folders_are_walked(context: ToolContext, deep: None) -> None:
+    outcome = await ListTool().run({"depth": 10_000}, context)
     assert outcome.text.count("\n") == 500
 
 
