@@ -59,7 +59,7 @@ def _request(spec: ModelSpec, base: str) -> ModelRequest:
         spec,
         api_base=base,
         api_key=DUMMY_KEY,
-        api=describe(spec).target.api,
+        api=api,
         extra={},
     )
     return ModelRequest(
