@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-from markdown_it.token import Token
+from typing import TYPE_CHECKING
 
 from agent_tui.ui.transcript.lines import Run
 from agent_tui.ui.transcript.sanitize import clean
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _URL = re.compile(r"https?://[^\s<>\"'`│]*[^\s<>\"'`│.,;:!?)\]}*_]")
 _SAFE = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING
 
 from agent_tui.ui.transcript.highlight import code_runs
 from agent_tui.ui.transcript.inline import inline
@@ -14,13 +12,21 @@ from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Run, blank
 from agent_tui.ui.transcript.sanitize import cap_line, clean
 from agent_tui.ui.transcript.table import Cell, Table
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 BULLETS = ("•", "◦", "▪")
 _TASK = re.compile(r"\[([ xX])\]\s+")
 
 
 @cache
 def parser(blocks_only: bool = False) -> MarkdownIt:
-    """The parser; ``blocks_only`` leaves inline text alone, which is all the splitter needs."""
+    """The parser; ``blocks_only`` leaves inline text alone, which is all the splitter needs.
+
+    Imported when the first text is drawn: the prompt is there 50 ms earlier without it."""
+    from markdown_it import MarkdownIt
+
     made = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     return made.disable("inline") if blocks_only else made
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from markdown_it.token import Token
+from typing import TYPE_CHECKING
 
 from agent_tui.ui.transcript.markdown import language_of, parser
 from agent_tui.ui.transcript.sanitize import MAX_LINE, MAX_TEXT, clean, hidden, newlines
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 CODE_LINES = 100
 """Lines of one chunk of code."""
