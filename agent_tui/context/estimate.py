@@ -185,11 +185,15 @@ def largest_remainder(total: int, weights: list[float]) -> list[int]:
     first). Weights that are all zero share evenly. Raises ValueError for negative numbers."""
     if total < 0 or any(w < 0 for w in weights):
         raise ValueError(f"Invalid token count: cannot spread {total}")
-    if not weights:
-        return []
+    if len(weights) < 2:
+        return [total] * len(weights)
     whole = sum(weights)
     if whole <= 0:
         weights, whole = [1.0] * len(weights), float(len(weights))
+    if len(weights) == 2:
+        exact_first = total * (weights[0] / whole)
+        first = min(total, int(exact_first + 0.5))
+        return [first, total - first]
     exact = [total * (w / whole) for w in weights]
     floors = [int(x) for x in exact]
     missing = total - sum(floors)

@@ -110,7 +110,7 @@ class Labels:
     def of(self, message: Message, kind: Kind) -> str:
         if kind == "tool_calls":
             calls = message.tool_calls
-            return call_label(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
+            return self._calls[calls[0].call_id] + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
         result = message.tool_result
         if result is not None:
             return self._calls.get(result.call_id) or result.name or "tool result"
@@ -160,7 +160,8 @@ def add_message(
     weights = weighed.weights
     shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
     message = weighed.message
-    labels.see(message)
+    if message.role == "assistant":
+        labels.see(message)
     for (kind, _), share in zip(weights, shares, strict=True):
         known = basis != "estimated"
         row = ContextRow(
@@ -191,6 +192,7 @@ def call_label(call: ToolCallPart) -> str:
 
 def one_line(text: str) -> str:
     """The beginning of a text on one line, without control characters."""
-    words = " ".join(text[: 4 * LABEL_CHARS].split())
-    clean = "".join(c for c in words if c.isprintable())
+    clean = " ".join(text[: 4 * LABEL_CHARS].split())
+    if not clean.isprintable():
+        clean = "".join(c for c in clean if c.isprintable())
     return clean if len(clean) <= LABEL_CHARS else clean[: LABEL_CHARS - 1] + "…"
