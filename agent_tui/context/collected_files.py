@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from agent_tui.context.estimate import char_tokens
 from agent_tui.models.messages import AttachmentPart, Message
 
 MAX_FILES = 100
@@ -46,6 +47,19 @@ def collect_files(messages: Sequence[Message], limit: int = MAX_FILES) -> dict[s
         weak = next((p for p, verbs in found.items() if set(verbs) <= {"listed", "searched"}), None)
         del found[weak if weak is not None else next(iter(found))]
     return found
+
+
+def within(files: dict[str, list[str]], tokens: int) -> dict[str, list[str]]:
+    """The most recently used files whose lines together cost at most ``tokens`` by the character rule."""
+    kept: dict[str, list[str]] = {}
+    left = float(tokens)
+    for path, verbs in reversed(files.items()):
+        (line,) = file_lines({path: verbs})
+        left -= char_tokens(line) + 1
+        if left < 0:
+            break
+        kept[path] = verbs
+    return dict(reversed(kept.items()))
 
 
 def file_lines(files: dict[str, list[str]]) -> list[str]:

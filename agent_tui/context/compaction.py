@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.collected_files import collect_files
+from agent_tui.context.collected_files import collect_files, within
 from agent_tui.context.compaction_plan import (
     Action,
     CompactionPlan,
@@ -46,6 +46,9 @@ KEEP_SHARE = 0.25
 
 USER_SHARE = 0.10
 """The user's own messages kept word for word in the summary message: up to this share of the limit."""
+
+FILES_SHARE = 0.08
+"""The list of files may take up to this share of the limit, so that long paths cannot crowd out a small window."""
 
 OVERFLOW_SHARE = 0.75
 """After a provider overflow the window we know is wrong: aim at this share of what was refused."""
@@ -236,7 +239,7 @@ class _Planner:
             tuple(m.id for m in self.path[cut:]),
             tuple(before[self.covered :]),
             self.previous,
-            collect_files(before),
+            within(collect_files(before), int(self.scale * FILES_SHARE)),
             kept_words,
             left_out,
             tokens,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.collected_files import MAX_PATH, collect_files, file_lines
+from agent_tui.context.collected_files import MAX_PATH, collect_files, file_lines, within
 from agent_tui.context.summary_prompt import (
     Entry,
     SummaryInput,
@@ -230,3 +230,12 @@ def test_dropping_the_oldest_halves_and_ends() -> None:
         sizes.append((len(source.entries), source.previous is not None))
         source = source.without_oldest()
     assert sizes == [(16, True), (8, True), (4, True), (2, True), (1, True), (1, False)]
+
+
+def test_a_long_list_of_files_keeps_the_most_recent_within_its_budget() -> None:
+    files = {f"src/a/rather/long/path/number{n}.py": ["read"] for n in range(100)}
+    kept = within(files, 200)
+    assert list(kept) == list(files)[-len(kept) :]
+    assert 10 <= len(kept) <= 25
+    assert within({"a.py": ["read"]}, 200) == {"a.py": ["read"]}
+    assert within(files, 0) == {}
