@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Protocol
 
-from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
+from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder
@@ -192,6 +192,3 @@ def _as_event(chunk: Any) -> Event:
         return {}
     event: Event = dump(mode="json", warnings=False)
     return event
-
-
-__all__ = ["Accumulator", "Delta"]

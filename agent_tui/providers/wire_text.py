@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
@@ -147,7 +146,3 @@ def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
     if part.media_type == "application/pdf" and images is not False and part.data:
         return {"type": "file", "file": {"filename": clean(part.name), "file_data": data}}
     return {"type": "text", "text": f"[{clean(part.name)} ({part.media_type}) cannot be read by this model]"}
-
-
-def as_object(raw: str) -> Any:
-    return json.loads(object_arguments(raw))
