@@ -1,0 +1,94 @@
+"""Names, descriptions and schemas of MCP servers, made safe: for providers, for permission rules and for the screen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from typing import Any
+
+from agent_tui.models.messages import Metadata
+from agent_tui.tools.output import clean
+
+PREFIX = "mcp__"
+NAME_LIMIT = 64
+"""Characters of a tool's name that every provider takes; of the kinds letters, digits, ``_`` and ``-``."""
+
+SERVER_LIMIT = 24
+DESCRIPTION_LIMIT = 2_000
+SCHEMA_LIMIT = 40_000
+"""Characters of one tool's schema; what is longer is offered without its details."""
+
+_DEPTH = 40
+_BAD = re.compile(r"[^A-Za-z0-9_-]")
+_HIDDEN = ("Cf", "Co", "Cs", "Cn", "Cc")
+
+
+def server_part(server: str) -> str:
+    """The server's part of its tools' names. It never holds ``__`` nor ends in ``_``, so that the tools of one server
+    cannot pass for those of another."""
+    name = re.sub(r"_{2,}", "_", _BAD.sub("_", server)).strip("_")
+    if name == server and len(name) <= SERVER_LIMIT:
+        return name
+    return f"{name[: SERVER_LIMIT - 7].rstrip('_')}-{_digest(server, 6)}"
+
+
+def tool_name(server: str, tool: str) -> str:
+    """``mcp__server__tool``; where that has to be changed or cut, a digest keeps it unique and always the same."""
+    start = f"{PREFIX}{server_part(server)}__"
+    name = _BAD.sub("_", tool)
+    if name == tool and tool and len(start) + len(tool) <= NAME_LIMIT:
+        return start + tool
+    room = NAME_LIMIT - len(start) - 9
+    return f"{start}{name[:room]}-{_digest(tool, 8)}"
+
+
+def plain(text: object, limit: int = DESCRIPTION_LIMIT) -> str:
+    """Text without escape sequences, control and invisible characters, at most ``limit`` characters long."""
+    shown = clean(str(text)[: limit * 4])
+    shown = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c) not in _HIDDEN).strip()
+    return shown if len(shown) <= limit else shown[: limit - 1].rstrip() + "…"
+
+
+def plain_line(text: object, limit: int = 200) -> str:
+    """The same on one line."""
+    return " ".join(plain(text, limit).split())
+
+
+def safe_schema(schema: Any) -> Metadata:
+    """An input schema that can be sent: an object at its root, its texts plain, neither huge nor endlessly deep."""
+    if not isinstance(schema, dict):
+        return _open_schema()
+    try:
+        copy: Metadata = _walk(schema, 0)
+        size = len(json.dumps(copy))
+    except (RecursionError, ValueError, TypeError):
+        return _open_schema()
+    if size > SCHEMA_LIMIT:
+        return _open_schema()
+    copy.pop("$schema", None)
+    copy["type"] = "object"
+    if not isinstance(copy.get("properties"), dict):
+        copy["properties"] = {}
+    return copy
+
+
+def _open_schema() -> Metadata:
+    return {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+def _walk(value: Any, depth: int) -> Any:
+    if depth > _DEPTH:
+        raise ValueError("nested too deeply")
+    if isinstance(value, dict):
+        return {str(k): _walk(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_walk(v, depth + 1) for v in value]
+    if isinstance(value, str) and (not value.isascii() or not value.isprintable()):
+        return plain(value)
+    return value
+
+
+def _digest(text: str, length: int) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:length]

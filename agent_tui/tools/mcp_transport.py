@@ -1,0 +1,136 @@
+"""How the tool host reaches a server: the SDK's transports, watched, and errors said in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp.client._transport import TransportStreams
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+from agent_tui.config import McpServer
+
+_TAIL = 4_000
+
+
+class ErrorOutput(asyncio.Protocol):
+    """What a server writes to its stderr: the end of it is kept, for the line that says why it failed."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._transport: asyncio.BaseTransport | None = None
+
+    async def open(self) -> io.TextIOWrapper:
+        """The end to give to the child; close it once the child runs."""
+        read_end, write_end = os.pipe()
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.connect_read_pipe(lambda: self, os.fdopen(read_end, "rb", buffering=0))
+        return os.fdopen(write_end, "w", encoding="utf-8")
+
+    def data_received(self, data: bytes) -> None:
+        self._tail = (self._tail + data)[-_TAIL:]
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    @property
+    def last_line(self) -> str:
+        lines = [line.strip() for line in self._tail.decode("utf-8", "replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")
+
+
+class Link:
+    """The way to one server. ``status`` is the HTTP status of the newest answer, where there is one."""
+
+    def __init__(self, server: McpServer, ended: Callable[[], None]) -> None:
+        self._server = server
+        self._ended = ended
+        self.errors = ErrorOutput()
+        self.status: int | None = None
+
+    def transport(self) -> AbstractAsyncContextManager[TransportStreams]:
+        return self._http() if self._server.url else self._stdio()
+
+    @asynccontextmanager
+    async def _stdio(self) -> AsyncGenerator[TransportStreams, None]:
+        server = self._server
+        parameters = StdioServerParameters(
+            command=server.command or "",
+            args=server.args,
+            env=server.env,
+            cwd=server.cwd,
+            encoding_error_handler="replace",
+        )
+        stderr = await self.errors.open()
+        try:
+            async with stdio_client(parameters, stderr) as (read, write):
+                stderr.close()
+                forward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+                async def pump() -> None:
+                    # The SDK tells nobody that an idle server died; the end of its messages does.
+                    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        async with forward:
+                            async for message in read:
+                                await forward.send(message)
+                    self._ended()
+
+                async with messages, anyio.create_task_group() as group:
+                    group.start_soon(pump)
+                    yield messages, write
+                    group.cancel_scope.cancel()
+        finally:
+            stderr.close()
+            self.errors.close()
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncGenerator[TransportStreams, None]:
+        async def remember(response: Any) -> None:
+            self.status = response.status_code
+
+        async with create_mcp_http_client(headers=dict(self._server.headers)) as client:
+            client.event_hooks["response"].append(remember)
+            async with streamable_http_client(self._server.url or "", http_client=client) as streams:
+                yield streams
+
+    def reason(self, error: BaseException) -> str:
+        """Why connecting or calling failed, in one line."""
+        error = _first(error)
+        server = self._server
+        if isinstance(error, FileNotFoundError):
+            missing = server.cwd if server.cwd is not None and not Path(server.cwd).is_dir() else server.command
+            return f"{missing}: no such program or folder"
+        if isinstance(error, PermissionError):
+            return f"{server.command} may not be run"
+        if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
+            return f"no answer within {server.timeout:g} s{self._said()}"
+        if server.url:
+            if self.status in (401, 403):
+                return f"it wants authorization (HTTP {self.status}); set its headers, e.g. Authorization"
+            if self.status is not None and self.status >= 400:
+                return f"it answered HTTP {self.status}"
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+            return f"the connection ended{self._said()}" if server.url else f"the server ended{self._said()}"
+        return f"{type(error).__name__}: {error}"
+
+    def _said(self) -> str:
+        last = self.errors.last_line
+        return f", saying: {last}" if last else ""
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return error
