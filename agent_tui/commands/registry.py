@@ -131,7 +131,8 @@ async def run(agent: Agent, line: str) -> CommandResult:
         return await known.handler(agent, args)
     for own in agent.user_commands():
         if own.name == name:
-            return Submit(own.expand(args))
+            text = own.expand(args)
+            return Submit(text if isinstance(text, str) else await text)
     close = nearest(name, agent)
     hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " /help lists all."
     return Text(f"Unknown command /{name}.{hint}", error=True)
