@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from agent_tui.models.requests import FinishReason
@@ -35,15 +36,13 @@ class CohereStream:
         if kind in ("content-start", "content-delta"):
             content = message.get("content") or {}
             if "thinking" in content:
-                self.out.add(("content", index), "reasoning", content.get("thinking") or "")
+                self._think(("content", index), content.get("thinking") or "", "content")
             else:
                 self.out.add(("content", index), "text", content.get("text") or "")
         elif kind == "content-end":
             self.out.close(("content", index))
         elif kind == "tool-plan-delta":
-            text = message.get("tool_plan") or ""
-            metadata = {"field": "tool_plan"} if text and not self.out.has("plan") else None
-            self.out.add("plan", "reasoning", text, metadata)
+            self._think("plan", message.get("tool_plan") or "", "tool_plan")
         elif kind in ("tool-call-start", "tool-call-delta"):
             call = message.get("tool_calls") or {}
             function = call.get("function") or {}
@@ -60,6 +59,9 @@ class CohereStream:
                 self.out.finish = _COHERE_STOP.get(str(reason), "unknown")
             if delta.get("error"):
                 self.out.error = {"message": str(delta["error"])}
+
+    def _think(self, key: Hashable, text: str, field: str) -> None:
+        self.out.add(key, "reasoning", text, {"field": field} if text and not self.out.has(key) else None)
 
 
 class OllamaStream:

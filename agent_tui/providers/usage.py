@@ -187,9 +187,9 @@ def _usage(prompt: int, output: int, reasoning: int | None, read: int | None, wr
 
 def _summed(raw: Mapping[str, Any]) -> bool:
     """Whether the report itself says that tools ran at the provider, or that it adds up several rounds."""
-    server = _mapping(raw.get("server_tool_use")) or _mapping(raw.get("server_tool_use_details"))
-    if any(isinstance(v, (int, float)) and v > 0 for v in server.values()):
-        return True
+    for name in ("server_tool_use", "server_tool_use_details", "server_side_tool_usage_details"):
+        if any(_number(count) > 0 for count in _mapping(raw.get(name)).values()):
+            return True
     rounds = raw.get("iterations")
     if isinstance(rounds, list) and len(rounds) > 1:
         return True

@@ -194,21 +194,19 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], dialect: Diale
     if dialect.blocks:
         message["thinking_blocks"] = [_thinking_block(part) for part in parts]
         return
-    text = "".join(clean(part.text) for part in parts)
     metadata = [part.provider_metadata or {} for part in parts]
-    details = [detail for m in metadata for detail in m.get("reasoning_details") or []]
-    field = str(metadata[0].get("field") or "reasoning_content")
-    if details:
+    fields: dict[str, str] = {}
+    for part, kept in zip(parts, metadata, strict=True):
+        name = str(kept.get("field") or "reasoning_content")
+        fields[name] = fields.get(name, "") + clean(part.text)
+    if details := [detail for kept in metadata for detail in kept.get("reasoning_details") or []]:
         message["reasoning_details"] = details
-    if field == "content":
-        blocks: list[Metadata] = []
-        if text:
-            blocks.append({"type": "thinking", "thinking": [{"type": "text", "text": text}]})
-        if message["content"]:
-            blocks.append({"type": "text", "text": message["content"]})
-        message["content"] = blocks or None
-    elif text:
-        message[field] = text
+    thoughts = fields.pop("content", "")
+    if thoughts:
+        inner = thoughts if dialect.provider.startswith("cohere") else [{"type": "text", "text": thoughts}]
+        text = [{"type": "text", "text": message["content"]}] if message["content"] else []
+        message["content"] = [{"type": "thinking", "thinking": inner}, *text]
+    message.update({name: text for name, text in fields.items() if text})
     opaque = next((m["reasoning_opaque"] for m in reversed(metadata) if m.get("reasoning_opaque")), None)
     if opaque:
         message["reasoning_opaque"] = opaque

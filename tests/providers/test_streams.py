@@ -351,7 +351,7 @@ def test_cohere_plan_thinking_text_and_call() -> None:
     ]
     got = accumulate(sse(events, named=True), "cohere_chat")
     assert got.parts == [
-        ("reasoning", "hm", None),
+        ("reasoning", "hm", {"field": "content"}),
         ("text", "ok", None),
         ("reasoning", "I will read.", {"field": "tool_plan"}),
         ("call", "read", "{}", None),

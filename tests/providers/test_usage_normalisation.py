@@ -166,6 +166,7 @@ def test_without_a_report_there_is_nothing_to_warn_about(caplog: pytest.LogCaptu
         {"input_tokens": 5, "output_tokens": 3, "iterations": [{}, {}]},
         {"promptTokenCount": 5, "candidatesTokenCount": 3, "toolUsePromptTokenCount": 100, "totalTokenCount": 108},
         {"prompt_tokens": 5, "completion_tokens": 3, "num_sources_used": 4},
+        {"input_tokens": 5, "output_tokens": 3, "server_side_tool_usage_details": {"web_search_calls": 1}},
     ],
 )
 def test_sums_over_hidden_calls_are_not_the_size_of_a_context(raw: dict[str, Any]) -> None:

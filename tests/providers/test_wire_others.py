@@ -383,3 +383,11 @@ def test_a_plain_server() -> None:
             }
         ],
     }
+
+
+def test_cohere_thinking_is_a_content_block_beside_the_plan() -> None:
+    model = spec("cohere_chat/command-a-reasoning-08-2025")
+    thoughts = [ReasoningPart("hm", {"field": "content"}), ReasoningPart("plan", {"field": "tool_plan"})]
+    message = body(model, conversation(model, *thoughts))["messages"][2]
+    assert message["content"] == [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I will."}]
+    assert message["tool_plan"] == "plan"
