@@ -6,11 +6,20 @@ import pytest
 import pytest_asyncio
 
 from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.keys import KEY_VARIABLES
 from tests.support.loopback import Loopback
+from tests.support.model_calls import environment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_keys() -> Iterator[None]:
+    """No test of this layer may find a real key and call a real provider."""
+    with environment({name: None for names in KEY_VARIABLES.values() for name in names}):
+        yield
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def worker() -> AsyncIterator[WorkerClient]:
+async def worker(no_keys: None) -> AsyncIterator[WorkerClient]:
     """One worker for all tests of this process: importing LiteLLM takes seconds."""
     client = WorkerClient()
     yield client

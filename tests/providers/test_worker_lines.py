@@ -41,8 +41,8 @@ deltas = st.builds(
     text=texts,
     metadata=st.none() | st.dictionaries(texts, texts, max_size=2),
     closed=st.booleans(),
-    call_id=st.none() | texts,
-    name=st.none() | texts,
+    call_id=st.none() | st.text(min_size=1, max_size=9),
+    name=st.none() | st.text(min_size=1, max_size=9),
 )
 items = deltas | st.sampled_from(
     [
