@@ -19,7 +19,7 @@ from agent_tui.tools.process import ProcessGroup
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
-_DRAIN_SECONDS = 0.5
+_DRAIN_SECONDS = 1.0
 _LIVE_SECONDS = 0.05
 _LIVE_CHARACTERS = 8_000
 
@@ -110,7 +110,8 @@ class _Run:
             else:
                 # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
                 await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
-                if self._group.alive():
+                # Its output has ended; the process itself may be a moment behind.
+                if not await self._group.settled(_DRAIN_SECONDS if reading.done() else 0.0):
                     self._note = "[processes left in the background were ended]"
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
@@ -120,7 +121,7 @@ class _Run:
             waiting.cancel()
             if self._flush_later is not None:
                 self._flush_later.cancel()
-            await asyncio.shield(asyncio.ensure_future(self._group.end()))
+            await self._group.end()
             self._group.close()
             await asyncio.gather(reading, waiting, return_exceptions=True)
             self._collector.close()

@@ -97,7 +97,7 @@ class GrepTool:
             answer.notes.append(f"[stopped after {TIMEOUT:g} s; narrow the search]")
             code = 0
         finally:
-            await asyncio.shield(asyncio.ensure_future(group.end()))
+            await group.end()
             group.close()
         if code > 1 and not answer.lines:
             raise ToolError(f"grep: {answer.problem or 'the pattern or the glob cannot be used'}.")

@@ -12,6 +12,8 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 
 _POLITE_SECONDS = 1.0
+_GONE_SECONDS = 2.0  # a killed process takes a moment to disappear
+_LOOK_SECONDS = 0.01
 _CHUNK = 1 << 16
 
 
@@ -20,7 +22,7 @@ class ProcessGroup:
 
     def __init__(self, process: asyncio.subprocess.Process, output: asyncio.StreamReader, pipe: asyncio.BaseTransport):
         self._process, self._output, self._pipe = process, output, pipe
-        self._ended = False
+        self._ending: asyncio.Future[None] | None = None
 
     @classmethod
     async def start(cls, argv: Sequence[str], cwd: Path, env: Mapping[str, str], errors: bool = True) -> ProcessGroup:
@@ -79,20 +81,31 @@ class ProcessGroup:
             return True
         return True
 
+    async def settled(self, seconds: float) -> bool:
+        """Waits until nothing in the group runs; False when something still does after ``seconds``."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self.alive():
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)  # the system tells nobody but the parent
+        return True
+
     async def end(self) -> None:
-        """Ends the child and all it started: asked first, killed after a second. Safe to call at any time, and not
-        interruptible: when it returns (or raises CancelledError) nothing of the group is left."""
-        if self._ended:
-            return
-        self._ended = True
+        """Ends the child and all it started: asked first, killed after a second. Safe to call again, also after a
+        call that was cancelled: the work goes on, and when this returns nothing of the group runs."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
         family = descendants(self.pid)
-        try:
-            self._signal(signal.SIGTERM, family)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _POLITE_SECONDS)
-        finally:
-            self._signal(signal.SIGKILL, family | descendants(self.pid))
+        self._signal(signal.SIGTERM, family)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _POLITE_SECONDS)
+        self._signal(signal.SIGKILL, family | descendants(self.pid))
         await self._process.wait()
+        await self.settled(_GONE_SECONDS)
 
     def close(self) -> None:
         """Stops taking output."""
