@@ -9,9 +9,9 @@ from agent_tui.config import PERMISSION_MODES
 from agent_tui.ui import terminal
 from agent_tui.ui.base import BaseApp
 from agent_tui.ui.keys import TWICE
-from agent_tui.ui.transcript import messages as posted
 
 if TYPE_CHECKING:
+    from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.find import FindBar
 
 
@@ -139,7 +139,7 @@ class Actions(BaseApp):
     def on_find_bar_closed(self) -> None:
         self.close_find()
 
-    def on_transcript_find_changed(self, event: posted.FindChanged) -> None:
+    def on_find_changed(self, event: posted.FindChanged) -> None:
         self._show_find(event.state.current, event.state.total, event.state.complete)
 
     # Mode, screens, clipboard

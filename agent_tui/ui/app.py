@@ -14,33 +14,37 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.widget import Widget
 
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
-from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message
-from agent_tui.models.steps import CompactionRecord
 from agent_tui.paths import Paths
 from agent_tui.ui import terminal
 from agent_tui.ui.actions import Actions
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.permissions import Permissions
 from agent_tui.ui.prompting import Prompting
-from agent_tui.ui.router import Router
 from agent_tui.ui.sender import Sender
 from agent_tui.ui.theme import ANSI_THEME, start_theme
-from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.messages import Message
+    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.ui.router import Router
+    from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.permission import PermissionPanel
 
 AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
 
 ROOMY = 22
 """From this many lines on, the prompt has air above and below."""
+
+FIRST_KEYS = 0.02
+"""Seconds between the first frame and the rest of the start."""
 
 LONG_TURN = 10.0
 """Seconds after which the end of a turn is worth a notification."""
@@ -50,11 +54,13 @@ class AgentApp(Actions):
     """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
 
     ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "#prompt"
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
+    router: Router
     CSS = """
-    Screen { layout: vertical; background: $background; color: $foreground; }
-    #transcript { height: 1fr; background: $background; }
+    Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
+    #transcript, #room { height: 1fr; background: $background; }
     """
 
     def __init__(
@@ -74,11 +80,13 @@ class AgentApp(Actions):
         self.agent_factory = agent_factory
         self.failure: AgentError | None = None
         self._opening: Agent | None = None
-        self.router = Router(self)
         self.sender = Sender(self)
         self.permissions = Permissions(self)
         self.prompting = Prompting(self)
         self._facts = StatusFacts()
+        self._queue_lines = 4
+        self.furnished = False
+        self.opened = asyncio.Event()
         self._first_prompt = prompt
         self._problems = [*problems, *([problem] if problem else [])]
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
@@ -92,10 +100,8 @@ class AgentApp(Actions):
             self.use_first_theme(theme)
 
     def compose(self) -> ComposeResult:
-        yield self.transcript
-        yield self.queue_view
+        yield Widget(id="room")
         yield self.activity
-        yield self.completions
         yield self.prompt
         yield self.status
 
@@ -107,13 +113,28 @@ class AgentApp(Actions):
     # Start and end
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.height >= ROOMY, "-roomy")
+        height = event.size.height
+        self.prompt.set_class(height >= ROOMY, "-roomy")
+        self._queue_lines = 0 if height < 8 else 1 if height < 14 else 4
+        if self.furnished:
+            self.queue_view.set_limit(self._queue_lines)
+
+    def on_key(self, event: events.Key) -> None:
+        """A character that nothing else took is meant for the prompt, wherever the focus is."""
+        if event.is_printable and event.character and len(self.screen_stack) == 1 and not self.prompt.has_focus:
+            event.stop()
+            event.prevent_default()
+            self.prompt.focus()
+            self.prompt.insert_text(event.character)
 
     def on_mount(self) -> None:
-        self.prompt.focus()
-        self.call_after_refresh(self._after_first_frame)
+        # A moment later, so that keys typed before the start are on the screen first.
+        self.call_after_refresh(self.set_timer, FIRST_KEYS, self._after_first_frame)
 
-    def _after_first_frame(self) -> None:
+    async def _after_first_frame(self) -> None:
+        await self.furnish()
+        self.furnished = True
+        self.queue_view.set_limit(self._queue_lines)
         terminal.push_title(self)
         terminal.set_title(self, "agent-tui")
         self._handle_signals()
@@ -129,6 +150,9 @@ class AgentApp(Actions):
     async def _start_agent(self) -> None:
         try:
             agent = self._opening = await self.agent_factory()
+            from agent_tui.ui.router import Router
+
+            self.router = Router(self)
             agent.subscribe(self.router.dispatch)
             await agent.start()
         except AgentError as error:
@@ -141,6 +165,7 @@ class AgentApp(Actions):
         self.agent = agent
         self.facts_changed()
         self.sender.agent_ready()
+        self.opened.set()
         gc.collect()
         gc.freeze()
 
@@ -284,16 +309,13 @@ class AgentApp(Actions):
     def _prompt_changed(self) -> None:
         self.prompting.changed()
 
-    @on(posted.CopyRequested)
-    def _copy_requested(self, event: posted.CopyRequested) -> None:
+    def on_copy_requested(self, event: posted.CopyRequested) -> None:
         self.copy(event.text, event.what)
 
-    @on(posted.LinkClicked)
-    def _link_clicked(self, event: posted.LinkClicked) -> None:
+    def on_link_clicked(self, event: posted.LinkClicked) -> None:
         self.open_url(event.url)
 
-    @on(posted.FollowChanged)
-    def _follow_changed(self, event: posted.FollowChanged) -> None:
+    def on_follow_changed(self, event: posted.FollowChanged) -> None:
         if event.follow:
             self.hint("")
         elif event.new:

@@ -14,21 +14,30 @@ from agent_tui.paths import Paths
 from agent_tui.ui.completion import FileIndex
 from agent_tui.ui.history import History
 from agent_tui.ui.theme import variable_defaults
-from agent_tui.ui.transcript import Transcript
 from agent_tui.ui.widgets.activity import Activity
-from agent_tui.ui.widgets.completions import Completions
 from agent_tui.ui.widgets.prompt import Prompt
-from agent_tui.ui.widgets.queue import Queue
 from agent_tui.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_tui.engine.agent import Agent
+    from agent_tui.ui.transcript import Transcript
+    from agent_tui.ui.widgets.completions import Completions
+    from agent_tui.ui.widgets.queue import Queue
 
 
 class BaseApp(App[int]):
-    """State and widgets. ``agent`` is None until it has been constructed, which happens after the first frame."""
+    """State and widgets.
+
+    Only what the first frame shows is made at once. ``agent`` is None until it has opened its session; ``transcript``,
+    ``queue_view`` and ``completions`` are there from ``furnish`` on, which comes right after the first frame: their
+    modules cost as much time as the whole start of the prompt.
+    """
+
+    transcript: Transcript
+    queue_view: Queue
+    completions: Completions
 
     def __init__(
         self,
@@ -47,16 +56,29 @@ class BaseApp(App[int]):
         self.use_first_theme(theme)
         self.history_file = History(paths.state, str(root))
         self.files = FileIndex(root)
-        self.transcript = Transcript(
-            id="transcript", show_reasoning=settings.ui.show_reasoning, reduced_motion=settings.ui.reduced_motion
-        )
-        self.queue_view = Queue()
         self.activity = Activity(settings.ui.reduced_motion, clock)
-        self.completions = Completions()
-        self.prompt = Prompt(self.history_file, self.completions)
+        self.prompt = Prompt(self.history_file)
         self.status = StatusLine()
         if settings.ui.reduced_motion:
             self.animation_level = "none"
+
+    async def furnish(self) -> None:
+        """Puts transcript, queue and completions around the prompt."""
+        from agent_tui.ui.transcript import Transcript
+        from agent_tui.ui.widgets.completions import Completions
+        from agent_tui.ui.widgets.queue import Queue
+
+        ui = self.settings.ui
+        screen = self.screen_stack[0]
+        self.transcript = Transcript(
+            id="transcript", show_reasoning=ui.show_reasoning, reduced_motion=ui.reduced_motion
+        )
+        self.queue_view = Queue()
+        self.completions = Completions()
+        await screen.query("#room").remove()
+        await screen.mount_all([self.transcript, self.queue_view], before=self.activity)
+        await screen.mount(self.completions, before=self.prompt)
+        self.prompt.completions = self.completions
 
     def use_first_theme(self, theme: Theme) -> None:
         """Starts with a theme; setting it later would style everything twice."""

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.ui.fuzzy import match as match_texts
-from agent_tui.ui.fuzzy import match_paths
-
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
 
@@ -72,6 +69,8 @@ class FileIndex:
             if not self._fresh:
                 self._paths = await asyncio.to_thread(self._list)
                 self._fresh = True
+        from agent_tui.ui.fuzzy import match_paths
+
         return await asyncio.to_thread(match_paths, text, self._paths, LIMIT)
 
     def _list(self) -> list[str]:
@@ -105,6 +104,7 @@ async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Se
             paths = await files.search(query.text)
             return [Proposal(quote_path(p) if p.endswith("/") else quote_path(p) + " ", p) for p in paths]
         case "shell":
-            return [
-                Proposal("!" + text, "!" + text) for text in match_texts(query.text, shell, 20) if text != query.text
-            ]
+            from agent_tui.ui.fuzzy import match as match_texts
+
+            known = [text for text in match_texts(query.text, shell, 20) if text != query.text]
+            return [Proposal(f"!{text}", f"!{text}") for text in known]

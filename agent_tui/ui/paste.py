@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agent_tui.models.messages import AttachmentPart
+if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
 
 MAX_CHARS = 1_000
 MAX_LINES = 15

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.models.events import PermissionAsked
-
 if TYPE_CHECKING:
+    from agent_tui.models.events import PermissionAsked
     from agent_tui.ui.app import AgentApp
     from agent_tui.ui.widgets.permission import PermissionPanel
 

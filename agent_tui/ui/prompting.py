@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import shlex
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui import terminal
 from agent_tui.ui.completion import Query, propose
 
 if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.app import AgentApp
 
 DRAFT_DELAY = 1.0
@@ -122,6 +121,8 @@ class Prompting:
         if not app.is_headless:
             image = await asyncio.to_thread(terminal.clipboard_image)
             if image is not None:
+                from agent_tui.models.messages import AttachmentPart
+
                 part = AttachmentPart("clipboard.png", "image/png", data=base64.b64encode(image).decode())
                 app.prompt.insert_text(app.prompt.placeholders.image(part))
                 return
@@ -136,6 +137,8 @@ class Prompting:
 
     async def edit(self) -> None:
         """Writes the prompt in the user's editor; the screen comes back when it ends."""
+        import shlex
+
         app = self.app
         editor = app.settings.ui.editor or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         text = app.prompt.placeholders.expand(app.prompt.text)[0]

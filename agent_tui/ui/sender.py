@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
-from agent_tui.models.messages import AttachmentPart
 
 if TYPE_CHECKING:
     from agent_tui.commands.result import CommandResult
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.app import AgentApp
 
 

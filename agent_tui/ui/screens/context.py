@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 KEYS = (
     ("Enter", "open"),
     ("e", "JSON"),
-    ("x", "count exactly"),
+    ("x", "exact count"),
     ("s", "stats"),
-    ("p", "preview compaction"),
+    ("p", "preview"),
+    ("w", "why"),
     ("Esc", "close"),
 )
 PLAIN_FILL = {
@@ -129,8 +130,8 @@ class Words(Lines):
         self.owner = screen
         self.lines: list[list[Piece]] = []
 
-    def rebuild(self, width: int, paint: Paint) -> None:
-        self.lines = self.owner.word_lines(width, paint)
+    def show(self, lines: list[list[Piece]]) -> None:
+        self.lines = lines
         self.set_height(len(self.lines) + 1 if self.lines else 0)
         self.refresh(layout=True)
 
@@ -152,7 +153,7 @@ class Foot(Lines):
             return [(shorten(self.owner.message, width), paint("accent"))]
         pieces: list[Piece] = []
         for key, what in KEYS if width > 70 else (*KEYS[:4], KEYS[-1]):
-            pieces += [(key, paint("primary", bold=True)), (f" {what}   ", paint("muted"))]
+            pieces += [(key, paint("primary", bold=True)), (f" {what}  ", paint("muted"))]
         return pieces
 
 
@@ -216,7 +217,7 @@ class ContextRows(RowList):
         wide = width >= 108
         label_room = 40 if wide else min(30, max(10, width - 30))
         label = one_line(line.label, 200)
-        lead = f"{indent}{arrow}"
+        lead = f"  {indent}{arrow}" if line.depth else arrow
         name_room = max(1, label_room - len(lead) - (2 if not line.depth else 0))
         pieces: list[Piece] = [(lead, paint("muted"))]
         if not line.depth:
@@ -291,8 +292,7 @@ class ContextScreen(Screen[None]):
     """Reads nothing but the calculator's answer; opens without a network call and stays live."""
 
     DEFAULT_CSS = """
-    ContextScreen { background: $background; layout: vertical; }
-    ContextScreen.-low #words { display: none; }
+    ContextScreen { background: $background; layout: vertical; overflow: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close", show=False),
@@ -354,12 +354,11 @@ class ContextScreen(Screen[None]):
         self.trigger = self.agent.trigger_total()
         width = max(10, self.size.width - 2)
         low = self.size.height < TALL
-        self.set_class(low, "-low")
         paint = paint_of(self.app)
         extra = [[], *self.word_lines(width, paint)] if low else []
         shown = [*flatten(self.usage, self.opened), *compaction_lines(self.agent.records, self.opened)]
         self.rows.show(shown, extra)
-        self.query_one(Words).rebuild(width, paint)
+        self.query_one(Words).show([] if low else self.word_lines(width, paint))
         head = self.query_one(Head)
         head.set_thick(2 if self.size.height >= 30 else 1)
         head.refresh()
@@ -486,4 +485,6 @@ class ContextScreen(Screen[None]):
 def _wrapped(text: str, width: int) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(text, width) or [""]
+    # Breaks between the parts of a line, not inside one.
+    glued = " · ".join(part.replace(" ", "\xa0") for part in text.split(" · ")) if " · " in text else text
+    return [line.replace("\xa0", " ") for line in textwrap.wrap(glued, width)] or [""]

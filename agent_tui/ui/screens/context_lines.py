@@ -63,7 +63,6 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
         if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
             change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
         parts.append(f"{plural(s.compactions, 'compaction')}{change}")
-    parts.append(plural(s.steps, "step"))
     return " · ".join(parts)
 
 

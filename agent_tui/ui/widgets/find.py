@@ -21,6 +21,7 @@ class FindBar(Horizontal):
     FindBar { height: 1; background: $surface; padding: 0 1; }
     FindBar .label { width: auto; color: $primary; text-style: bold; background: $surface; }
     FindBar Input { width: 1fr; height: 1; border: none; background: $surface; padding: 0 1; }
+    FindBar Input:focus { border: none; }
     FindBar .count { width: auto; color: $muted; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -23,6 +23,7 @@ class Lines(Widget):
         self.set_height(height)
 
     def set_height(self, height: int) -> None:
+        self.line_count = height
         self.styles.height = height
         self.display = height > 0
 

@@ -22,6 +22,8 @@ from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 MAX_PATTERNS = 3
+TRANSCRIPT_ROOM = 2
+"""Lines of the transcript that stay visible when a panel is open."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,8 +107,24 @@ class _Choices(Lines):
         super().__init__(height=len(choices))
         self.choices = choices
         self.cursor = 0
+        self.short = False
+
+    def set_short(self, short: bool) -> None:
+        """All choices in one line, for low screens."""
+        if short != self.short:
+            self.short = short
+            self.set_height(1 if short else len(self.choices))
+            self.refresh(layout=True)
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if self.short:
+            pieces: list[Piece] = []
+            for i, choice in enumerate(c for c in self.choices if c.key):
+                word = {"y": "yes", "a": "always", "n": "no", "f": "no, because…"}[choice.key]
+                here = self.choices[self.cursor] is choice
+                pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
+                pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
+            return pieces
         choice = self.choices[y]
         here = y == self.cursor
         return [
@@ -117,7 +135,7 @@ class _Choices(Lines):
 
     def on_click(self, event: events.Click) -> None:
         panel = self.parent
-        if isinstance(panel, PermissionPanel) and 0 <= event.y < len(self.choices):
+        if isinstance(panel, PermissionPanel) and not self.short and 0 <= event.y < len(self.choices):
             event.stop()
             panel.choose(self.choices[event.y])
 
@@ -127,11 +145,12 @@ class PermissionPanel(Vertical, can_focus=True):
 
     DEFAULT_CSS = """
     PermissionPanel {
-        height: auto; max-height: 60%; margin: 0 1; padding: 0 1;
-        border: round $warning; background: $background;
+        height: auto; margin: 0 1; padding: 0 1; border: round $warning; background: $background;
     }
+    PermissionPanel.-tiny { border: none; margin: 0; }
     PermissionPanel .body { height: auto; max-height: 14; margin: 0; }
     PermissionPanel Input { height: 1; border: none; background: $surface; padding: 0 1; display: none; }
+    PermissionPanel Input:focus { border: none; }
     PermissionPanel.-feedback Input { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -159,21 +178,37 @@ class PermissionPanel(Vertical, can_focus=True):
         super().__init__(id="permission")
         self.asked = asked
         self.choices = choices_for(asked)
+        self._header = _Header(asked)
         self._body = _Body(asked)
         self._choices = _Choices(self.choices)
         self._done = False
 
     def compose(self) -> ComposeResult:
-        yield _Header(self.asked)
+        yield self._header
         yield self._body
         yield self._choices
         yield Input(placeholder="What to do instead · Enter sends · Esc back")
 
     def on_resize(self, event: events.Resize) -> None:
-        width = max(1, event.size.width - 4)
-        self._body.wrap(width)
-        room = self.screen.size.height - 8 - len(self.choices)
-        self._body.styles.height = max(1, min(len(self._body.lines), 14, room)) if self._body.lines else 0
+        self._arrange(self.screen.size.height)
+
+    def on_mount(self) -> None:
+        self._arrange(self.screen.size.height)
+
+    def _arrange(self, height: int) -> None:
+        """The choices are always to be seen; the diff or command takes what is left and scrolls."""
+        short = height < 18
+        self._choices.set_short(short)
+        tiny = height < 14
+        self.set_class(tiny, "-tiny")
+        self._body.wrap(max(1, self._body.scrollable_content_region.width))
+        self._header.set_height(2 if self.asked.reason and not tiny else 1)
+        siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
+        others = sum(w.outer_size.height for w in siblings) + (TRANSCRIPT_ROOM if not short else 0)
+        frame = (0 if tiny else 2) + self._header.line_count + (1 if short else len(self.choices))
+        room = max(0, height - others - frame)
+        lines = len(self._body.lines) or self._body.text.count("\n") + 1
+        self._body.styles.height = min(lines, 16, room) if self._body.text else 0
 
     def action_move(self, by: int) -> None:
         self._choices.cursor = (self._choices.cursor + by) % len(self.choices)

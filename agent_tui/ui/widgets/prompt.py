@@ -11,11 +11,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
-from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.completion import Query, query_at
 from agent_tui.ui.paste import Placeholders
 
 if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.history import History
     from agent_tui.ui.widgets.completions import Completions
 
@@ -31,7 +31,7 @@ class Prompt(TextArea, inherit_css=True):
         border: none; border-left: outer $primary; background: $surface;
         scrollbar-size-vertical: 1;
     }
-    .-roomy Prompt { padding: 1 1; max-height: 16; }
+    Prompt.-roomy { padding: 1 1; max-height: 16; }
     Prompt:focus { border: none; border-left: outer $primary; }
     Prompt.-edits, Prompt.-edits:focus { border-left: outer $success; }
     Prompt.-plan, Prompt.-plan:focus { border-left: outer $accent; }
@@ -87,9 +87,9 @@ class Prompt(TextArea, inherit_css=True):
 
         text: str
 
-    def __init__(self, history: History, completions: Completions) -> None:
+    def __init__(self, history: History) -> None:
         self.history_file = history
-        self.completions = completions
+        self.completions: Completions | None = None
         self.placeholders = Placeholders()
         self._query: Query | None = None
         self._dismissed: Query | None = None
@@ -143,7 +143,7 @@ class Prompt(TextArea, inherit_css=True):
         self.post_message(self.Pasted(event.text))
 
     def action_send(self) -> None:
-        if self.completions.open and self._accept(sending=True):
+        if self.completing and self._accept(sending=True):
             return
         line, column = self.cursor_location
         if line == self.document.line_count - 1 and self.document.get_line(line)[:column].endswith("\\"):
@@ -165,13 +165,13 @@ class Prompt(TextArea, inherit_css=True):
         self.insert_text("\n")
 
     def action_tab(self) -> None:
-        if self.completions.open:
+        if self.completing:
             self._accept()
         else:
             self.post_message(self.Asked("panel"))
 
     def action_escape(self) -> None:
-        if self.completions.open:
+        if self.completing:
             self._dismissed = self._query
             self.close_completions()
         else:
@@ -201,8 +201,8 @@ class Prompt(TextArea, inherit_css=True):
             self._delete_via_keyboard((row, start), (row, column))
 
     def action_up(self) -> None:
-        if self.completions.open and not self.history_file.browsing:
-            self.completions.action_move(-1)
+        if self.completing and not self.history_file.browsing:
+            self.completing.action_move(-1)
         elif self.is_empty and not self.history_file.browsing:
             self.post_message(self.Asked("take_back"))
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
@@ -211,8 +211,8 @@ class Prompt(TextArea, inherit_css=True):
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self.completions.open and not self.history_file.browsing:
-            self.completions.action_move(1)
+        if self.completing and not self.history_file.browsing:
+            self.completing.action_move(1)
         elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.browsing:
             newer = self.history_file.newer()
             if newer is not None:
@@ -243,7 +243,7 @@ class Prompt(TextArea, inherit_css=True):
             return
         self._query = query
         if query is None or query == self._dismissed:
-            self.completions.show_proposals(())
+            self.hide_completions()
         else:
             self._dismissed = None
         self.post_message(self.Completing(None if query == self._dismissed else query))
@@ -252,20 +252,29 @@ class Prompt(TextArea, inherit_css=True):
     def query_now(self) -> Query | None:
         return self._query
 
+    @property
+    def completing(self) -> Completions | None:
+        """The popup while it proposes something."""
+        return self.completions if self.completions is not None and self.completions.open else None
+
+    def hide_completions(self) -> None:
+        if self.completing is not None:
+            self.completing.show_proposals(())
+
     def close_completions(self) -> None:
-        self.completions.show_proposals(())
+        self.hide_completions()
         self._query = None
 
     def _accept(self, sending: bool = False) -> bool:
         """Inserts the chosen proposal. When Enter was pressed, a finished command is to be sent instead: False."""
-        proposal, query = self.completions.current, self._query
+        proposal, query = self.completing.current if self.completing else None, self._query
         if proposal is None or query is None:
             return False
         row, column = self.cursor_location
         typed = self.document.get_line(row)[query.start : column]
         if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
             return False
-        self.completions.show_proposals(())
+        self.hide_completions()
         self.replace(proposal.insert, (row, query.start), (row, column), maintain_selection_offset=False)
         end = (row, query.start + len(proposal.insert))
         self.move_cursor(end)

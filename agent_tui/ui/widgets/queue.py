@@ -9,8 +9,6 @@ from agent_tui.ui.draw import Piece, shorten
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
-SHOWN = 4
-
 
 class Queue(Lines):
     """One line each, the newest last; ↑ on an empty prompt takes that one back."""
@@ -22,14 +20,20 @@ class Queue(Lines):
     def __init__(self) -> None:
         super().__init__(id="queue")
         self.entries: list[tuple[str, str]] = []
+        self.limit = 4
+
+    def set_limit(self, limit: int) -> None:
+        """How many lines there may be; the rest is a number."""
+        self.limit = limit
+        self.set_height(min(limit, len(self.entries)))
 
     def show(self, queued: Sequence[str], steer: Sequence[str]) -> None:
         self.entries = [("next step", text) for text in steer] + [("queued", text) for text in queued]
-        self.set_height(min(SHOWN, len(self.entries)))
+        self.set_height(min(self.limit, len(self.entries)))
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        hidden = len(self.entries) - SHOWN
+        hidden = len(self.entries) - self.limit
         if hidden > 0 and y == 0:
             return [(f"  {hidden + 1} more waiting", paint("muted"))]
         index = y if hidden <= 0 else y + hidden

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_tui.commands.format import money, one_line, tokens
-from agent_tui.models.context import ContextUsage
 from agent_tui.ui.draw import Piece, shorten, width_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from agent_tui.models.context import ContextUsage
 
 MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error"}
 

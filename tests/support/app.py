@@ -1,0 +1,71 @@
+"""Starting the application in a test, with a fake agent and a clock the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from agent_tui.config import Settings
+from agent_tui.ui.app import AgentApp
+from tests.support.fake_agent import FakeAgent
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Running:
+    """An application whose agent is ready."""
+
+    app: AgentApp
+    agent: FakeAgent
+    pilot: Pilot[int | None]
+    clock: Clock
+
+    async def until(self, what: Callable[[], object]) -> None:
+        """Waits until something has become true; fails after a generous while."""
+        async with asyncio.timeout(20):
+            while not what():
+                await self.pilot.pause()
+                await asyncio.sleep(0)
+
+    async def type(self, text: str) -> None:
+        """Types a text, key by key."""
+        await self.pilot.press(*text)
+        await self.pilot.pause()
+
+    def shown(self) -> str:
+        """What stands on the screen, line by line."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+@asynccontextmanager
+async def running(
+    home: Path, agent: FakeAgent | None = None, size: tuple[int, int] = (80, 24), settings: Settings | None = None
+) -> AsyncIterator[Running]:
+    """The application with an agent that has opened its session."""
+    agent = agent or FakeAgent(home)
+    clock = Clock()
+    settings = settings or Settings()
+
+    async def factory() -> FakeAgent:
+        return agent
+
+    app = AgentApp(factory, settings, agent.paths, home, clock=clock)  # type: ignore[arg-type]
+    async with app.run_test(size=size) as pilot:
+        await asyncio.wait_for(app.opened.wait(), 20)
+        await pilot.pause()
+        yield Running(app, agent, pilot, clock)

@@ -1,0 +1,259 @@
+"""Keys, sending, queueing, interrupting: what a hand on the keyboard meets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_tui.config import Settings
+from agent_tui.models.events import TurnEnded, TurnStarted
+from agent_tui.models.messages import user_message
+from agent_tui.ui.screens.help import HelpScreen
+from agent_tui.ui.screens.palette import Palette
+from agent_tui.ui.screens.past import HistoryPicker
+from agent_tui.ui.screens.rewind import RewindPicker
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent, UserCommand
+
+
+async def test_enter_sends_and_newline_keys_do_not(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("one")
+        await run.pilot.press("ctrl+j")
+        await run.type("two")
+        await run.pilot.press("shift+enter")
+        await run.type("three")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        assert run.agent.called("submit") == [("one\ntwo\nthree", [])]
+        assert run.app.prompt.is_empty
+
+
+async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp_path: Path) -> None:
+    import asyncio
+
+    from agent_tui.ui.app import AgentApp
+
+    agent, gate = FakeAgent(tmp_path), asyncio.Event()
+
+    async def factory() -> FakeAgent:
+        await gate.wait()
+        return agent
+
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    async with app.run_test() as pilot:
+        await pilot.press(*"early", "enter")
+        await pilot.pause()
+        assert app.sender.waiting == [("early", [], False)]
+        gate.set()
+        await asyncio.wait_for(app.opened.wait(), 20)
+        await pilot.pause()
+        await pilot.app.workers.wait_for_complete()
+        assert agent.called("submit") == [("early", [])]
+
+
+async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        run.agent.publish(TurnStarted("t"))
+        await run.type("later please")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.queue)
+        assert run.app.queue_view.entries == [("queued", "later please")]
+        assert "later please" in run.shown()
+        await run.pilot.press("up")
+        await run.until(lambda: not run.app.prompt.is_empty)
+        assert run.app.prompt.text == "later please"
+        assert run.app.queue_view.entries == []
+
+
+async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        await run.type("use pytest")
+        await run.pilot.press("ctrl+s")
+        await run.until(lambda: run.agent.called("steer"))
+        assert run.app.queue_view.entries == [("next step", "use pytest")]
+
+
+async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        run.agent.publish(TurnStarted("t"))
+        await run.type("next")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.queue)
+        await run.pilot.press("escape")
+        await run.until(lambda: run.agent.called("interrupt"))
+        assert run.agent.queue == ["next"]
+        run.agent.publish(TurnEnded("interrupted"))
+        await run.pilot.pause()
+        assert "Interrupted" in run.shown()
+        assert run.app.activity.phase == ""
+
+
+async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert len(run.agent.called("interrupt")) == 1
+        await run.type("text")
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert run.app.prompt.is_empty
+        await run.pilot.press("ctrl+c")
+        run.clock.now += 3
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert run.app.return_value is None
+        run.clock.now += 1
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert run.app.return_value == 0
+
+
+async def test_ctrl_c_copies_a_selection_first(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        await run.type("copy me")
+        run.app.prompt.select_all()
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert run.app.clipboard == "copy me"
+        assert not run.agent.called("interrupt")
+        assert run.app.prompt.text == "copy me"
+
+
+async def test_ctrl_d_deletes_and_quits_on_empty(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("ab")
+        await run.pilot.press("home", "ctrl+d", "ctrl+d")
+        await run.pilot.pause()
+        assert run.app.prompt.is_empty
+        assert run.app.return_value is None
+        await run.pilot.press("ctrl+d")
+        await run.pilot.pause()
+        assert run.app.return_value == 0
+
+
+async def test_undo_and_redo_have_the_shells_keys(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("word")
+        await run.pilot.press("ctrl+underscore")
+        await run.pilot.pause()
+        assert run.app.prompt.text != "word"
+        await run.pilot.press("alt+underscore")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "word"
+
+
+async def test_shift_tab_goes_through_the_permission_modes(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        modes = []
+        for _ in range(4):
+            await run.pilot.press("shift+tab")
+            await run.pilot.pause()
+            modes.append(run.agent.mode)
+        assert modes == ["accept-edits", "plan", "auto", "ask"]
+        assert "ask" in run.shown().splitlines()[-1]
+
+
+async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("why?")
+        assert run.app.prompt.text == "why?"
+        await run.pilot.press("ctrl+c", "?")
+        await run.until(lambda: isinstance(run.app.screen, HelpScreen))
+        assert "Shift+Enter" in run.shown()
+        await run.pilot.press("escape")
+        await run.until(lambda: len(run.app.screen_stack) == 1)
+
+
+async def test_history_up_down_and_search(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for text in ("first message", "second message"):
+            await run.type(text)
+            await run.pilot.press("enter")
+            await run.pilot.pause()
+        await run.type("draft")
+        await run.pilot.press("up")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "second message"
+        await run.pilot.press("up")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "first message"
+        await run.pilot.press("down", "down")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "draft"
+        await run.pilot.press("ctrl+c", "ctrl+r")
+        await run.until(lambda: isinstance(run.app.screen, HistoryPicker))
+        await run.type("first")
+        await run.pilot.press("enter")
+        await run.until(lambda: len(run.app.screen_stack) == 1)
+        assert run.app.prompt.text == "first message"
+
+
+async def test_history_and_draft_survive_a_restart(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("kept")
+        await run.pilot.press("enter")
+        await run.pilot.pause()
+        await run.type("unfinished")
+        run.app.leave()
+    async with running(tmp_path) as run:
+        assert run.app.prompt.text == "unfinished"
+        await run.pilot.press("ctrl+c", "up")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "kept"
+
+
+async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [user_message("the first question"), user_message("the second question")])
+    async with running(tmp_path, agent) as run:
+        await run.pilot.press("escape")
+        run.clock.now += 5
+        await run.pilot.press("escape")
+        await run.pilot.pause()
+        assert len(run.app.screen_stack) == 1
+        await run.pilot.press("escape")
+        await run.until(lambda: isinstance(run.app.screen, RewindPicker))
+        await run.pilot.press("down", "enter")
+        await run.until(lambda: agent.called("rewind"))
+        await run.until(lambda: run.app.prompt.text == "the first question")
+        assert agent.messages == []
+
+
+async def test_keys_can_be_rebound(tmp_path: Path) -> None:
+    settings = Settings()
+    settings.keys = {"send": "ctrl+x", "palette": "f2"}
+    async with running(tmp_path, settings=settings) as run:
+        await run.type("hello")
+        await run.pilot.press("enter")
+        await run.pilot.pause()
+        assert not run.agent.called("submit")
+        await run.pilot.press("ctrl+x")
+        await run.until(lambda: run.agent.called("submit"))
+        await run.pilot.press("f2")
+        await run.until(lambda: isinstance(run.app.screen, Palette))
+
+
+async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.own_commands = [UserCommand("review", "reviews the diff")]
+    async with running(tmp_path, agent) as run:
+        await run.pilot.press("ctrl+p")
+        await run.until(lambda: isinstance(run.app.screen, Palette))
+        await run.type("reviews")
+        await run.pilot.press("enter")
+        await run.until(lambda: agent.called("submit"))
+        assert agent.called("submit") == [("review: ", [])]
+
+
+async def test_characters_reach_the_prompt_wherever_the_focus_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.app.transcript.focus()
+        await run.pilot.pause()
+        await run.pilot.press("W")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "W"
+        assert run.app.prompt.has_focus

@@ -1,0 +1,170 @@
+"""The prompt's helpers: completion, pastes, files, shell lines, commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import events
+
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.ui.fuzzy import match_paths
+from agent_tui.ui.history import History
+from agent_tui.ui.paste import Placeholders, is_long
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
+
+
+async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/comp")
+        await run.until(lambda: run.app.completions.open)
+        assert run.app.completions.proposals[0].label.startswith("/compact")
+        await run.pilot.press("tab")
+        await run.until(lambda: run.app.prompt.text == "/compact ")
+        await run.until(lambda: [p.label for p in run.app.completions.proposals] == ["preview", "undo"])
+        await run.pilot.press("down", "tab", "enter")
+        await run.until(lambda: run.agent.called("compact_undo"))
+
+
+async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/clea")
+        await run.until(lambda: run.app.completions.open)
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("clear"))
+        assert run.app.prompt.is_empty
+
+
+async def test_at_completes_files_and_attaches_them(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "parser.py").write_text("def parse(): ...\n")
+    (tmp_path / ".gitignore").write_text("ignored.py\n")
+    (tmp_path / "ignored.py").write_text("")
+    async with running(tmp_path) as run:
+        await run.type("look at @prs")
+        await run.until(lambda: run.app.completions.open)
+        assert [p.label for p in run.app.completions.proposals] == ["src/parser.py"]
+        await run.pilot.press("tab")
+        await run.until(lambda: run.app.prompt.text == "look at @src/parser.py ")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        text, attachments = run.agent.called("submit")[0]
+        assert text == "look at @src/parser.py "
+        assert [(a.name, a.text) for a in attachments] == [("src/parser.py", "def parse(): ...\n")]
+
+
+async def test_escape_closes_the_popup_and_it_stays_closed(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/he")
+        await run.until(lambda: run.app.completions.open)
+        await run.pilot.press("escape")
+        await run.pilot.pause()
+        assert not run.app.completions.open
+        assert run.app.prompt.text == "/he"
+
+
+async def test_long_paste_becomes_a_placeholder_and_is_sent_whole(tmp_path: Path) -> None:
+    pasted = "\n".join(f"line {i}" for i in range(40))
+    async with running(tmp_path) as run:
+        run.app.prompt.post_message(events.Paste(pasted.replace("\n", "\r\n")))
+        await run.until(lambda: not run.app.prompt.is_empty)
+        assert run.app.prompt.text == "[Pasted text #1 · 40 lines]"
+        await run.type(" see")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        assert run.agent.called("submit")[0][0] == pasted + " see"
+
+
+async def test_backspace_removes_a_placeholder_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.app.prompt.post_message(events.Paste("x" * 5000))
+        await run.until(lambda: not run.app.prompt.is_empty)
+        await run.pilot.press("backspace")
+        await run.pilot.pause()
+        assert run.app.prompt.is_empty
+
+
+async def test_pasted_image_path_becomes_the_image(tmp_path: Path) -> None:
+    image = tmp_path / "shot.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\nrest")
+    async with running(tmp_path) as run:
+        run.app.prompt.post_message(events.Paste(str(image)))
+        await run.until(lambda: not run.app.prompt.is_empty)
+        await run.type(" what is this")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        _, attachments = run.agent.called("submit")[0]
+        assert [(a.media_type, a.name) for a in attachments] == [("image/png", "shot.png")]
+
+
+async def test_exclamation_mark_runs_in_the_shell(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("!git status")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("shell"))
+        assert run.agent.called("shell") == ["git status"]
+
+
+async def test_unknown_command_names_the_nearest(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/contxt")
+        await run.pilot.press("enter")
+        await run.until(lambda: "/context" in run.shown())
+        assert not run.agent.called("submit")
+
+
+async def test_a_path_is_a_message_not_a_command(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/usr/bin is full")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+
+
+def test_placeholders_round_trip() -> None:
+    kept = Placeholders()
+    long = "a" * 2000
+    name = kept.collapse(long)
+    image = kept.image(AttachmentPart("a.png", "image/png", data="eA=="))
+    assert kept.expand(f"{name} and {image} [Pasted text #9 · 3 lines]") == (
+        f"{long} and {image} [Pasted text #9 · 3 lines]",
+        [AttachmentPart("a.png", "image/png", data="eA==")],
+    )
+    assert kept.collapse("short") == "short"
+    assert is_long("x\n" * 15) and not is_long("x\n" * 14) and not is_long("x" * 1000)
+
+
+def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None:
+    paths = ["docs/parser.md", "src/a/parse.py", "parser/z.txt", "src/other.py", "p/a/r/s/e.txt"]
+    found = match_paths("parse", paths)
+    assert found[:2] == ["docs/parser.md", "src/a/parse.py"]
+    assert found[2] == "parser/z.txt"
+    assert "src/other.py" not in found
+    assert "p/a/r/s/e.txt" in match_paths("prse", paths)
+
+
+def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> None:
+    one = History(tmp_path, "/one")
+    one.add("hello")
+    one.add("hello")
+    History(tmp_path, "/two").add("other")
+    with one.path.open("a") as file:
+        file.write("not json\n[1]\n")
+    again = History(tmp_path, "/one")
+    assert again.entries == ["hello"]
+    assert (one.path.stat().st_mode & 0o777) == 0o600
+    again.save_draft("draft")
+    assert History(tmp_path, "/one").load_draft() == "draft"
+    assert History(tmp_path, "/two").load_draft() == ""
+
+
+async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"
+    agent.branch = "[bold]\x1b[2Jbranch"
+    agent.usage.model = "[link=javascript:1]m\x00odel"
+    async with running(tmp_path, agent) as run:
+        assert "[bold][2Jbranch" in run.shown()
+        assert "\x1b" not in run.shown()
+        run.app.open_screen("context")
+        await run.until(lambda: "Calculation" in run.shown())
+        assert "[link=javascript:1]model" in run.shown()
