@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import McpServer, Settings
+from agent_tui.engine.extensions import Extensions
+from agent_tui.engine.permissions import PermissionDesk
+from agent_tui.engine.prelude import build_prelude
+from agent_tui.errors import AgentError
+from agent_tui.models.events import Event, PermissionAsked
+from agent_tui.models.messages import ToolCallPart
+from agent_tui.models.usage import Limits
+from agent_tui.paths import Paths
+from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.registry import ToolRegistry
+from tests.support.tool_context import make_context
+
+SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
+
+
+def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False) -> Extensions:
+    root = tmp_path / "project"
+    root.mkdir(exist_ok=True)
+    paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
+    return Extensions(settings or Settings(), paths, root, root, trusted, home=tmp_path / "home")
+
+
+def fill(root: Path) -> None:
+    skill = root / ".agents/skills/s/SKILL.md"
+    command = root / ".agent-tui/commands/go.md"
+    for path in (skill, command):
+        path.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: d\n---\ntext")
+    command.write_text("go $1")
+    servers = {"test": {"command": sys.executable, "args": [SERVER]}}
+    (root / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
+    extensions = make(tmp_path)
+    fill(tmp_path / "project")
+    extensions = make(tmp_path)
+    (notice,) = extensions.notices()
+    assert notice.code == "untrusted" and ".mcp.json" in notice.text
+    changes: list[int] = []
+    extensions.tools.start(lambda: changes.append(1))
+    try:
+        assert extensions.skill_rows() == [] and extensions.user_commands() == [] and extensions.tools.tools() == []
+        assert [state for _, state, _ in extensions.mcp.servers()] == ["untrusted"]
+        assert extensions.mcp.host_pid is None
+        assert ".mcp.json" in extensions.trust(Settings())
+        async with asyncio.timeout(60):
+            await extensions.mcp.settled()
+        assert changes and extensions.mcp.servers()[0][1] == "connected"
+        assert [row[0] for row in extensions.skill_rows()] == ["s"]
+        commands = {c.name: c for c in extensions.user_commands()}
+        assert set(commands) == {"go", "test:review"} and commands["go"].expand("x") == "go x"
+        prompt = commands["test:review"].expand("a.py tone=harsh")
+        assert not isinstance(prompt, str) and await prompt == "Review a.py, be harsh."
+        missing = commands["test:review"].expand("")
+        with pytest.raises(AgentError, match="needs path"):
+            assert not isinstance(missing, str) and await missing
+        names = [t.schema.name for t in ToolRegistry([], extensions.tools.tools).tools()]
+        assert "skill" in names and "mcp__test__add" in names
+    finally:
+        await extensions.tools.close()
+
+
+async def test_deferred_tools_are_listed_with_what_they_would_cost_and_not_sent(tmp_path: Path) -> None:
+    settings = Settings(mcp={"test": McpServer(command=sys.executable, args=[SERVER, "--big", "20"])})
+    extensions = make(tmp_path, settings)
+    extensions.tools.start(lambda: None)
+    try:
+        async with asyncio.timeout(60):
+            await extensions.mcp.settled()
+        prelude = build_prelude([], extensions.tools.offered(Limits(8_000, None, None, "config")))
+        assert [t.name for t in prelude.tools] == ["tool_search", "mcp_call"]
+        deferred = [p for p in prelude.fixed if p.deferred_tokens is not None]
+        assert len(deferred) == 28 and {p.group for p in deferred} == {"mcp:test"}
+        assert all(p.raw_tokens == 0 for p in deferred)
+    finally:
+        await extensions.tools.close()
+
+
+async def test_always_allowing_a_deferred_call_allows_that_tool_alone(tmp_path: Path) -> None:
+    settings = Settings(mcp={"test": McpServer(command=sys.executable, args=[SERVER])})
+    extensions = make(tmp_path, settings)
+    extensions.tools.start(lambda: None)
+    asked: list[PermissionAsked] = []
+
+    def answer(event: Event) -> None:
+        if isinstance(event, PermissionAsked):
+            asked.append(event)
+            desk.answer(event.request_id, True, event.patterns[0], "")
+
+    saved: list[str] = []
+    permissions = Permissions(tmp_path, tmp_path, replace(settings.permissions), save=saved.append)
+    desk = PermissionDesk(permissions, answer)
+    try:
+        async with asyncio.timeout(60):
+            await extensions.mcp.settled()
+        tool = ToolRegistry([], extensions.tools.tools).get("mcp_call")
+        context = make_context(tmp_path / "p")
+        for name in ("mcp__test__add", "mcp__test__add", "mcp__test__die"):
+            intent = tool.intent({"name": name, "arguments": {}}, context)
+            assert (await desk.judge(ToolCallPart("c", "mcp_call", "{}"), tool, intent)).allowed
+        assert [a.tool for a in asked] == saved == ["mcp__test__add", "mcp__test__die"]
+    finally:
+        await extensions.tools.close()
