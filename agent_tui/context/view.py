@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 from agent_tui.context.estimate import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
 from agent_tui.models.messages import (
@@ -49,6 +50,42 @@ def build_view(
         elif message.status != "streaming":
             entries.append(message)
     return _valid(entries, cleared, clips)
+
+
+class ViewBuilder:
+    """Builds the views of one growing conversation; what was settled at the last build is taken over.
+
+    Everything before the last answer is settled: only after it results may still come in. The views are equal to
+    those of ``build_view``.
+    """
+
+    def __init__(self) -> None:
+        self._path: list[Message] = []
+        self._sent: list[SentMessage] = []
+        self._records: list[tuple[str, bool]] = []
+
+    def build(
+        self, path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> list[SentMessage]:
+        """See ``build_view``."""
+        known = [(r.id, r.active) for r in records]
+        settled = len(self._path)
+        if known != self._records or not all(map(is_, self._path, path)) or settled > len(path):
+            self._path, self._sent, self._records, settled = [], [], known, 0
+        replaced, _ = _summary(path, records, summaries) if settled == 0 or records else (frozenset[str](), None)
+        if replaced:
+            self._path, self._sent = [], []
+            return build_view(path, records, summaries)
+        cleared, clips = prune_state([r for r in records if r.active])
+        tail = path[settled:]
+        last = max((i for i, m in enumerate(tail) if m.role == "assistant"), default=0)
+        closed = _valid(list(tail[:last]), cleared, clips)
+        rest = _valid([m for m in tail[last:] if m.status != "streaming"], cleared, clips)
+        if all(m.status != "streaming" for m in tail[:last]) and all(_settled(item) for item in closed):
+            self._path.extend(tail[:last])
+            self._sent.extend(closed)
+            return self._sent + rest
+        return build_view(path, records, summaries)
 
 
 def applicable_summary(
@@ -205,6 +242,11 @@ def _is_object(arguments: str) -> bool:
 
 def _text(message: Message) -> bool:
     return any(p.type == "text" and p.text.strip() for p in message.parts)
+
+
+def _settled(item: SentMessage) -> bool:
+    """Whether what is sent does not wait for the count of what is stored."""
+    return item.stored is None or item.message.raw_tokens is not None
 
 
 def _user_content(message: Message) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 
-from agent_tui.context.view import build_view
+from agent_tui.context.view import ViewBuilder
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import SentMessage
@@ -31,6 +31,7 @@ class Conversation:
         self.steps: list[Step] = store.steps(info.id)
         self.records: list[CompactionRecord] = store.records(info.id)
         self.summaries: dict[str, Message] = store.summaries(info.id)
+        self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
 
     def _walk(self, head: str | None) -> list[Message]:
@@ -49,7 +50,7 @@ class Conversation:
     def view(self) -> list[SentMessage]:
         """The conversation as it would be sent now."""
         if self._view is None:
-            self._view = build_view(self.path, self.records, self.summaries)
+            self._view = self._builder.build(self.path, self.records, self.summaries)
         return self._view
 
     def changed(self) -> None:

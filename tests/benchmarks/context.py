@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import ContextInputs
 from agent_tui.context.usage import calculate_context_usage
-from agent_tui.context.view import build_view
+from agent_tui.context.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation, fixed_part, model
@@ -81,10 +81,10 @@ def known_count(conversation: FastConversation) -> int:
     return conversation._known[0]
 
 
-def timed(conversation: Conversation, cache: ContextCache | None) -> tuple[float, float]:
+def timed(conversation: Conversation, cache: ContextCache | None, builder: ViewBuilder) -> tuple[float, float]:
     """Milliseconds of the view and of the calculation."""
     start = time.perf_counter()
-    view = build_view(conversation.path, conversation.records, conversation.summaries)
+    view = builder.build(conversation.path, conversation.records, conversation.summaries)
     middle = time.perf_counter()
     info = model(conversation.target, LIMITS)
     inputs = ContextInputs(info, view, conversation.steps, conversation.records, conversation.fixed, cache=cache)
@@ -98,16 +98,16 @@ def timed(conversation: Conversation, cache: ContextCache | None) -> tuple[float
 
 def measure(messages: int, runs: int) -> dict[str, float]:
     conversation, size = build(messages)
-    cold = [timed(conversation, None) for _ in range(max(1, runs // 3))]
-    cache = ContextCache()
-    timed(conversation, cache)
+    cold = [timed(conversation, None, ViewBuilder()) for _ in range(max(1, runs // 3))]
+    cache, builder = ContextCache(), ViewBuilder()
+    timed(conversation, cache, builder)
     opened, warm = [], []
     for number in range(runs):
-        opened.append(timed(conversation, cache))
+        opened.append(timed(conversation, cache, builder))
         one_step(conversation, size, last=number % 4 == 3)
         if number % 4 == 3:
             conversation.say("next question", raw=12)
-        warm.append(timed(conversation, cache))
+        warm.append(timed(conversation, cache, builder))
     return {
         "view_ms": median(v for v, _ in warm),
         "warm_ms": median(c for _, c in warm),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.view import build_view
+from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,
@@ -133,10 +133,7 @@ entries = st.lists(
 )
 
 
-@given(entries, st.lists(st.lists(st.integers(0, 13), max_size=4), max_size=3))
-def test_any_stored_conversation_gives_a_valid_view(
-    stored: list[tuple[str, list[str], str, str]], prunes: list[list[int]]
-) -> None:
+def conversation_of(stored: list[tuple[str, list[str], str, str]]) -> list[Message]:
     path: list[Message] = []
     for number, (role, calls, status, arguments) in enumerate(stored):
         if role == "assistant":
@@ -145,6 +142,14 @@ def test_any_stored_conversation_gives_a_valid_view(
             path.append(result(str(number), calls[0] if calls else "zz"))
         else:
             path.append(user(str(number), "" if role == "empty" else "text"))
+    return path
+
+
+@given(entries, st.lists(st.lists(st.integers(0, 13), max_size=4), max_size=3))
+def test_any_stored_conversation_gives_a_valid_view(
+    stored: list[tuple[str, list[str], str, str]], prunes: list[list[int]]
+) -> None:
+    path = conversation_of(stored)
     records = [CompactionRecord(str(n), "o", "prune", [str(i) for i in p]) for n, p in enumerate(prunes)]
     view = build_view(path, records, {})
     assert view == build_view(path, records, {})
@@ -161,3 +166,19 @@ def test_any_stored_conversation_gives_a_valid_view(
         assert message.text or message.tool_calls
         waiting = [c.call_id for c in message.tool_calls]
     assert not waiting
+
+
+@given(entries, st.lists(st.integers(0, 14), max_size=14), st.lists(st.integers(0, 13), max_size=4))
+def test_a_kept_builder_gives_the_same_views(
+    stored: list[tuple[str, list[str], str, str]], lengths: list[int], pruned: list[int]
+) -> None:
+    path = conversation_of(stored)
+    builder, records = ViewBuilder(), [CompactionRecord("p", "o", "prune", [str(i) for i in pruned])]
+    for number, length in enumerate([*range(len(path)), *lengths]):
+        shown = path[:length]
+        if number == len(path):
+            records[0].active = False
+        if number == len(path) + 3 and shown:
+            records.append(CompactionRecord("s", "q", "summary", [shown[0].id], summary_id="sum"))
+        summaries = {"sum": Message("sum", "user", [SummaryPart("so far", "s")])}
+        assert builder.build(shown, records, summaries) == build_view(shown, records, summaries)
