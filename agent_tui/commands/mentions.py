@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import os
 import re
+import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.tools.read import image_type
 
 MAX_TEXT = 256 * 1024
 MAX_IMAGE = 10 * 1024 * 1024
+MAX_LINES_FILE = 50 * 1024 * 1024
 IMAGE_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -19,18 +24,43 @@ IMAGE_TYPES = {
     ".webp": "image/webp",
 }
 
-_MENTION = re.compile(r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]+))""")
+LISTED = 1_000
+"""Entries of a folder that are listed."""
+
+# A word after `@`, in quotes or not, perhaps with lines (`:10-20`). `@server:uri` is not a file: those are resources
+# of MCP servers.
+_MENTION = re.compile(
+    r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]++))(?::(\d+)(?:-(\d+))?(?![\w/-]))?+(?!:[^\s"'`,;:)\]}>.!?])"""
+)
 
 
-def mentions(text: str) -> list[str]:
+@dataclass(slots=True, frozen=True)
+class Mention:
+    """A path as it was written, with the lines asked for (counted from 1, the last included)."""
+
+    path: str
+    first: int | None = None
+    last: int | None = None
+
+    def __str__(self) -> str:
+        if self.first is None:
+            return self.path
+        return f"{self.path}:{self.first}" + (f"-{self.last}" if self.last not in (None, self.first) else "")
+
+
+def mentions(text: str) -> list[Mention]:
     """The paths named in a text, in order, each once. Addresses such as ``me@host`` are not among them."""
-    found = (quoted or bare for quoted, bare in _MENTION.findall(text))
+    found: list[Mention] = []
+    for quoted, bare, first, last in _MENTION.findall(text):
+        start = int(first[:9]) if first else None
+        found.append(Mention(quoted or bare, start, int(last[:9]) if last else start))
     return list(dict.fromkeys(found))
 
 
 def quote_path(path: str) -> str:
     """A path as it is written after ``@``: in quotes where it would otherwise end too early."""
-    return f'@"{path}"' if _MENTION.fullmatch("@" + path) is None else f"@{path}"
+    match = _MENTION.fullmatch("@" + path)
+    return f"@{path}" if match is not None and match[2] == path else f'@"{path}"'
 
 
 def expand_mentions(text: str, cwd: Path) -> tuple[list[AttachmentPart], list[str]]:
@@ -40,39 +70,81 @@ def expand_mentions(text: str, cwd: Path) -> tuple[list[AttachmentPart], list[st
     """
     parts: list[AttachmentPart] = []
     problems: list[str] = []
-    for name in mentions(text):
-        path = _existing(name, cwd)
+    for mention in mentions(text):
+        path = _existing(mention.path, cwd)
         if path is None:
             continue
         try:
-            part = attachment(path, cwd)
+            part = attachment(path, cwd) if mention.first is None else _lines(path, cwd, mention)
         except (OSError, ValueError) as error:
-            problems.append(f"{name}: {getattr(error, 'strerror', None) or error}")
+            problems.append(f"{mention}: {getattr(error, 'strerror', None) or error}")
             continue
         parts.append(part)
     return parts, problems
 
 
 def attachment(path: Path, cwd: Path) -> AttachmentPart:
-    """A file as an attachment. Raises ``OSError`` when it cannot be read, ``ValueError`` when it is too large or is
-    neither text nor an image."""
-    name = str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+    """A file as an attachment, a folder as the list of what is in it. Raises ``OSError`` when it cannot be read,
+    ``ValueError`` when it is too large or is neither text nor an image."""
+    name = _name(path, cwd)
     if path.is_dir():
         entries = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
-        return AttachmentPart(name + "/", "text/plain", text="\n".join(entries[:1000]), path=str(path))
-    size = path.stat().st_size
-    image = IMAGE_TYPES.get(path.suffix.lower())
-    if image is not None:
-        if size > MAX_IMAGE:
-            raise ValueError(f"the image has {size // 1024:,} kB, at most {MAX_IMAGE // 1024:,} are sent")
-        return AttachmentPart(name, image, data=base64.b64encode(path.read_bytes()).decode(), path=str(path))
-    if size > MAX_TEXT:
-        raise ValueError(f"the file has {size // 1024:,} kB, at most {MAX_TEXT // 1024} are attached; ask to read it")
-    raw = path.read_bytes()
+        more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
+        text = "\n".join(entries[:LISTED] + more) or "(empty)"
+        return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
+    raw = _bytes(path, MAX_IMAGE)
+    # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
+    if (image := image_type(raw[:16])) is not None:
+        return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))
+    if path.suffix.lower() in IMAGE_TYPES:
+        raise ValueError(f"not an image, in spite of its name ({path.suffix})")
+    if len(raw) > MAX_TEXT:
+        kilobytes = f"{len(raw) // 1024:,} kB, at most {MAX_TEXT // 1024} are attached"
+        raise ValueError(f"the file has {kilobytes}; name lines (@file:1-200) or ask to read it")
+    return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path))
+
+
+def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
+    if path.is_dir():
+        raise ValueError("a folder has no lines")
+    lines = _decoded(_bytes(path, MAX_LINES_FILE)).splitlines(keepends=True)
+    first, last = mention.first or 1, mention.last or len(lines)
+    chosen = lines[max(first, 1) - 1 : last]
+    if not chosen:
+        raise ValueError(f"has no lines {first}-{last}, it has {len(lines):,}")
+    text = "".join(chosen)
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"these lines have {len(text) // 1024:,} kB, at most {MAX_TEXT // 1024} are attached")
+    ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
+    return AttachmentPart(ending, _kind(path), text=text, path=str(path))
+
+
+def _bytes(path: Path, limit: int) -> bytes:
+    """A regular file's content: a pipe or a device would never end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise ValueError("not a regular file")
+        raw = file.read(limit + 1)
+        if len(raw) > limit:
+            size = max(info.st_size, len(raw)) // 1024
+            raise ValueError(f"has {size:,} kB, at most {limit // 1024:,} are looked at")
+    return raw
+
+
+def _decoded(raw: bytes) -> str:
     if b"\0" in raw[:8192]:
         raise ValueError("neither text nor an image")
-    kind = mimetypes.guess_type(path.name)[0] or "text/plain"
-    return AttachmentPart(name, kind, text=raw.decode("utf-8", "replace"), path=str(path))
+    return raw.decode("utf-8", "replace")
+
+
+def _kind(path: Path) -> str:
+    return mimetypes.guess_type(path.name)[0] or "text/plain"
+
+
+def _name(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
 def _existing(name: str, cwd: Path) -> Path | None:

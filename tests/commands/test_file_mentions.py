@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, quote_path
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
+
+
+def expand(text: str, cwd: Path) -> tuple[list[tuple[str, str | None]], list[str]]:
+    parts, problems = expand_mentions(text, cwd)
+    return [(p.name, p.text) for p in parts], problems
+
+
+def test_words_after_an_at_sign_are_paths() -> None:
+    text = 'see @a.py, (@b/c.py) and @"my file.txt"; me@host.org `@d` @a.py @e:3-9 @f:7. @g: it @srv:uri://x @h:1a'
+    assert [str(m) for m in mentions(text)] == ["a.py", "b/c.py", "my file.txt", "d", "e:3-9", "f:7", "g"]
+
+
+@pytest.mark.parametrize("path", ["a.py", "a b.py", "a:1", "x,y", "src/", "(odd)"])
+def test_a_quoted_path_is_read_back_as_itself(path: str) -> None:
+    (found,) = mentions(f"see {quote_path(path)} please")
+    assert (found.path, found.first) == (path, None)
+
+
+def test_files_folders_and_lines_are_attached(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1\n2\n3\n4\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x").touch()
+    parts, problems = expand("@a.py @a.py:2-3 @a.py:4-99 @sub @nobody @a.py:3", tmp_path)
+    assert parts == [
+        ("a.py", "1\n2\n3\n4\n"),
+        ("a.py:2-3", "2\n3\n"),
+        ("a.py:4-4", "4\n"),
+        ("sub/", "x"),
+        ("a.py:3-3", "3\n"),
+    ]
+    assert problems == []
+
+
+def test_images_are_told_by_their_content(tmp_path: Path) -> None:
+    (tmp_path / "shot.jpg").write_bytes(PNG)
+    (tmp_path / "fake.png").write_text("hello")
+    parts, problems = expand_mentions("@shot.jpg @fake.png", tmp_path)
+    assert [(p.media_type, p.data) for p in parts] == [("image/png", base64.b64encode(PNG).decode())]
+    assert problems == ["fake.png: not an image, in spite of its name (.png)"]
+
+
+def test_what_cannot_be_attached_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "bin").write_bytes(b"a\0b")
+    (tmp_path / "big").write_text("x" * (MAX_TEXT + 1))
+    (tmp_path / "short").write_text("one\n")
+    os.mkfifo(tmp_path / "pipe")
+    parts, problems = expand("@bin @big @short:5-6 @pipe @/dev/zero", tmp_path)
+    assert parts == []
+    assert [p.split(":")[0] for p in problems] == ["bin", "big", "short", "pipe", "/dev/zero"]
+    assert "neither text nor an image" in problems[0] and "name lines" in problems[1]
+    assert "it has 1" in problems[2] and "regular file" in problems[3] and "regular file" in problems[4]
