@@ -77,6 +77,7 @@ class MarkdownBody:
         self._splitter: Splitter | None = None
         self._frozen: list[Piece] = []
         self._used = 0
+        self._copy: list[str] = []
         self._finished = False
         self._open: list[Piece] | None = None
 
@@ -115,6 +116,10 @@ class MarkdownBody:
                     self._frozen, self._used = [], 0
             references = "\n".join(splitter.references)
             for chunk in splitter.done[self._used :]:
+                if chunk.code:
+                    self._copy = [chunk.source] if chunk.first else self._copy
+                    if not chunk.first:
+                        self._copy.append(chunk.source)
                 self._frozen.append(self._piece(chunk, references, gap, gap_margin, not self._frozen))
             self._used = len(splitter.done)
             self._open = []
@@ -129,7 +134,7 @@ class MarkdownBody:
 
     def _piece(self, chunk: Chunk, references: str, gap: int, gap_margin: Decoration, first: bool) -> Piece:
         if chunk.code:
-            make = partial(self._code, chunk)
+            make = partial(self._code, chunk, self._copy if self._copy[:1] == [chunk.source] else [chunk.source])
         elif chunk.plain:
             make = partial(_plain, (chunk.source,), self.margin, "faint", "", "word", False)
         else:
@@ -140,5 +145,5 @@ class MarkdownBody:
             return Piece(make, gap=gap, gap_margin=gap_margin, chars=chars, rows=rows)
         return Piece(make, gap=chunk.gap, gap_margin=self.margin, chars=chars, rows=rows, glue=chunk.glue)
 
-    def _code(self, chunk: Chunk) -> list[Flow]:
-        return code_flows(chunk.source, chunk.language, self.margin, first=chunk.first, copy=chunk.source)
+    def _code(self, chunk: Chunk, copy: list[str]) -> list[Flow]:
+        return code_flows(chunk.source, chunk.language, self.margin, first=chunk.first, copy=copy)

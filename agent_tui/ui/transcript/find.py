@@ -13,6 +13,9 @@ from agent_tui.ui.transcript.entry import Entry, blocks_of
 from agent_tui.ui.transcript.selection import rows_text
 
 
+_MARKUP = str.maketrans("", "", "*_~`\\")
+
+
 class Match(NamedTuple):
     """Where it is: entry, block of the entry, piece of the opened block, row of the piece, character."""
 
@@ -43,7 +46,8 @@ class Finder:
         self.position = -1
         self._document = document
         self._next = len(document.entries) - 1
-        self._words = [word.lower() for word in query.split()] or [query.lower()]
+        # What a source must contain to be looked at closely; its markup may stand in the middle of a word.
+        self._words = [word.lower().translate(_MARKUP) for word in query.split()]
 
     @property
     def complete(self) -> bool:
@@ -83,7 +87,7 @@ class Finder:
     def _search(self, entry: Entry) -> tuple[int, list[Match]]:
         text = self._raw(entry)
         if text is not None:
-            lowered = text.lower()
+            lowered = text.lower().translate(_MARKUP)
             if not all(word in lowered for word in self._words):
                 return len(text) // 8, []
         blocks = entry.blocks

@@ -16,8 +16,8 @@ Run: TypeAlias = tuple[int, str, str | None]
 """``(end, style names, link)``: the text from the end of the run before up to ``end``."""
 Decoration: TypeAlias = tuple[tuple[str, str], ...]
 """``(text, style names)`` pieces that are drawn and never copied."""
-Action: TypeAlias = tuple[str, str]
-"""``("copy", text)`` or ``("fold", key)``: what a click does."""
+Action: TypeAlias = tuple[str, str | list[str]]
+"""``("copy", lines of text)`` or ``("fold", key)``: what a click does."""
 Wrap: TypeAlias = Literal["word", "char", "cut"]
 
 MAX_PROSE = 120

@@ -46,7 +46,7 @@ def markdown_flows(
 
 
 def code_flows(
-    code: str, language: str, margin: Decoration = (), *, first: bool = True, copy: str | None = None
+    code: str, language: str, margin: Decoration = (), *, first: bool = True, copy: list[str] | None = None
 ) -> list[Flow]:
     """The rows of a code block; ``first`` has its label, ``copy`` what a click on the label copies."""
     out: list[Flow] = []
@@ -115,7 +115,7 @@ class _Walker:
             first, rest = self._prefix()
             if first != rest:
                 self.out.append(Flow(first=first, lead=self._lead()))
-            self.out += code_flows(code, language_of(token.info), rest, copy=code)
+            self.out += code_flows(code, language_of(token.info), rest, copy=[code])
         elif kind == "hr":
             first, _ = self._prefix()
             self.out.append(Drawn(lambda room: "─" * min(room, 120), base="rule", first=first))

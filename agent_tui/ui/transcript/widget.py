@@ -224,8 +224,10 @@ class Transcript(DocumentView):
             return
         had = bool(finder.matches)
         end = perf_counter() + FIND_SLICE
-        while not finder.complete and perf_counter() < end:
+        while not finder.complete:
             finder.step()
+            if perf_counter() >= end:
+                break
         if finder.matches and not had:
             finder.position = len(finder.matches) - 1
             self._show_match(finder)
@@ -258,6 +260,7 @@ class Transcript(DocumentView):
             entry.opened = {**(entry.opened or {}), block.key: True}
             self.document.touch(entry)
             self.document.pieces(match.entry)
+            self.changed()
         number = min(entry.starts[match.block] + match.piece, len(entry.pieces or ()) - 1)
         line = 0
         for k, candidate in enumerate(self.document.lay(match.entry, number)):
@@ -402,7 +405,7 @@ class Transcript(DocumentView):
         for slot in reversed(self.slots):
             for _, _, action in slot.line.actions:
                 if action[0] == "fold":
-                    self._fold(slot, action[1])
+                    self._do(slot, action)
                     return
 
     def on_click(self, event: events.Click) -> None:
@@ -436,10 +439,10 @@ class Transcript(DocumentView):
 
     def _do(self, slot: Slot, action: Action) -> None:
         name, value = action
-        if name == "fold":
+        if isinstance(value, list):
+            self.post_message(self.CopyRequested("\n".join(value), "code"))
+        elif name == "fold":
             self._fold(slot, value)
-        else:
-            self.post_message(self.CopyRequested(value, "code"))
 
     def _select_at(self, slot: Slot, x: int, whole: bool) -> None:
         line = slot.line

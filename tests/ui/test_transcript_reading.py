@@ -1,0 +1,257 @@
+"""Reading: the place is kept, the end is followed, parts fold, jumps arrive."""
+
+from __future__ import annotations
+
+from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.requests import Delta
+from agent_tui.models.steps import CompactionRecord
+from tests.support.transcripts import Holder, answer, body, chat, screen
+
+
+async def test_opens_at_the_end_and_follows_it() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load(chat(50))
+        await pilot.pause()
+        assert t.follow and "answer 49 line 9" in screen(t)[-1]
+        t.add_message(user_message("one more"))
+        await pilot.pause()
+        assert screen(t)[-1] == "▌ one more"
+
+
+async def test_scrolling_up_keeps_what_was_read_while_heights_are_corrected() -> None:
+    app = Holder()
+    async with app.run_test(size=(40, 20)) as pilot:
+        t = app.transcript
+        long = "A sentence of some words that wraps in a narrow view. " * 7
+        messages = []
+        for n in range(60):
+            messages += [user_message(f"question {n}"), answer(f"start {n}. {long}\n\n```\ncode\n```", f"a{n}")]
+        t.load(messages)
+        await pilot.pause()
+        for _ in range(40):
+            before = screen(t)
+            t.scroll_up(animate=False)
+            after = screen(t)
+            assert after[1:] == before[:-1]
+        for _ in range(30):
+            before = screen(t)
+            t.scroll_page_up(animate=False)
+            await pilot.pause()
+            t.scroll_page_down(animate=False)
+            await pilot.pause()
+            assert screen(t) == before
+            t.scroll_relative(y=-7, animate=False, immediate=True)
+        assert not t.follow
+
+
+async def test_every_line_is_met_once_scrolling_down_from_the_top() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 13)) as pilot:
+        t = app.transcript
+        t.load(chat(30))
+        await pilot.pause()
+        t.scroll_home(animate=False)
+        await pilot.pause()
+        seen = screen(t)
+        while not t.is_vertical_scroll_end:
+            before = screen(t)
+            t.scroll_down(animate=False)
+            assert screen(t)[:-1] == before[1:]
+            seen.append(screen(t)[-1])
+        answers = [line for line in seen if "answer" in line]
+        assert answers == [f"  • answer {n} line {k}" for n in range(30) for k in range(10)]
+        assert t.follow
+
+
+async def test_new_content_below_does_not_move_the_view() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load(chat(20))
+        await pilot.pause()
+        t.scroll_relative(y=-50, animate=False, immediate=True)
+        await pilot.pause()
+        before = screen(t)
+        t.begin_answer(Message("m", "assistant", status="streaming"))
+        t.apply_delta("m", Delta(0, "text", "new text\n\n" * 30))
+        t._frame()
+        t.add_notice("info", "a notice")
+        await pilot.pause()
+        assert screen(t)[:-1] == before[:-1]
+        assert "2 new" in screen(t)[-1]
+        t.follow_end()
+        await pilot.pause()
+        assert "a notice" in screen(t)[-1]
+
+
+async def test_a_resize_keeps_the_place() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load(chat(40))
+        await pilot.pause()
+        t.scroll_relative(y=-100, animate=False, immediate=True)
+        await pilot.pause()
+        top = screen(t)[0]
+        await pilot.resize_terminal(45, 20)
+        await pilot.pause()
+        assert screen(t)[0] == top
+        await pilot.resize_terminal(90, 9)
+        await pilot.pause()
+        assert screen(t)[0] == top
+
+
+async def test_reasoning_is_closed_until_it_is_opened() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load([answer("said", "m", ReasoningPart("first thought\n\nsecond"))])
+        await pilot.pause()
+        assert body(t) == ["  ▸ Thought · 21 characters", "", "  said"]
+        t.set_replay_status("m", "resent")
+        await pilot.click(t, offset=(8, 1))
+        await pilot.pause()
+        assert body(t) == [
+            "  ▾ Thought · 21 characters · resent", "  │ first thought", "  │", "  │ second", "", "  said",
+        ]  # fmt: skip
+        assert t.toggle_reasoning()
+        await pilot.pause()
+        assert "  │ second" in body(t)
+        assert not t.toggle_reasoning()
+        await pilot.pause()
+        assert body(t)[0].startswith("  ▸") and len(body(t)) == 3
+
+
+async def test_tool_calls_are_one_line_that_opens() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 30)) as pilot:
+        t = app.transcript
+        diff = {"kind": "diff", "text": "--- a\n+++ b\n@@ -1 +1,2 @@\n-old\n+new\n+more"}
+        t.load(
+            [
+                Message(
+                    "m",
+                    "assistant",
+                    [
+                        ToolCallPart("c1", "bash", '{"command": "ls -la", "timeout": 3}'),
+                        ToolCallPart("c2", "edit", '{"path": "x.py"}'),
+                        ToolCallPart("c3", "read", '{"path": "gone"}'),
+                        ToolCallPart("c4", "read", "{broken"),
+                    ],
+                ),
+                Message("r1", "tool", [ToolResultPart("c1", "bash", "one\n\x1b[31mtwo\x1b[0m\n", seconds=61)]),
+                Message("r2", "tool", [ToolResultPart("c2", "edit", "ok", display=diff)]),
+                Message("r3", "tool", [ToolResultPart("c3", "read", "no such file", is_error=True)]),
+                Message("r4", "tool", [ToolResultPart("c4", "read", "[interrupted]")]),
+            ]
+        )
+        await pilot.pause()
+        lines = body(t)
+        assert len(lines) == 4
+        assert lines[0].startswith("  ✓ bash ls -la") and lines[0].endswith("2 lines · 1.0 min · ▸")
+        assert lines[1].startswith("  ✓ edit x.py") and "+2 −1" in lines[1]
+        assert lines[2].startswith("  ✗ read gone") and "no such file" in lines[2]
+        assert lines[3].startswith("  ⊘ read {broken")
+        t.toggle_tools()
+        await pilot.pause()
+        lines = body(t)
+        for line in ("    │ command: ls -la", "    │ timeout: 3", "    │ two", "    │ -old", "    │ +more"):
+            assert line in lines
+
+
+async def test_folding_holds_the_head_of_what_is_read() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        thought = "\n\n".join(f"thought {k}" for k in range(40))
+        t.load([*chat(5), answer("said", "m", ReasoningPart(thought)), *chat(5)])
+        t.toggle_reasoning()
+        await pilot.pause()
+        t.find("thought 20")
+        await pilot.pause()
+        assert any("thought 20" in line for line in screen(t))
+        t.toggle_reasoning()
+        await pilot.pause()
+        assert "Thought" in "".join(screen(t)[:2])
+
+
+async def test_jumps_between_user_messages() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load(chat(10))
+        await pilot.pause()
+        assert t.jump_user(-1)
+        assert "▌ question 9" in screen(t)[:2] or "▌ question 8" in screen(t)[:2]
+        assert t.jump_user(-1) and t.jump_user(-1)
+        assert "▌ question 6" in screen(t)[:2]
+        assert t.jump_user(1)
+        assert "▌ question 7" in screen(t)[:2]
+        t.scroll_home(animate=False)
+        assert not t.jump_user(-1)
+
+
+async def test_compactions_stand_where_they_happened_and_open() -> None:
+    app = Holder()
+    async with app.run_test(size=(70, 30)) as pilot:
+        t = app.transcript
+        messages = chat(2)
+        for k, message in enumerate(messages):
+            message.created = 10.0 * (k + 1)
+        summary = user_message("")
+        summary.id = "s"
+        summary.parts = [TextPart("## Goal\n\nShip it.")]
+        record = CompactionRecord(
+            "r", "o", "summary", ["u0", "a0"], created=25, summary_id="s", before_tokens=12_000, after_tokens=3_000
+        )
+        undone = CompactionRecord("r2", "o2", "summary", ["u0"], active=False, created=26)
+        t.load(messages, [undone, record], {"s": summary})
+        await pilot.pause()
+        lines = body(t)
+        at = next(k for k, line in enumerate(lines) if "Compacted" in line)
+        assert lines[at] == "── ▸ Compacted · 2 messages summarised · 12,000 → 3,000 tokens"
+        assert "question 0" in "".join(lines[:at]) and "question 1" in "".join(lines[at:])
+        assert len([line for line in lines if "Compacted" in line]) == 1
+        await pilot.click(t, offset=(6, screen(t).index(lines[at])))
+        await pilot.pause()
+        assert "  Ship it." in body(t)
+
+
+async def test_banner_blocks_and_long_questions() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 60)) as pilot:
+        t = app.transcript
+        t.add_banner(["agent", "model demo"])
+        t.add_block("/help", "**keys**", markdown=True)
+        t.add_block("closed", "hidden text", open=False)
+        t.add_message(user_message("\n".join(f"row {k}" for k in range(100))))
+        await pilot.pause()
+        lines = body(t)
+        assert lines[:2] == ["  ┃ agent", "  ┃ model demo"]
+        assert "  keys" in lines and "hidden text" not in "".join(lines)
+        assert lines[-1] == "▌ ▸ 80 more lines"
+        await pilot.press("enter")
+        t.focus()
+        await pilot.press("enter")
+        await pilot.pause()
+        t.scroll_end(animate=False)
+        await pilot.pause()
+        assert "▌ row 99" in screen(t)
+
+
+async def test_a_conversation_that_is_reloaded_starts_anew() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load(chat(30))
+        await pilot.pause()
+        t.scroll_home(animate=False)
+        t.load([user_message("fresh")])
+        await pilot.pause()
+        assert body(t) == ["▌ fresh"]
+        assert t.follow
+        t.clear()
+        await pilot.pause()
+        assert body(t) == []
