@@ -136,7 +136,7 @@ async def keys(text: str, chunks: int, count: int, *, streaming: bool) -> list[f
             before = len(prompt.text)
             begun = time.perf_counter()
             app.simulate_key("x")
-            while len(prompt.text) == before:
+            while len(prompt.text) == before:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             out.append(time.perf_counter() - begun)
             if task is not None and task.done():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from textual.strip import Strip
 
@@ -26,7 +28,7 @@ async def styled(source: str) -> list[Strip]:
         return [app.transcript.render_line(y) for y in range(40)]
 
 
-def style_of(strips: list[Strip], text: str):  # noqa: ANN201
+def style_of(strips: list[Strip], text: str) -> Any:
     return next(s.style for strip in strips for s in strip if text in s.text)
 
 

@@ -12,7 +12,8 @@ from agent_tui.ui.transcript.splitter import Splitter
 from tests.support.transcripts import Holder, answer, body, screen
 
 TEXTS = {
-    "mixed": "# T\n\npara **b**\nmore\n\n- a\n- b\n  - c\n\n  loose\n- d\n\n1. x\n1. y\n\n```py\nx = '''\n\n'''\n```\nend\n---\nt",
+    "mixed": "# T\n\npara **b**\nmore\n\n- a\n- b\n  - c\n\n  loose\n- d\n\n1. x\n1. y\n\n"
+    "```py\nx = '''\n\n'''\n```\nend\n---\nt",
     "setext": "para\n***bold*** on\n\ntitle\n===\n\nx\n-\n\n- a\n\n\n- b\ntext\n",
     "table": "intro\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\nafter\n\n> q\nlazy\n\nend",
     "fence": "```python\n" + "".join(f"x{k} = '{k}'\n" for k in range(350)) + "```\n\nafter",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import SELECT_ALL
 
 from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, user_message
-from agent_tui.ui.transcript import FindState, Transcript
+from agent_tui.ui.transcript import FindState, Transcript, reader
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
 from tests.support.transcripts import Holder, answer, chat, screen
 
@@ -207,10 +208,8 @@ async def test_the_search_takes_new_messages_in() -> None:
         assert t.find("") == FindState("", 0, 0, True)
 
 
-async def test_a_long_search_goes_on_in_the_background(monkeypatch) -> None:  # noqa: ANN001
-    import agent_tui.ui.transcript.widget as widget
-
-    monkeypatch.setattr(widget, "FIND_SLICE", 0.0)
+async def test_a_long_search_goes_on_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FIND_SLICE", 0.0)
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
         t = app.transcript

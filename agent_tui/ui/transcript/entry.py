@@ -19,7 +19,6 @@ from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock
 from agent_tui.ui.transcript.piece import Piece
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
-
 _NONE = Heights()
 
 
@@ -73,13 +72,11 @@ class Entry:
             return
         chars, rows = 0, 0
         for part in message.parts:
-            kind = type(part)
-            if kind is TextPart:
-                text = part.text  # type: ignore[union-attr]
-                chars += len(text)
-                rows += 2 + text.count("\n")
+            if type(part) is TextPart:
+                chars += len(part.text)
+                rows += 2 + part.text.count("\n")
             else:
-                rows += 2 if kind is ReasoningPart else 1
+                rows += 2 if type(part) is ReasoningPart else 1
         self.chars, self.rows = chars, rows
 
     def is_open(self, block: Block, folding: Folding) -> bool:

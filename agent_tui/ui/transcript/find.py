@@ -12,7 +12,6 @@ from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of
 from agent_tui.ui.transcript.selection import rows_text
 
-
 _MARKUP = str.maketrans("", "", "*_~`\\")
 
 

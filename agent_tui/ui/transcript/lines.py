@@ -57,10 +57,12 @@ class Flow:
 
     ``lead`` is what copying puts before the text when the row is copied from its start (a list's marker).
     ``silent`` rows are decoration only and never copied. ``right`` is drawn at the right end of the first line.
+    ``fill`` is the background; ``bare`` pieces of the decoration stay without it.
     """
 
     __slots__ = (
         "action",
+        "bare",
         "base",
         "fill",
         "first",
@@ -84,6 +86,7 @@ class Flow:
         first: Decoration = (),
         rest: Decoration | None = None,
         fill: str = "",
+        bare: int = 0,
         wrap: Wrap = "word",
         wide: bool = False,
         lead: str = "",
@@ -98,6 +101,7 @@ class Flow:
         self.first = first
         self.rest = first if rest is None else rest
         self.fill = fill
+        self.bare = bare
         self.wrap: Wrap = wrap
         self.wide = wide
         self.lead = lead
@@ -118,8 +122,8 @@ class Flow:
         for start, end in self._ranges(room):
             segments: list[tuple[str, Style]] = []
             starts: list[int] = []
-            for text, style in first if not out else rest:
-                segments.append((text, palette(f"{self.fill} {style}")))
+            for k, (text, style) in enumerate(first if not out else rest):
+                segments.append((text, palette(style if k < self.bare else f"{self.fill} {style}")))
                 starts.append(-1)
             self._text(segments, starts, start, end, palette, room)
             out.append(Line(row, self.text, segments, starts, fill))

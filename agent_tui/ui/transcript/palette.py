@@ -34,7 +34,7 @@ _FRONT: dict[str, tuple[str, ...]] = {
     "rule": ("line",),
     "h1": ("transcript-heading", "primary"),
     "h2": ("transcript-heading", "primary"),
-    "h3": ("transcript-heading", "primary"),
+    "h3": ("transcript-heading-minor", "foreground"),
     "h4": ("transcript-heading-minor", "foreground"),
     "h5": ("transcript-heading-minor", "foreground"),
     "h6": ("muted",),

@@ -1,0 +1,188 @@
+"""Reading a transcript: folding, finding, jumping, what is selected."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+from textual.selection import Selection
+
+from agent_tui.ui.transcript.document import Cursor, Slot
+from agent_tui.ui.transcript.find import Finder, FindState
+from agent_tui.ui.transcript.messages import FindChanged
+from agent_tui.ui.transcript.selection import selected_text
+from agent_tui.ui.transcript.view import DocumentView
+
+FIND_SLICE = 0.03
+"""Seconds of searching before keys are looked at again."""
+NO_FIND = FindState("", 0, 0, True)
+
+
+class Reader(DocumentView):
+    """A document view in which one can fold, find, jump and select."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._select_from: int | None = None
+
+    @property
+    def show_reasoning(self) -> bool:
+        """Whether reasoning is open by default."""
+        return self.folding.reasoning
+
+    def toggle_reasoning(self) -> bool:
+        """Opens or closes all reasoning. The new state."""
+        self.folding.reasoning = not self.folding.reasoning
+        self._refold()
+        return self.folding.reasoning
+
+    def toggle_tools(self) -> bool:
+        """Opens or closes all tool calls. The new state."""
+        self.folding.tools = not self.folding.tools
+        self._refold()
+        return self.folding.tools
+
+    def _refold(self) -> None:
+        for entry in self.document.entries:
+            entry.opened = None
+        self.clear_selection()
+        self._keep_place()
+        self.document.refold()
+        self.changed()
+
+    def _fold(self, slot: Slot, name: str) -> None:
+        entry = self.document.entries[slot.cursor.entry]
+        block = next((b for b in entry.blocks or () if b.key == name), None)
+        if block is None:
+            return
+        if entry.opened is None:
+            entry.opened = {}
+        entry.opened[name] = not entry.is_open(block, self.folding)
+        self.clear_selection()
+        self._keep_place()
+        self.document.touch(entry)
+        # Opening something must not push its head out of view.
+        if entry.opened[name] and self._follow:
+            self._set_follow(False)
+        self.changed()
+
+    def _keep_place(self) -> None:
+        """Holds on to the head of a block: the lines in it may be about to vanish."""
+        if self._follow or not self._slots:
+            return
+        entry = self.document.entries[self._top.entry]
+        place = entry.place(self._top.piece) if entry.pieces is not None else None
+        if place is not None:
+            self._top = Cursor(self._top.entry, self._top.piece - place[1], 0)
+
+    def find(self, query: str) -> FindState:
+        """Searches everything, without regard to case, and goes to the newest match. When there is much to search it
+        goes on in the background and posts ``FindChanged``."""
+        self.clear_find()
+        if not query:
+            return NO_FIND
+        self.finder = Finder(self.document, query)
+        self._search(self.finder, False)
+        self.refresh()
+        return self.finder.state
+
+    def find_next(self) -> FindState:
+        """Goes to the next match, from the last one to the first."""
+        return self._find_step(1)
+
+    def find_prev(self) -> FindState:
+        """Goes to the match before."""
+        return self._find_step(-1)
+
+    def clear_find(self) -> None:
+        """Ends the search; the view stays."""
+        if self.finder is not None:
+            self.finder = None
+            self.refresh()
+
+    def _search(self, finder: Finder, later: bool) -> None:
+        if finder is not self.finder:
+            return
+        had = bool(finder.matches)
+        end = perf_counter() + FIND_SLICE
+        while not finder.complete:
+            finder.step()
+            if perf_counter() >= end:
+                break
+        if finder.matches and not had:
+            finder.position = len(finder.matches) - 1
+            self._show_match(finder)
+        if not finder.complete:
+            self.set_timer(0.001, lambda: self._search(finder, True))
+        if later:
+            self.post_message(FindChanged(finder.state))
+            self.refresh()
+
+    def _find_step(self, direction: int) -> FindState:
+        finder = self.finder
+        if finder is None:
+            return NO_FIND
+        if finder.matches:
+            finder.position = (finder.position + direction) % len(finder.matches)
+            self._show_match(finder)
+        return finder.state
+
+    def _show_match(self, finder: Finder) -> None:
+        match = finder.current
+        if match is None:
+            return
+        entry = self.document.entries[match.entry]
+        self.document.pieces(match.entry)
+        blocks = entry.blocks or []
+        if match.block >= len(blocks):
+            return
+        block = blocks[match.block]
+        if block.foldable and match.piece and not entry.is_open(block, self.folding):
+            entry.opened = {**(entry.opened or {}), block.key: True}
+            self.document.touch(entry)
+            self.document.pieces(match.entry)
+            self.changed()
+        number = min(entry.starts[match.block] + match.piece, len(entry.pieces or ()) - 1)
+        line = 0
+        for k, candidate in enumerate(self.document.lay(match.entry, number)):
+            if candidate.row > match.row:
+                break
+            begin = next((start for start in candidate.starts if start >= 0), 0)
+            if candidate.row == match.row and begin <= match.start:
+                line = k
+        cursor = Cursor(match.entry, number, line)
+        if not any(slot.cursor == cursor for slot in self.slots):
+            self.go_to(cursor, margin=self.size.height // 3)
+        self.refresh()
+
+    def selected_text(self) -> str:
+        """The selected text as it is meant, not as it is drawn; empty when nothing is selected."""
+        selection = self.text_selection if self.is_attached else None
+        return "" if selection is None else selected_text(self.document, selection)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selected_text(self.document, selection), "\n"
+
+    def clear_selection(self) -> None:
+        """Nothing is selected any more."""
+        self._select_from = None
+        if self.is_attached and self.text_selection is not None:
+            self.screen.selections = {w: s for w, s in self.screen.selections.items() if w is not self}
+
+    def jump_user(self, direction: int) -> bool:
+        """Goes to the user message before (-1) or after (+1) the top of the view. False when there is none."""
+        if not self.slots:
+            return False
+        top = self._slots[0].cursor
+        here = top.entry if top.piece == 0 and top.line <= 1 else top.entry + (1 if direction < 0 else 0)
+        index = here + direction
+        while 0 <= index < len(self.document.entries):
+            message = self.document.entries[index].message
+            if message is not None and message.role == "user":
+                self.document.pieces(index)
+                self.go_to(Cursor(index, 0, 0))
+                return True
+            index += direction
+        if direction > 0:
+            self.follow_end()
+        return False
