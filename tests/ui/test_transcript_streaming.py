@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -163,3 +166,9 @@ async def test_finished_pieces_are_laid_out_once() -> None:
             t.apply_delta("m", Delta(0, "text", " and\n\nmore"))
             t._frame()
         assert [slot.line for slot in t.slots if "first" in slot.line.plain] == first
+
+
+def test_nothing_heavy_is_imported_before_something_is_drawn() -> None:
+    code = "import sys, agent_tui.ui.transcript; print([m for m in ('markdown_it', 'pygments.lexers') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
