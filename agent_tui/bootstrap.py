@@ -6,9 +6,11 @@ import asyncio
 import os
 from pathlib import Path
 
+from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config_files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.routing import RoutedProvider
@@ -20,7 +22,7 @@ from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths
 from agent_tui.providers.client import WorkerClient
 from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.providers.secrets import redact
+from agent_tui.providers.secrets import Redactor
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
 
@@ -54,18 +56,19 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 async def make_agent(options: Options) -> Agent:
     """Builds the agent for a process; it is not started. Raises AgentError for what the user has to mend."""
     paths = user_paths()
-    start_logging(paths.log_file, redact)
+    redactor = Redactor()
+    start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
     store = Store.open(paths.database)
     try:
-        return await _assemble(options, paths, cwd, root, store)
+        return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
         store.close()
         raise
 
 
-async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store) -> Agent:
+async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
     if options.trust:
         store.trust(root)
     trusted = store.trusted(root)
@@ -74,16 +77,24 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
-    catalogue = ModelCatalogue(settings, keyring_key)
+
+    def key(provider: str) -> str | None:
+        found = stored_key(provider)
+        redactor.add(found)
+        return found
+
+    catalogue = ModelCatalogue(settings, key)
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
+    extensions = Extensions(settings, paths, root, cwd, trusted)
+    notices += extensions.notices()
     permissions = Permissions(
         root,
         cwd,
         settings.permissions,
         added_dirs=added,
-        readable=[paths.cache / "output"],
+        readable=[paths.cache / "output", *extensions.skills.folders],
         protected=[paths.config, paths.data],
         remembered=store.permission_rules(root),
         save=lambda rule: store.add_permission_rule(root, rule),
@@ -99,8 +110,11 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         counter=client,
         backend=client,
         catalogue=catalogue,
-        workspace=Workspace(root, cwd, added),
+        workspace=Workspace(root, cwd, added, extensions.memory.blocks, extensions.skills.blocks),
         permissions=permissions,
+        extra_tools=extensions.tools,
+        extensions=extensions,
+        reload=lambda: load_settings(options, paths, root, store.trusted(root)),
         added_dirs=added,
         model_key=options.model,
         resume=options.resume or None,
@@ -122,13 +136,6 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     if not found.models:
         return []
     return [Notice("info", found.reason, "model_detected")]
-
-
-def keyring_key(provider: str) -> str | None:
-    """The key stored with ``agent-tui auth set``; None without one or without the optional keyring package."""
-    from agent_tui.auth import stored_key
-
-    return stored_key(provider)
 
 
 def _folder(path: Path) -> Path:

@@ -79,7 +79,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
     from agent_tui.commands.context import context_text
-    from agent_tui.context.serialise import usage_to_json
+    from agent_tui.commands.usage_json import context_json
 
     async def inspect() -> None:
         agent = await make_agent(Options(model=values.model, resume=values.session, config=values.config))
@@ -87,7 +87,7 @@ def _context(values: argparse.Namespace) -> int:
             usage = await agent.inspect()
         finally:
             await agent.close()
-        print(json.dumps(usage_to_json(usage), indent=2) if values.json else context_text(usage))
+        print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage))
 
     asyncio.run(inspect())
     return EXIT_OK

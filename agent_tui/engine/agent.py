@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from agent_tui.config import PermissionMode
+from agent_tui.context.accuracy import drift
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.metrics import TokenCounterMetrics
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.user_commands import UserCommand
 from agent_tui.engine import project
 from agent_tui.engine.calibration import learn
 from agent_tui.engine.compaction_service import CompactionService
@@ -19,12 +22,14 @@ from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.exact import count_exactly, worth_counting
 from agent_tui.engine.executor import TurnExecutor
+from agent_tui.engine.extensions import ToolRow, tool_rows
 from agent_tui.engine.inbox import Inbox
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.permissions import PermissionDesk
 from agent_tui.engine.prelude import Prelude, build_prelude
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.sessions import Sessions
+from agent_tui.engine.shell import run_shell
 from agent_tui.engine.subagent import run_subagent
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.engine.toolrunner import ToolRunner
@@ -46,6 +51,7 @@ from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.targets import resolve_target
 from agent_tui.tools.base import ToolOutcome
+from agent_tui.tools.mcp_manager import McpPrompt
 
 log = logging.getLogger(__name__)
 
@@ -198,6 +204,10 @@ class Agent:
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(ContextChanged(self.context_usage()))
         self._spawn(self._warm_up(), "warm-up")
+        if parts.extensions is not None:
+            parts.extensions.mcp.on_failure = lambda name, why: self.publish(
+                Notice("warning", f"MCP server {name}: {why}", "mcp")
+            )
         if parts.extra_tools is not None:
             parts.extra_tools.start(self._tools_changed)
         if self.read_only:
@@ -448,7 +458,13 @@ class Agent:
             self.recount()
 
     def _learn(self) -> None:
+        """After a step: the calibration, and in development mode a recount from nothing."""
         learn(self._runtime)
+        if self.settings.agent.development:
+            tracked = self._runtime.usage().total
+            recount = calculate_context_usage(replace(self._runtime.inputs(), cache=None)).total
+            if (line := drift(tracked, recount)) is not None:
+                log.warning("%s", line)
 
     async def count_exact(self) -> int | None:
         """Asks the provider for the exact size of the next request; None where it cannot say."""
@@ -648,10 +664,51 @@ class Agent:
         """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
         return self.desk.permissions.forget(rule) and self.store.remove_permission_rule(self.root, rule)
 
-    def tools(self) -> list[tuple[str, str, str, int | None, bool]]:
+    def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
-        descriptions = {tool.schema.name: tool.schema.description for tool in self.toolbox.registry.tools()}
-        return project.tool_rows(self._runtime.prelude, self._runtime.info, descriptions, self.settings.tools.disabled)
+        disabled = self.settings.tools.disabled
+        return tool_rows(self.toolbox, self._runtime.prelude, self._runtime.info.limits, disabled)
+
+    def trust(self) -> str:
+        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came."""
+        self.store.trust(self.root)
+        self.parts.trusted = True
+        settings = self.parts.reload() if self.parts.reload is not None else self.settings
+        line = self.parts.extensions.trust(settings) if self.parts.extensions is not None else "Trusted."
+        self._tools_changed()
+        self.publish(SessionChanged(self.info))
+        return line
+
+    def user_commands(self) -> list[UserCommand | McpPrompt]:
+        """The user's and the project's commands, and the prompts of MCP servers."""
+        return list(self.parts.extensions.user_commands()) if self.parts.extensions is not None else []
+
+    def skills(self) -> list[project.Row]:
+        """(name, description, path) of every skill."""
+        return self.parts.extensions.skill_rows() if self.parts.extensions is not None else []
+
+    def mcp_servers(self) -> list[project.Row]:
+        """(name, state, detail) of every MCP server."""
+        return [*self.parts.extensions.mcp.servers()] if self.parts.extensions is not None else []
+
+    async def mcp_reconnect(self, name: str) -> str:
+        """Connects an MCP server again; one line on how that went."""
+        if self.parts.extensions is None:
+            return "There are no MCP servers here."
+        return await self.parts.extensions.mcp.reconnect(name)
+
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
+        if self.parts.extensions is None:
+            return [], []
+        return await self.parts.extensions.mcp.attachments(text)
+
+    async def shell(self, command: str) -> None:
+        """Runs the user's own command; command and output join the conversation."""
+        self._need_idle("run a command")
+        work = run_shell(command, self.toolbox.context(), self.conversation, self.publish)
+        await self._exclusive(work)
+        self.recount()
 
     async def doctor(self) -> list[project.Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,6 +67,12 @@ class Extensions:
         self.skills.refresh()
         read = f" Now read: {', '.join(ignored)}." if ignored else " It holds nothing that was ignored."
         return f"{self._root} is trusted.{read}"
+
+    async def ready(self, seconds: float) -> None:
+        """Waits until every MCP server is connected or has failed, at most ``seconds``: for a run of one message,
+        which could not use a server that comes later."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.mcp.settled(), seconds)
 
     def skill_rows(self) -> list[tuple[str, str, str]]:
         """Name, description and path of each skill."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from agent_tui.config import Settings
+from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.toolbox import ExtraTools
 from agent_tui.engine.workspace import Workspace
@@ -31,7 +33,8 @@ class Backend(Protocol):
 
 @dataclass(slots=True)
 class AgentParts:
-    """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session."""
+    """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session.
+    ``reload`` reads the settings again, after the folder was trusted."""
 
     settings: Settings
     paths: Paths
@@ -45,6 +48,8 @@ class AgentParts:
     workspace: Workspace
     permissions: Permissions
     extra_tools: ExtraTools | None = None
+    extensions: Extensions | None = None
+    reload: Callable[[], Settings] | None = None
     added_dirs: list[Path] = field(default_factory=list)
     model_key: str | None = None
     resume: str | None = None

@@ -8,14 +8,10 @@ import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.context.families import family_of
-from agent_tui.context.fixed import estimate_fixed_parts
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.prelude import Prelude
 from agent_tui.models.requests import ModelInfo
 from agent_tui.store.store import Store
 
@@ -28,21 +24,6 @@ def permission_rules(settings: Settings, store: Store, root: Path) -> list[Row]:
     configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
     rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
     return rows + [("allow", rule, "project") for rule in store.permission_rules(root)]
-
-
-def tool_rows(
-    prelude: Prelude, info: ModelInfo, descriptions: dict[str, str], disabled: Sequence[str]
-) -> list[tuple[str, str, str, int | None, bool]]:
-    """(name, group, first line of the description, tokens, enabled) of every tool, as it is offered."""
-    estimate = estimate_fixed_parts(prelude.fixed, family_of(info.target))
-    rows: list[tuple[str, str, str, int | None, bool]] = []
-    for part, tokens in zip(prelude.fixed, estimate.tokens, strict=True):
-        if part.row != "tools":
-            continue
-        about = (descriptions.get(part.label) or "").strip().splitlines()
-        cost = tokens if part.deferred_tokens is None else part.deferred_tokens
-        rows.append((part.label, part.group, about[0] if about else "", cost, part.deferred_tokens is None))
-    return rows + [(name, "builtin", "disabled in the configuration", None, False) for name in disabled]
 
 
 def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:

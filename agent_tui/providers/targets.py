@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 
+DEMO = "demo"
+
 _ROUTES = frozenset({"responses", "converse", "invoke", "chat", "converse_like"})
 _AZURE_HOSTS = (".azure.com", ".azure.us", ".azure.cn")
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -27,6 +29,8 @@ _CLAUDE_OLD = re.compile(r"claude-(\d)(?:[-.](\d))?(?:-([a-z]+))?")
 def resolve_target(spec: ModelSpec) -> Target:
     """The provider (LiteLLM's name for it), the API and the model's own name. Never raises: a name that says nothing
     is taken to be an OpenAI-compatible model."""
+    if spec.model == DEMO:
+        return Target(DEMO, "chat", DEMO, DEMO)
     provider, model = split_model(spec.model)
     route_responses = spec.model.partition("/")[2].startswith("responses/")
     if spec.api == "auto":

@@ -22,20 +22,19 @@ from agent_tui.models.requests import (
     Provider,
     Started,
     StreamItem,
-    Target,
     UsageReport,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.demo.answers import compose, plain
 from agent_tui.providers.demo.script import Script, ScriptedStep, load_script
 from agent_tui.providers.demo.witness import Witness
+from agent_tui.providers.targets import resolve_target
 
 WINDOW = 16_000
 MAX_OUTPUT = 2_000
 CHUNK = 14
 PACE_SECONDS = 0.012
 COUNT_SECONDS = 20.0
-TARGET = Target("demo", "chat", "demo", "demo")
 
 
 class DemoProvider:
@@ -63,14 +62,14 @@ class DemoProvider:
         window = spec.context_window or (script.window if script else None) or WINDOW
         output = spec.max_output or (script.max_output if script else None) or MAX_OUTPUT
         limits = Limits(window, None, output, "config" if spec.context_window else "demo")
-        return ModelInfo(spec, TARGET, limits, Prices(0.0, 0.0, 0.0, 0.0), reasoning=True, images=True)
+        return ModelInfo(spec, resolve_target(spec), limits, Prices(0.0, 0.0, 0.0, 0.0), reasoning=True, images=True)
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         """None: like most local models, the demo has no counting endpoint."""
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        yield Started(TARGET)
+        yield Started(resolve_target(request.spec))
         script = self._script(request.spec)
         newest = next((plain(s.message) for s in reversed(request.messages) if s.message.role == "user"), "")
         step = script.take(request, newest) if script is not None else None

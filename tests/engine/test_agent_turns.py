@@ -1,0 +1,330 @@
+"""Turns as a user of the Agent sees them: events in order, and what is stored afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import AgentConfig, PermissionsConfig, Settings
+from agent_tui.models.events import (
+    MessageAdded,
+    Notice,
+    PartDelta,
+    PermissionAsked,
+    QueueChanged,
+    RetryWaiting,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+)
+from agent_tui.models.messages import INTERRUPTED_RESULT, Message
+from agent_tui.store.store import Store
+from tests.support.agents import parts_for, running
+
+
+def roles(messages: list[Message]) -> list[str]:
+    return [m.role for m in messages]
+
+
+async def test_a_turn_streams_calls_a_tool_and_ends(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "notes.txt").write_text("alpha\nbeta\n")
+    async with running(parts_for(tmp_path / "home", project)) as (agent, seen):
+        agent.submit("read notes.txt please")
+        await agent.join()
+        assert roles(agent.messages) == ["user", "assistant", "tool", "assistant"]
+        result = agent.messages[2].tool_result
+        assert result is not None and "alpha" in result.text and not result.is_error
+        assert agent.messages[1].reasoning
+        assert [type(e) for e in seen.events if isinstance(e, (StepStarted, StepEnded))] == [
+            StepStarted,
+            StepEnded,
+            StepStarted,
+            StepEnded,
+        ]
+        assert seen.last_end.stop_reason == "end"
+        streamed = "".join(
+            e.delta.text for e in seen.of(PartDelta) if e.delta.kind == "text" and e.message_id == agent.messages[3].id
+        )
+        assert streamed == agent.messages[3].text
+
+
+async def test_steps_record_what_was_sent_estimated_and_measured(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        agent.submit("hello again")
+        await agent.join()
+        first, second = agent.steps
+        assert first.sent_count == 1 and second.sent_count == 3
+        assert first.status == second.status == "complete"
+        assert second.usage is not None and second.actual_input == second.usage.input
+        assert second.estimated_input is not None and second.max_output
+        assert {part.row for part in second.fixed} >= {"system", "environment", "tools"}
+
+
+async def test_an_interrupt_keeps_what_arrived_and_leaves_a_valid_conversation(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    reasoning = "thinking"
+    text = "one two three"
+    tool_calls = [{ name = "list", arguments = { path = "." } }]
+    chunk = 4
+    hang = true
+    after = 14
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        arrived = asyncio.Event()
+        agent.subscribe(lambda e: arrived.set() if isinstance(e, PartDelta) and e.delta.kind == "text" else None)
+        agent.submit("go")
+        await arrived.wait()
+        assert agent.interrupt()
+        await agent.join()
+        assert seen.last_end.stop_reason == "interrupted"
+        answer = agent.messages[-1]
+        assert answer.status == "stopped" and answer.text.startswith("one")
+        assert agent.steps[-1].status == "stopped"
+        agent.submit("go on")
+        await agent.join()
+        assert seen.last_end.stop_reason == "end"
+
+
+async def test_tools_cut_off_by_an_interrupt_get_a_result(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    tool_calls = [
+        { name = "bash", arguments = { command = "echo started; sleep 600" } },
+        { name = "list", arguments = { path = "." } },
+    ]
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        from agent_tui.models.events import ToolOutput
+
+        started = asyncio.Event()
+        agent.subscribe(lambda e: started.set() if isinstance(e, ToolOutput) else None)
+        agent.submit("run it")
+        await started.wait()
+        agent.interrupt()
+        await agent.join()
+        assert seen.last_end.stop_reason == "interrupted"
+        results = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        assert [r.text for r in results if r] == [INTERRUPTED_RESULT, INTERRUPTED_RESULT]
+
+
+async def test_failures_before_the_first_delta_are_tried_again(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    error = { kind = "overloaded", retry_after = 0.0 }
+    repeat = 2
+    [[step]]
+    text = "third time lucky"
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        agent.submit("hi")
+        await agent.join()
+        assert [e.attempt for e in seen.of(RetryWaiting)] == [1, 2]
+        assert agent.messages[-1].text == "third time lucky"
+        assert len(agent.steps) == 1
+
+
+async def test_a_failure_after_the_first_delta_is_not_tried_again(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    text = "half an answer"
+    chunk = 4
+    after = 6
+    error = { kind = "interrupted_stream", message = "The connection broke." }
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        agent.submit("hi")
+        await agent.join()
+        assert not seen.of(RetryWaiting)
+        answer = agent.messages[-1]
+        assert answer.status == "failed" and answer.text and answer.note == "The connection broke."
+        assert seen.last_end.stop_reason == "error"
+        assert seen.last_end.failure is not None and seen.last_end.failure.kind == "interrupted_stream"
+
+
+async def test_esc_ends_the_wait_for_a_retry(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    error = { kind = "rate_limit", retry_after = 200.0 }
+    repeat = 0
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        waiting = asyncio.Event()
+        agent.subscribe(lambda e: waiting.set() if isinstance(e, RetryWaiting) else None)
+        agent.submit("hi")
+        await waiting.wait()
+        agent.interrupt()
+        await agent.join()
+        assert seen.last_end.stop_reason == "interrupted"
+        assert roles(agent.messages) == ["user"]
+
+
+async def test_the_step_limit_stops_a_turn_visibly(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    tool_calls = [{ name = "list", arguments = { path = "." } }]
+    repeat = 0
+    """
+    settings = Settings(permissions=PermissionsConfig(mode="auto"), agent=AgentConfig(step_limit=3))
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, settings=settings)
+    async with running(parts) as (agent, seen):
+        agent.submit("loop")
+        await agent.join()
+        assert seen.last_end.stop_reason == "step_limit"
+        assert len(agent.steps) == 3
+        assert any(n.code == "step_limit" for n in seen.of(Notice))
+        assert agent.messages[-1].role == "tool"
+
+
+async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
+        agent.submit("first")
+        agent.submit("second")
+        agent.submit("third")
+        assert agent.queue == ["second", "third"]
+        assert agent.unqueue() == "third"
+        await agent.join()
+        asked = [m.text for m in agent.messages if m.role == "user"]
+        assert asked == ["first", "second"]
+        assert len(seen.of(TurnEnded)) == 2
+        assert seen.of(QueueChanged)[-1].queued == []
+
+
+async def test_steering_goes_in_before_the_next_step(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    tool_calls = [{ name = "list", arguments = { path = "." } }]
+    [[step]]
+    text = "done"
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
+        agent.subscribe(
+            lambda e: agent.steer("also this") if isinstance(e, MessageAdded) and e.message.role == "tool" else None
+        )
+        agent.submit("go")
+        await agent.join()
+        steered = next(i for i, m in enumerate(agent.messages) if m.text == "also this")
+        assert roles(agent.messages[steered:]) == ["user", "assistant"]
+        assert len(seen.of(TurnEnded)) == 1
+
+
+async def test_an_unknown_tool_and_bad_arguments_are_answered_not_raised(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    tool_calls = [{ name = "raed", arguments = "{}" }, { name = "read", arguments = "{broken" }]
+    [[step]]
+    text = "sorry"
+    """
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, _):
+        agent.submit("go")
+        await agent.join()
+        results = [m.tool_result for m in agent.messages if m.tool_result is not None]
+        assert [r.is_error for r in results] == [True, True]
+        assert "read" in results[0].text
+        assert agent.messages[1].tool_calls[1].arguments == "{broken"
+
+
+async def test_permission_is_asked_and_the_answer_obeyed(tmp_path: Path) -> None:
+    script = """
+    [[step]]
+    tool_calls = [{ name = "write", arguments = { path = "a.txt", content = "new" } }]
+    [[step]]
+    text = "ok"
+    """
+    settings = Settings(permissions=PermissionsConfig(mode="ask"))
+    project = tmp_path / "p"
+    async with running(parts_for(tmp_path / "home", project, script=script, settings=settings)) as (agent, seen):
+        agent.subscribe(
+            lambda e: (
+                agent.answer_permission(e.request_id, False, feedback="not now")
+                if isinstance(e, PermissionAsked)
+                else None
+            )
+        )
+        agent.submit("write it")
+        await agent.join()
+        assert not (project / "a.txt").exists()
+        result = next(m.tool_result for m in agent.messages if m.tool_result is not None)
+        assert result.is_error and "not now" in result.text
+        assert seen.of(PermissionAsked)[0].tool == "write"
+
+
+async def test_a_session_resumes_with_messages_numbers_and_anchor(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project)) as (agent, _):
+        agent.submit("remember this")
+        await agent.join()
+        before, session = agent.context_usage(), agent.info.id
+        stored = [json.dumps(m.text) for m in agent.messages]
+    async with running(parts_for(home, project, resume=session)) as (agent, _):
+        after = agent.context_usage()
+        assert [json.dumps(m.text) for m in agent.messages] == stored
+        assert (after.total, after.anchor_step) == (before.total, before.anchor_step)
+        assert after.anchor_step is not None
+
+
+async def test_a_session_open_elsewhere_is_read_only(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project)) as (agent, _):
+        agent.submit("mine")
+        await agent.join()
+        async with running(parts_for(home, project, resume=agent.info.id)) as (second, seen):
+            assert second.read_only
+            second.submit("also mine")
+            assert not second.busy
+            assert any(n.code == "read_only" for n in seen.of(Notice))
+            await second.fork()
+            assert not second.read_only
+            second.submit("a copy")
+            await second.join()
+            assert seen.last_end.stop_reason == "end"
+        assert [m.text for m in agent.messages if m.role == "user"] == ["mine"]
+
+
+async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    script = """
+    [[step]]
+    text = "one"
+    [[step]]
+    tool_calls = [{ name = "write", arguments = { path = "a.txt", content = "new" } }]
+    [[step]]
+    text = "two"
+    """
+    async with running(parts_for(tmp_path / "home", project, script=script)) as (agent, _):
+        agent.submit("first")
+        await agent.join()
+        usage_then = agent.context_usage().total
+        agent.submit("second")
+        await agent.join()
+        assert (project / "a.txt").read_text() == "new"
+        second = agent.messages[2]
+        assert await agent.rewind(second.id, restore_files=True) == "second"
+        assert not (project / "a.txt").exists()
+        assert roles(agent.messages) == ["user", "assistant"]
+        assert agent.context_usage().total == usage_then
+        assert second.id in agent.store.messages(agent.info.id)
+
+
+async def test_an_empty_new_session_leaves_no_trace(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with running(parts_for(home, tmp_path / "p")):
+        pass
+    with Store.open(home / "data" / "sessions.db") as store:
+        assert store.sessions(None) == []
+
+
+async def test_an_unknown_model_is_one_clear_line(tmp_path: Path) -> None:
+    from agent_tui.errors import ConfigError
+
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        with pytest.raises(ConfigError, match="Unknown model 'nonsense'"):
+            await agent.set_model("nonsense")
+        assert agent.spec.key == "demo"

@@ -1,0 +1,112 @@
+"""A whole agent for tests: real store, real demo model with a script, a counter that needs no worker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.workspace import Workspace
+from agent_tui.models.events import Event, TurnEnded
+from agent_tui.models.requests import Provider
+from agent_tui.paths import Paths
+from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.store.store import Store
+from agent_tui.tools.permissions import Permissions
+
+E = TypeVar("E")
+
+
+class WordCounter:
+    """Counts a token for every four characters, at once: close to a tokenizer and always the same."""
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        return [-(-len(text) // 4) for text in texts]
+
+
+class NoBackend:
+    """Stands in for the worker, which the demo model does not need."""
+
+    async def start(self) -> None:
+        return None
+
+    async def prepare(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Keeps all events of an agent."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [e for e in self.events if isinstance(e, kind)]
+
+    @property
+    def last_end(self) -> TurnEnded:
+        return self.of(TurnEnded)[-1]
+
+
+def parts_for(
+    home: Path,
+    project: Path,
+    *,
+    script: str | None = None,
+    settings: Settings | None = None,
+    provider: Callable[[WordCounter], Provider] | None = None,
+    resume: str | None = None,
+    continue_newest: bool = False,
+    can_ask: bool = True,
+) -> AgentParts:
+    """What an Agent is built from, in ``home`` and for the project folder ``project``."""
+    project.mkdir(parents=True, exist_ok=True)
+    settings = settings or Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig())
+    paths = Paths(home / "config", home / "data", home / "state", home / "cache")
+    counter = WordCounter()
+    file: Path | None = None
+    if script is not None:
+        file = home / "script.toml"
+        home.mkdir(parents=True, exist_ok=True)
+        file.write_text(script, "utf-8")
+    store = Store.open(paths.database)
+    return AgentParts(
+        settings=settings,
+        paths=paths,
+        root=project,
+        cwd=project,
+        store=store,
+        provider=provider(counter) if provider else DemoProvider(counter, file, pace=0.0),
+        counter=counter,
+        backend=NoBackend(),
+        catalogue=ModelCatalogue(settings),
+        workspace=Workspace(project, project),
+        permissions=Permissions(project, project, settings.permissions, can_ask=can_ask),
+        resume=resume,
+        continue_newest=continue_newest,
+    )
+
+
+@asynccontextmanager
+async def running(parts: AgentParts) -> AsyncIterator[tuple[Agent, Recorder]]:
+    """A started agent and what it published; closed at the end."""
+    agent = Agent(parts)
+    recorder = Recorder()
+    agent.subscribe(recorder)
+    await agent.start()
+    try:
+        yield agent, recorder
+    finally:
+        await agent.close()
