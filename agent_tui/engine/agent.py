@@ -51,7 +51,6 @@ from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.targets import resolve_target
 from agent_tui.tools.base import ToolOutcome
-from agent_tui.tools.mcp_manager import McpPrompt
 
 log = logging.getLogger(__name__)
 
@@ -679,7 +678,7 @@ class Agent:
         self.publish(SessionChanged(self.info))
         return line
 
-    def user_commands(self) -> list[UserCommand | McpPrompt]:
+    def user_commands(self) -> list[UserCommand]:
         """The user's and the project's commands, and the prompts of MCP servers."""
         return list(self.parts.extensions.user_commands()) if self.parts.extensions is not None else []
 
