@@ -169,6 +169,7 @@ async def test_finished_pieces_are_laid_out_once() -> None:
 
 
 def test_nothing_heavy_is_imported_before_something_is_drawn() -> None:
-    code = "import sys, agent_tui.ui.transcript; print([m for m in ('markdown_it', 'pygments.lexers') if m in sys.modules])"
+    heavy = ("markdown_it", "pygments.lexers")
+    code = f"import sys, agent_tui.ui.transcript; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

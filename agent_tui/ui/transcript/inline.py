@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,9 +12,6 @@ from agent_tui.ui.transcript.sanitize import clean
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-
-if TYPE_CHECKING:
-    
 _URL = re.compile(r"https?://[^\s<>\"'`│]*[^\s<>\"'`│.,;:!?)\]}*_]")
 _SAFE = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE)
 _STYLES = {"em_open": "em", "strong_open": "strong", "s_open": "strike"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-
-if TYPE_CHECKING:
-        
 BULLETS = ("•", "◦", "▪")
 _TASK = re.compile(r"\[([ xX])\]\s+")
 
@@ -30,7 +25,7 @@ def parser(blocks_only: bool = False) -> MarkdownIt:
     """The parser; ``blocks_only`` leaves inline text alone, which is all the splitter needs.
 
     Imported when the first text is drawn: the prompt is there 50 ms earlier without it."""
-    
+
     from markdown_it import MarkdownIt
 
     made = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -6,8 +6,6 @@ Where it is cut depends on the text alone, not on how it arrived: streaming give
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,9 +16,6 @@ from agent_tui.ui.transcript.sanitize import MAX_LINE, MAX_TEXT, clean, hidden, 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-
-if TYPE_CHECKING:
-    
 CODE_LINES = 100
 """Lines of one chunk of code."""
 LONG, LONGEST = 4_000, 6_000
