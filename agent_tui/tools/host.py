@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
 from agent_tui.models.codec import from_dict
+from agent_tui.providers.secrets import redact
 from agent_tui.tools import mcp_lines
 from agent_tui.tools.process import descendants
 
@@ -165,6 +166,10 @@ async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     closing = asyncio.create_task(host.close())
     await asyncio.wait([closing], timeout=GRACE)
     _end_children()
+    for _ in range(50):
+        if not descendants(os.getpid()):
+            break
+        await asyncio.sleep(0.01)
     os._exit(0)
 
 
@@ -184,9 +189,16 @@ def _own_the_pipe() -> tuple[BinaryIO, BinaryIO]:
     return stdin, stdout
 
 
+class _Redacting(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
 def main() -> None:
     stdin, stdout = _own_the_pipe()
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s host %(levelname)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Redacting("%(asctime)s host %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     asyncio.run(serve(stdin, stdout))
 
 

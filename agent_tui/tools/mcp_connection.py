@@ -17,7 +17,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
 from agent_tui.tools import mcp_results
-from agent_tui.tools.mcp_transport import Link
+from agent_tui.tools.mcp_transport import STAND_INS, Link
 
 log = logging.getLogger("agent_tui.host")
 
@@ -29,6 +29,9 @@ STABLE = 60.0
 
 RELIST_PAUSE = 0.25
 """Seconds between two listings of a server that says its lists changed."""
+
+LISTEN_PATIENCE = 2.0
+"""Seconds a server gets to confirm that it will tell of changes, before it is listed all the same."""
 
 _PAGES = 100
 _LIST_CHANGES = (
@@ -52,7 +55,7 @@ class Connection:
         self._client: Client | None = None
         self._link: Link | None = None
         self._wake = asyncio.Event()
-        self._lost = self._changed = self._stopping = False
+        self._lost = self._changed = self._stopping = self._connecting = False
         self._why = ""
         self._probe: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"mcp {name}")
@@ -61,7 +64,7 @@ class Connection:
         """Ends the connection and the server's process."""
         self._stopping = True
         self._wake.set()
-        if self._client is None:
+        if self._connecting:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -96,6 +99,7 @@ class Connection:
         self._wake.clear()
         link = self._link = Link(self.server, self._ended)
         connected = False
+        self._connecting = True
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.timeout):
@@ -108,16 +112,12 @@ class Connection:
                     )
                     await stack.enter_async_context(client)
                     self._client = client
+                    await self._begin_listening(client, stack)
                     offer = await self._list(client)
-                connected = True
+                connected, self._connecting = True, False
                 self._say("connected", **offer)
-                listening = asyncio.create_task(self._listen(client))
-                try:
-                    await self._attend(client)
-                finally:
-                    listening.cancel()
-                    await asyncio.gather(listening, return_exceptions=True)
-                    self._client = None
+                await self._attend(client)
+                self._client = None
             return connected, self._why or link.reason(MCPError(CONNECTION_CLOSED, "ended"))
         except asyncio.CancelledError:
             raise
@@ -127,7 +127,7 @@ class Connection:
             log.info("MCP server %s: %r", self.name, error)
             return connected, self._why or link.reason(error)
         finally:
-            self._client = None
+            self._client, self._connecting = None, False
 
     async def _attend(self, client: Client) -> None:
         """Waits until the connection is lost or no longer wanted; lists anew when the server says so."""
@@ -142,14 +142,30 @@ class Connection:
                     log.warning("MCP server %s cannot be listed again: %s", self.name, error)
                 await asyncio.sleep(RELIST_PAUSE)
 
-    async def _listen(self, client: Client) -> None:
-        """Newer servers send changes only to those who listen."""
-        with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
-            async with client.listen(
-                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            ) as events:
-                async for _ in events:
-                    self._list_changed()
+    async def _begin_listening(self, client: Client, stack: AsyncExitStack) -> None:
+        """Newer servers send changes only to those who listen; a change after the listing must not be missed."""
+        heard = asyncio.Event()
+        task = asyncio.create_task(self._listen(client, heard), name=f"mcp {self.name} changes")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        stack.push_async_callback(stop)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(heard.wait(), LISTEN_PATIENCE)
+
+    async def _listen(self, client: Client, heard: asyncio.Event) -> None:
+        try:
+            with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as events:
+                    heard.set()
+                    async for _ in events:
+                        self._list_changed()
+        finally:
+            heard.set()
 
     async def _message(self, message: IncomingMessage) -> None:
         if isinstance(message, _LIST_CHANGES):
@@ -220,7 +236,7 @@ class Connection:
         except MCPError as error:
             if error.code == REQUEST_TIMEOUT:
                 raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error
-            if error.code == CONNECTION_CLOSED or (self.server.url and (link.status or 0) >= 400):
+            if error.code == CONNECTION_CLOSED or (self.server.url and error.message in STAND_INS):
                 reason = link.reason(error)
                 self._verify(client)
                 raise CallFailed(f"The MCP server {self.name} failed: {reason}.") from error

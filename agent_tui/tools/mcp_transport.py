@@ -20,6 +20,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
+from agent_tui.providers.secrets import redact
+
+STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
+"""What the SDK says where a server answered with an HTTP error alone."""
 
 _TAIL = 4_000
 
@@ -98,7 +102,9 @@ class Link:
     @asynccontextmanager
     async def _http(self) -> AsyncGenerator[TransportStreams, None]:
         async def remember(response: Any) -> None:
-            self.status = response.status_code
+            # A GET may be refused by servers that have nothing to push; that is no failure.
+            if response.request.method == "POST":
+                self.status = response.status_code
 
         async with create_mcp_http_client(headers=dict(self._server.headers)) as client:
             client.event_hooks["response"].append(remember)
@@ -106,7 +112,12 @@ class Link:
                 yield streams
 
     def reason(self, error: BaseException) -> str:
-        """Why connecting or calling failed, in one line."""
+        """Why connecting or calling failed, in one line, without the secrets the server was given."""
+        server = self._server
+        secrets = [*server.env.values(), *server.headers.values()]
+        return redact(self._reason(error), [word for value in secrets for word in (value, *value.split())])
+
+    def _reason(self, error: BaseException) -> str:
         error = _first(error)
         server = self._server
         if isinstance(error, FileNotFoundError):
@@ -120,7 +131,8 @@ class Link:
             if self.status in (401, 403):
                 return f"it wants authorization (HTTP {self.status}); set its headers, e.g. Authorization"
             if self.status is not None and self.status >= 400:
-                return f"it answered HTTP {self.status}"
+                said = f": {error}" if isinstance(error, MCPError) and error.message not in STAND_INS else ""
+                return f"it answered HTTP {self.status}{said}"
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
             return f"the connection ended{self._said()}" if server.url else f"the server ended{self._said()}"
         return f"{type(error).__name__}: {error}"

@@ -107,7 +107,7 @@ async def test_a_bad_server_harms_no_other(tmp_path: Path) -> None:
         "good": stdio(),
         "missing": McpServer(command="/nowhere/at-all"),
         "folder": stdio(cwd="not-there"),
-        "broken": stdio("--complain", "the config \x1b[31mis wrong"),
+        "broken": stdio("--complain", "the config \x1b[31mis wrong: s3cr3t-value", env={"KEY": "s3cr3t-value"}),
         "silent": McpServer(command="sleep", args=["60"], timeout=0.5),
         "chatty": McpServer(command=sys.executable, args=["-c", "print('hello'); print('{}')"], timeout=5),
         "off": stdio(enabled=False),
@@ -124,7 +124,7 @@ async def test_a_bad_server_harms_no_other(tmp_path: Path) -> None:
         assert set(found.values()) == {"failed"}
         assert detail(manager, "missing") == "/nowhere/at-all: no such program or folder"
         assert "not-there" in detail(manager, "folder")
-        assert detail(manager, "broken") == "the server ended, saying: the config is wrong"
+        assert detail(manager, "broken") == "the server ended, saying: the config is wrong: [secret]"
         assert "no answer within 0.5 s" in detail(manager, "silent")
         assert "both command and url" in detail(manager, "both")
         assert "NOT_SET_ANYWHERE is not set" in detail(manager, "unset")
@@ -276,7 +276,8 @@ async def test_nothing_is_left_after_closing(tmp_path: Path) -> None:
         await manager.settled()
         host, pid = manager.host_pid, int(pid_file.read_text())
         assert host is not None and not gone(pid)
-    assert gone(host) and gone(pid)
+    async with asyncio.timeout(10):
+        await until(lambda: gone(host) and gone(pid))
 
 
 async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(tmp_path: Path) -> None:
@@ -376,3 +377,36 @@ async def test_streamable_http(tmp_path: Path) -> None:
         if server.returncode is None:
             server.kill()
         await server.wait()
+
+
+async def test_http_refusals_are_said_in_words(tmp_path: Path) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.append(1)
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    asked: list[int] = []
+    listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    server = McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer wrong"}, timeout=10)
+    try:
+        async with running(tmp_path, {"web": server}) as manager:
+            await manager.settled()
+            assert states(manager) == {"web": "failed"} and asked
+            assert "wants authorization (HTTP 401)" in detail(manager, "web")
+    finally:
+        listening.close()
+
+
+async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with running(tmp_path, {"slow": stdio("--wait-for", str(go))}) as manager:
+        await until(lambda: manager.host_pid is not None)
+        manager.reload({}, True)
+        await manager.settled()
+        assert manager.servers() == []
+        manager.reload({"slow": stdio(), "other": stdio()}, True)
+        await manager.settled()
+        assert states(manager) == {"slow": "connected", "other": "connected"}
