@@ -173,3 +173,15 @@ def test_nothing_heavy_is_imported_before_something_is_drawn() -> None:
     code = f"import sys, agent_tui.ui.transcript; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+async def test_an_answer_that_was_streaming_when_it_was_loaded_goes_on() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load([Message("m", "assistant", [TextPart("so **far**")], "streaming")])
+        await pilot.pause()
+        t.apply_delta("m", Delta(0, "text", " and on"))
+        t._frame()
+        await pilot.pause()
+        assert body(t) == ["  so far and on"]

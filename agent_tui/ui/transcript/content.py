@@ -55,6 +55,9 @@ class Content:
         for entry in entries[-20:]:
             if entry.message is not None and entry.message.role == "assistant":
                 self._adopt(entry)
+                if entry.message.status == "streaming":
+                    entry.live = True
+                    entry.blocks = blocks_of(entry.message, tools)
 
     def entry_of(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
