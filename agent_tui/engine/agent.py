@@ -24,6 +24,7 @@ from agent_tui.engine.exact import count_exactly, worth_counting
 from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.extensions import ToolRow, tool_rows
 from agent_tui.engine.inbox import Inbox
+from agent_tui.engine.models import DEMO
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.permissions import PermissionDesk
 from agent_tui.engine.prelude import Prelude, build_prelude
@@ -272,7 +273,19 @@ class Agent:
         self._described.set()
         if info.problem:
             self.publish(Notice("warning", info.problem, "model_problem"))
+        self._prepare_backend(info)
         self.publish(ContextChanged(self.context_usage()))
+
+    def _prepare_backend(self, info: ModelInfo) -> None:
+        """Loads what the session's model needs ahead of its first call; not where the session is only looked at."""
+        if self._started and info.problem is None and info.spec.model != DEMO:
+            self._spawn(self._load_backend(info.spec), "prepare")
+
+    async def _load_backend(self, spec: ModelSpec) -> None:
+        try:
+            await self.parts.backend.prepare(spec)
+        except AgentError as error:
+            log.warning("%s", error)
 
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go."""
@@ -503,6 +516,7 @@ class Agent:
         self._described.set()
         if info.problem:
             self.publish(Notice("warning", info.problem, "model_problem"))
+        self._prepare_backend(info)
         self.publish(SessionChanged(self.info))
         self.recount()
         self._count_exact_soon()

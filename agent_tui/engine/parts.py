@@ -13,7 +13,7 @@ from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.toolbox import ExtraTools
 from agent_tui.engine.workspace import Workspace
 from agent_tui.models.events import Notice
-from agent_tui.models.requests import Counter, Provider
+from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
@@ -24,8 +24,9 @@ class Backend(Protocol):
 
     async def start(self) -> None: ...
 
-    async def prepare(self) -> None:
-        """Loads what real models need, ahead of the first call."""
+    async def prepare(self, spec: ModelSpec | None = None) -> None:
+        """Loads what the model (or any real one) needs, in the background, ahead of the first call. Raises
+        WorkerError."""
         ...
 
     async def close(self) -> None: ...

@@ -1,7 +1,7 @@
 """The provider worker: the child process that holds tiktoken and LiteLLM. ``python -m agent_tui.providers.worker``.
 
-Two stages: counting and descriptions answer at once; LiteLLM is imported, in a thread, when a real model is described
-or called. It exits hard when its standard input ends, so that a killed parent leaves nothing behind.
+Two stages: counting and descriptions answer at once; LiteLLM is imported, in a thread, when a real model is about to
+be used (``prepare``) or is called. It exits hard when its standard input ends: a killed parent leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -100,8 +100,6 @@ class Worker:
         spec = protocol.spec_from(message["spec"], message.get("api_key"))
         info = await self._info(spec, ask_server=True)
         self.out.send({"id": call_id, "e": "done", "info": to_dict(info)})
-        if info.problem is None:
-            self._warm(spec)
 
     async def _count(self, call_id: int, message: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()

@@ -64,11 +64,23 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     assert states[-1] == "stopped"
 
 
-async def test_describing_a_model_does_not_wait_for_litellm() -> None:
-    client = WorkerClient()
-    info = await client.describe(ModelSpec("demo", "openai/gpt-5", context_window=1000))
+async def test_describing_models_does_not_load_litellm_and_preparing_one_does() -> None:
+    states: list[str] = []
+    loading = asyncio.Event()
+
+    def note(state: str) -> None:
+        states.append(state)
+        if state == "litellm_loading":
+            loading.set()
+
+    client = WorkerClient(on_state=note)
+    spec = ModelSpec("mine", "openai/local", api_base="http://127.0.0.1:9", context_window=1000)
+    info = await client.describe(spec)
     assert info.limits.window == 1000
-    assert client.state in ("ready", "litellm_loading")
+    assert await client.count(["hello world"]) == [2]
+    assert states == ["starting", "ready"]
+    await client.prepare(spec)
+    await asyncio.wait_for(loading.wait(), 30)
     await client.close()
 
 

@@ -14,7 +14,7 @@ from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.workspace import Workspace
 from agent_tui.models.events import Event, TurnEnded
-from agent_tui.models.requests import Provider
+from agent_tui.models.requests import ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
@@ -36,7 +36,7 @@ class NoBackend:
     async def start(self) -> None:
         return None
 
-    async def prepare(self) -> None:
+    async def prepare(self, spec: ModelSpec | None = None) -> None:
         return None
 
     async def close(self) -> None:
