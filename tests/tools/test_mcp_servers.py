@@ -410,3 +410,12 @@ async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Pat
         manager.reload({"slow": stdio(), "other": stdio()}, True)
         await manager.settled()
         assert states(manager) == {"slow": "connected", "other": "connected"}
+
+
+async def test_servers_of_an_older_protocol_work(tmp_path: Path) -> None:
+    script = str(Path(SERVER).with_name("mcp_legacy.py"))
+    async with running(tmp_path, {"old": McpServer(command=sys.executable, args=[script])}) as manager:
+        await manager.settled()
+        assert states(manager) == {"old": "connected"} and detail(manager, "old") == "1 tool"
+        assert (await call(manager, make_context(tmp_path / "p"), "mcp__old__old")).text == "called"
+        await until(lambda: any(t.schema.name == "mcp__old__new1" for t in manager.tools()))
