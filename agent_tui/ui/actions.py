@@ -144,6 +144,10 @@ class Actions(BaseApp):
 
     # Mode, screens, clipboard
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """On top of another screen Shift+Tab is that screen's."""
+        return len(self.screen_stack) == 1 if action == "next_mode" else True
+
     def action_next_mode(self) -> None:
         agent = self.agent
         if agent is None:

@@ -121,7 +121,9 @@ class AgentApp(Actions):
 
     def on_key(self, event: events.Key) -> None:
         """A character that nothing else took is meant for the prompt, wherever the focus is."""
-        if event.is_printable and event.character and len(self.screen_stack) == 1 and not self.prompt.has_focus:
+        if not event.is_printable or not event.character or len(self.screen_stack) > 1 or self.prompt.has_focus:
+            return
+        if event.key not in self.active_bindings:
             event.stop()
             event.prevent_default()
             self.prompt.focus()

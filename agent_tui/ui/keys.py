@@ -12,7 +12,7 @@ TWICE = 2.0
 APP_BINDINGS: list[BindingType] = [
     Binding("ctrl+c", "cancel", "Copy, interrupt, clear, quit", show=False, priority=True, id="cancel"),
     Binding("escape", "escape", "Interrupt or close", show=False),
-    Binding("shift+tab", "next_mode", "Permission mode", show=False, id="mode"),
+    Binding("shift+tab", "next_mode", "Permission mode", show=False, priority=True, id="mode"),
     Binding("ctrl+o", "toggle_tools", "Expand tool output", show=False, id="tools"),
     Binding("ctrl+t", "toggle_reasoning", "Show reasoning", show=False, id="reasoning"),
     Binding("ctrl+f", "find", "Find in the transcript", show=False, id="find"),

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp
@@ -36,10 +38,16 @@ class Running:
 
     async def until(self, what: Callable[[], object]) -> None:
         """Waits until something has become true; fails after a generous while."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(8):
             while not what():
                 await self.pilot.pause()
                 await asyncio.sleep(0)
+
+    async def screen(self, kind: type[Screen[Any]]) -> None:
+        """Waits until a screen of that kind is on top and has drawn itself."""
+        await self.until(lambda: isinstance(self.app.screen, kind) and self.app.screen.is_mounted)
+        await self.until(lambda: self.app.screen.query("#rows") and self.app.screen.query("#rows").first().is_mounted)
+        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         """Types a text, key by key."""

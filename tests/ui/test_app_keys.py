@@ -163,7 +163,7 @@ async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tm
         await run.type("why?")
         assert run.app.prompt.text == "why?"
         await run.pilot.press("ctrl+c", "?")
-        await run.until(lambda: isinstance(run.app.screen, HelpScreen))
+        await run.screen(HelpScreen)
         assert "Shift+Enter" in run.shown()
         await run.pilot.press("escape")
         await run.until(lambda: len(run.app.screen_stack) == 1)
@@ -186,7 +186,7 @@ async def test_history_up_down_and_search(tmp_path: Path) -> None:
         await run.pilot.pause()
         assert run.app.prompt.text == "draft"
         await run.pilot.press("ctrl+c", "ctrl+r")
-        await run.until(lambda: isinstance(run.app.screen, HistoryPicker))
+        await run.screen(HistoryPicker)
         await run.type("first")
         await run.pilot.press("enter")
         await run.until(lambda: len(run.app.screen_stack) == 1)
@@ -216,7 +216,7 @@ async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> N
         await run.pilot.pause()
         assert len(run.app.screen_stack) == 1
         await run.pilot.press("escape")
-        await run.until(lambda: isinstance(run.app.screen, RewindPicker))
+        await run.screen(RewindPicker)
         await run.pilot.press("down", "enter")
         await run.until(lambda: agent.called("rewind"))
         await run.until(lambda: run.app.prompt.text == "the first question")
@@ -234,7 +234,7 @@ async def test_keys_can_be_rebound(tmp_path: Path) -> None:
         await run.pilot.press("ctrl+x")
         await run.until(lambda: run.agent.called("submit"))
         await run.pilot.press("f2")
-        await run.until(lambda: isinstance(run.app.screen, Palette))
+        await run.screen(Palette)
 
 
 async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) ->
     agent.own_commands = [UserCommand("review", "reviews the diff")]
     async with running(tmp_path, agent) as run:
         await run.pilot.press("ctrl+p")
-        await run.until(lambda: isinstance(run.app.screen, Palette))
+        await run.screen(Palette)
         await run.type("reviews")
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("submit"))

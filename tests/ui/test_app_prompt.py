@@ -162,7 +162,7 @@ async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
     agent.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"
     agent.branch = "[bold]\x1b[2Jbranch"
     agent.usage.model = "[link=javascript:1]m\x00odel"
-    async with running(tmp_path, agent) as run:
+    async with running(tmp_path, agent, size=(140, 30)) as run:
         assert "[bold][2Jbranch" in run.shown()
         assert "\x1b" not in run.shown()
         run.app.open_screen("context")

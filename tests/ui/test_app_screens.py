@@ -95,7 +95,7 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
         await run.pilot.press("y")
         await run.until(lambda: run.app.permissions.panel and run.app.permissions.panel.asked.request_id == "r2")
         run.agent.publish(TurnEnded("interrupted"))
-        await run.until(lambda: not run.app.main_screen.query("#permission"))
+        await run.until(lambda: not run.app.main_screen.query("PermissionPanel"))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (20, 5), (200, 50)])
@@ -130,7 +130,7 @@ async def test_session_picker_lists_this_project_first_and_resumes(tmp_path: Pat
     ]
     async with running(tmp_path, agent) as run:
         run.app.open_screen("sessions")
-        await run.until(lambda: isinstance(run.app.screen, SessionPicker))
+        await run.screen(SessionPicker)
         assert [s.id for s in run.app.screen.shown] == ["ses_near", "ses_far"]
         assert "far [red]away" in run.shown()
         await run.type("far")
@@ -162,7 +162,7 @@ async def test_ten_thousand_sessions_draw_only_what_is_seen(tmp_path: Path) -> N
 async def test_model_picker_takes_any_litellm_name(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.open_screen("models")
-        await run.until(lambda: isinstance(run.app.screen, ModelPicker))
+        await run.screen(ModelPicker)
         await run.until(lambda: "$3.00 / $15.00" in run.shown())
         await run.type("groq/some-model")
         await run.pilot.press("enter")
@@ -174,7 +174,7 @@ async def test_model_picker_takes_any_litellm_name(tmp_path: Path) -> None:
 async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.open_screen("themes")
-        await run.until(lambda: isinstance(run.app.screen, ThemePicker))
+        await run.screen(ThemePicker)
         await run.pilot.press("down")
         await run.until(lambda: run.app.theme == "agent-light")
         await run.pilot.press("escape")
@@ -183,7 +183,7 @@ async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None
 
 async def open_context(run: Running) -> ContextScreen:
     run.app.open_screen("context")
-    await run.until(lambda: isinstance(run.app.screen, ContextScreen) and run.app.screen.rows.shown)
+    await run.screen(ContextScreen)
     await run.pilot.pause()
     assert isinstance(run.app.screen, ContextScreen)
     return run.app.screen
@@ -212,11 +212,11 @@ async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None
         await run.pilot.press("right")
         await run.until(lambda: "read src/module_0.py" in run.shown())
         await run.pilot.press("down", "enter")
-        await run.until(lambda: isinstance(run.app.screen, TextScreen))
+        await run.screen(TextScreen)
         await run.until(lambda: "the message itself" in run.shown())
         assert "read from the provider's cache" in run.shown()
         await run.pilot.press("escape")
-        await run.until(lambda: isinstance(run.app.screen, ContextScreen))
+        await run.screen(ContextScreen)
         await run.pilot.press("left", "left")
         await run.until(lambda: "module_0" not in run.shown())
 
@@ -400,6 +400,6 @@ def test_a_wrong_sum_is_not_called_right() -> None:
 async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.open_screen("sessions", "[/nothing")
-        await run.until(lambda: isinstance(run.app.screen, SessionPicker))
+        await run.screen(SessionPicker)
         assert run.app.screen.query_one("#search", Input).value == "[/nothing"
         assert "No session matches." in run.shown()

@@ -175,7 +175,7 @@ class PermissionPanel(Vertical, can_focus=True):
         feedback: str
 
     def __init__(self, asked: PermissionAsked) -> None:
-        super().__init__(id="permission")
+        super().__init__()
         self.asked = asked
         self.choices = choices_for(asked)
         self._header = _Header(asked)

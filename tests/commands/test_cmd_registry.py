@@ -1,0 +1,168 @@
+"""Commands: found, completed, answered, and what goes to files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.commands import format as fmt
+from agent_tui.commands import registry
+from agent_tui.commands import result as results
+from agent_tui.commands.export import render_export
+from agent_tui.commands.files import project_files
+from agent_tui.commands.mentions import expand_mentions, mentions, quote_path
+from agent_tui.errors import AgentError
+from tests.support.fake_agent import FakeAgent
+
+NAMES = [
+    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
+    *("status", "usage", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
+    *("mcp", "skills", "tools", "doctor", "exit"),
+]
+
+
+async def run(agent: FakeAgent, line: str) -> results.CommandResult:
+    return await registry.run(agent, line)  # type: ignore[arg-type]
+
+
+def test_every_command_has_help_and_the_documented_name() -> None:
+    commands = registry.load()
+    assert list(commands) == NAMES
+    assert all(c.summary.endswith(".") and len(c.summary) < 90 for c in commands.values())
+    for alias, name in (("new", "clear"), ("undo", "rewind"), ("cost", "usage"), ("quit", "exit")):
+        found = registry.find(alias)
+        assert found is not None and found.name == name
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    assert registry.nearest("contxt")[0] == "context"
+    assert "compact" in registry.nearest("comp")
+    assert registry.nearest("zzzzzz") == []
+
+
+def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    found = registry.complete(agent, "/co")  # type: ignore[arg-type]
+    assert {"/context", "/compact", "/copy", "/config"} <= {c.label.split()[0] for c in found}
+    assert registry.complete(agent, "/new")[0].insert == "/clear"  # type: ignore[arg-type]
+    assert [c.label for c in registry.complete(agent, "/thinking h")] == ["high"]  # type: ignore[arg-type]
+    assert registry.complete(agent, "/nothing x") == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("/help", True),
+        ("/unknown thing", True),
+        ("/usr/bin is full", False),
+        ("/ hello", False),
+        ("hello", False),
+        ("//x", False),
+    ],
+)
+def test_what_is_a_command(text: str, command: bool) -> None:
+    assert registry.is_command(text) is command
+
+
+async def test_answers(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.answer("older")
+    agent.answer("newest")
+    assert await run(agent, "/copy") == results.Copy("newest", "the last answer")
+    assert await run(agent, "/copy 2") == results.Copy("older", "answer 2 from the end")
+    assert isinstance(await run(agent, "/copy 9"), results.Text)
+    assert await run(agent, "/context") == results.OpenScreen("context")
+    assert await run(agent, "/exit") == results.Quit()
+    assert await run(agent, "/compact the parser") == results.Nothing()
+    assert agent.called("compact") == ["the parser"]
+    assert isinstance(await run(agent, "/init"), results.Submit)
+    unknown = await run(agent, "/contxt")
+    assert isinstance(unknown, results.Text) and unknown.error and "/context" in unknown.text
+    with pytest.raises(AgentError):
+        await run(agent, "/model nonsense")
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in {"exit", "init"}])
+async def test_every_command_answers_without_arguments(tmp_path: Path, name: str) -> None:
+    answer = await run(FakeAgent(tmp_path), f"/{name}")
+    if isinstance(answer, results.Text):
+        assert answer.text and "\x1b" not in answer.text
+
+
+async def test_permissions_are_shown_set_and_removed(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    shown = await run(agent, "/permissions")
+    assert isinstance(shown, results.Text) and "bash(git status*)" in shown.text
+    await run(agent, "/permissions plan")
+    assert agent.mode == "plan"
+    removed = await run(agent, "/permissions remove bash(git status*)")
+    assert removed == results.Text("Removed bash(git status*).")
+
+
+async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    await run(agent, "/export json out.json")
+    assert json.loads((tmp_path / "out.json").read_text())["session"]["id"] == "ses_1"
+    await run(agent, "/export page.html")
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    failed = await run(agent, "/export md /nowhere/at/all.md")
+    assert isinstance(failed, results.Text) and failed.error
+
+
+def test_exports_keep_hostile_text_harmless() -> None:
+    part = {"type": "text", "text": "<script>alert(1)</script> \x1b]0;x\x07 ```"}
+    call = {"type": "tool_result", "name": "bash", "text": "````"}
+    data = {"session": {"title": "<b>"}, "messages": [{"role": "assistant", "parts": [part, call]}]}
+    page = render_export(data, "html")
+    assert "<script>" not in page and "&lt;script&gt;" in page and "\x1b" not in page
+    assert "`````\n````\n`````" in render_export(data, "md")
+    assert json.loads(render_export(data, "json")) == data
+    with pytest.raises(AgentError):
+        render_export(data, "pdf")
+
+
+def test_mentions_are_paths_not_addresses(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("x")
+    (tmp_path / "c.txt").write_text("y")
+    text = 'see @c.txt, @"a b.txt" and me@host.org or @nobody'
+    assert [m.path for m in mentions(text)] == ["c.txt", "a b.txt", "nobody"]
+    parts, problems = expand_mentions(text, tmp_path)
+    assert [(p.name, p.text) for p in parts] == [("c.txt", "y"), ("a b.txt", "x")]
+    assert problems == []
+    assert quote_path("a b.txt") == '@"a b.txt"' and quote_path("c.txt") == "@c.txt"
+    (tmp_path / "bin").write_bytes(b"\0\1")
+    assert expand_mentions("@bin", tmp_path)[1] == ["bin: neither text nor an image"]
+
+
+def test_project_files_respect_gitignore_with_and_without_git(tmp_path: Path) -> None:
+    for name in ("keep.py", "build/out.o", "src/.gitignore", "src/a.py", "src/gen.py", "node_modules/x.js"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("gen.py\n" if name.endswith(".gitignore") else "")
+    (tmp_path / ".gitignore").write_text("build/\nnode_modules/\n")
+    expected = [".gitignore", "keep.py", "src/.gitignore", "src/a.py"]
+    assert project_files(tmp_path) == expected
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert project_files(tmp_path) == expected
+
+
+@given(st.text())
+def test_cleaned_text_has_no_control_characters(text: str) -> None:
+    for shown in (fmt.clean(text), fmt.one_line(text), fmt.visible(text)):
+        assert not any((ord(c) < 0x20 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 for c in shown)
+        shown.encode("utf-8")
+    assert "\n" not in fmt.one_line(text)
+
+
+def test_numbers_for_people() -> None:
+    assert [fmt.tokens(n) for n in (None, 0, 999, 1000, 84_200, 999_949, 1_200_000)] == [
+        *("?", "0", "999", "1k", "84.2k", "999.9k", "1.2M")
+    ]
+    assert fmt.tokens(84_200, approximate=True) == "~84.2k"
+    assert [fmt.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0.00", "$0.0042", "$0.42", "$12.00"]
+    assert [fmt.age(0, now) for now in (5, 300, 7200, 172_800)] == ["now", "5 min", "2 h", "2 d"]

@@ -1,0 +1,84 @@
+"""Themes: the package's are complete and legible, a user's broken file is one line and spoils nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.color import Color
+
+from agent_tui.config import Settings
+from agent_tui.ui.theme import VARIABLES, load_themes, start_theme
+from tests.support.app import running
+
+SHIPPED = load_themes(Path("/nonexistent")).themes
+
+
+def test_shipped_themes_load() -> None:
+    found = load_themes(Path("/nonexistent"))
+    assert found.problems == []
+    assert {"agent-dark", "agent-light", "high-contrast", "nord", "solarized-dark", "ansi"} <= set(found.themes)
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_shipped_themes_are_complete_and_legible(name: str) -> None:
+    theme = SHIPPED[name]
+    assert set(VARIABLES) <= set(theme.variables)
+    if theme.ansi:
+        return
+    back = Color.parse(theme.background or "")
+    least = {"foreground": 7.0, "muted": 4.0, "primary": 4.0, "error": 4.0, "success": 3.5, "warning": 4.0}
+    for key, ratio in least.items():
+        color = Color.parse(theme.variables[key] if key in theme.variables else getattr(theme, key))
+        assert back.get_contrast_text(1.0) and _contrast(back, color) >= ratio, (name, key, _contrast(back, color))
+
+
+def _contrast(one: Color, two: Color) -> float:
+    def luminance(color: Color) -> float:
+        parts = [c / 255 for c in color.rgb]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(two)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_broken_user_themes_are_one_line_each(tmp_path: Path) -> None:
+    (tmp_path / "good.toml").write_text('[colors]\nprimary = "#ff0000"\n')
+    (tmp_path / "syntax.toml").write_text("[colors\n")
+    (tmp_path / "colour.toml").write_text('[colors]\nprimary = "nice"\n')
+    (tmp_path / "unknown.toml").write_text('colour = 1\n[colors]\nprimary = "red"\n')
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    found = load_themes(tmp_path)
+    assert "good" in found.themes and "agent-dark" in found.themes
+    assert len(found.problems) == 4
+    assert all("\n" not in p and str(tmp_path) in p for p in found.problems)
+
+
+def test_a_theme_that_does_not_exist_is_said_and_the_default_used(tmp_path: Path) -> None:
+    theme, problem = start_theme("nope", tmp_path)
+    assert theme.name == "agent-dark"
+    assert problem is not None and "nope" in problem and "agent-light" in problem
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+async def test_every_theme_draws_every_screen(tmp_path: Path, name: str) -> None:
+    settings = Settings()
+    settings.ui.theme = name
+    async with running(tmp_path, settings=settings) as run:
+        for screen in ("context", "help", "themes"):
+            run.app.open_screen(screen)
+            await run.until(lambda: len(run.app.screen_stack) == 2 and run.app.screen.query("#rows"))
+            await run.pilot.pause()
+            await run.pilot.press("escape")
+            await run.until(lambda: len(run.app.screen_stack) == 1)
+        assert run.app.theme == name
+
+
+async def test_no_color_keeps_segments_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(tmp_path) as run:
+        run.app.open_screen("context")
+        await run.until(lambda: "Calculation" in run.shown())
+        bar = run.shown().splitlines()[1]
+        assert len({c for c in bar if c != " "}) >= 6
