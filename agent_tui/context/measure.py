@@ -90,7 +90,7 @@ class Measurement:
         ledger, then = self._cache.ledger, self._shares_at_anchor(anchor)
         result = Change()
         if then is None:
-            closed = ledger.turn_start > anchor.sent_count
+            closed = ledger.turn_closed or ledger.turn_start > anchor.sent_count
             answers = self._turn if closed else self._turn[-1:]
             for message_id in answers:
                 own = message_id == anchor.message_id

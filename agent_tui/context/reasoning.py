@@ -22,6 +22,7 @@ from agent_tui.providers.replay import (
     plan_replay,
     prefix_fingerprint,
     retention,
+    turn_is_closed,
 )
 
 Setting = tuple[Target, str, Effort]
@@ -51,6 +52,7 @@ class ReasoningLedger:
         self._statuses: dict[str, ReplayStatus] = {}
         self._turn = _Mark()
         self._seen = _Mark()
+        self._closed = False
         self.changed_from = 0
         """Messages before this index have the status that they had at the last update."""
 
@@ -68,8 +70,11 @@ class ReasoningLedger:
         new = view[self._seen.index :]
         last_user = max((i for i, item in enumerate(new) if item.message.role == "user"), default=None)
         start = self._seen
-        if last_user is not None:
+        closed = turn_is_closed(view)
+        if last_user is not None or closed or self._closed:
             start = self._turn
+        self._closed = closed
+        if last_user is not None:
             self._turn = self._seen.moved(view, self._seen.index + last_user)
         self.changed_from = start.index
         self._ask(view[start.index :], target, start, effort)
@@ -85,6 +90,11 @@ class ReasoningLedger:
                 if start.compacted and status.reason == FIXED_CHANGED:
                     status = replace(status, reason=COMPACTED)
                 self._statuses[item.message.id] = status
+
+    @property
+    def turn_closed(self) -> bool:
+        """Whether the model has finished its turn, so that the next request begins with a new user message."""
+        return self._closed
 
     @property
     def turn_start(self) -> int:

@@ -81,6 +81,8 @@ def plan_replay(
     """
     plan = ReplayPlan()
     last_user = max((i for i, item in enumerate(items) if item.message.role == "user"), default=-1)
+    if turn_is_closed(items):
+        last_user = len(items)
     prefixes = _Prefixes(items, fixed_fingerprint)
     bound = prefix_bound(target)
     in_loop, after_user = retention(target)
@@ -107,6 +109,11 @@ def plan_replay(
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
+
+
+def turn_is_closed(items: Sequence[SentMessage]) -> bool:
+    """Whether the model has finished its turn: what is sent next can only begin with a new user message."""
+    return bool(items) and items[-1].message.role == "assistant" and not items[-1].message.tool_calls
 
 
 def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = "") -> str:
