@@ -78,7 +78,7 @@ class ViewBuilder:
             return build_view(path, records, summaries)
         cleared, clips = prune_state([r for r in records if r.active])
         tail = path[settled:]
-        last = max((i for i, m in enumerate(tail) if m.role == "assistant"), default=0)
+        last = max((i for i, m in enumerate(tail) if m.role == "assistant" and m.status != "streaming"), default=0)
         closed = _valid(list(tail[:last]), cleared, clips)
         rest = _valid([m for m in tail[last:] if m.status != "streaming"], cleared, clips)
         if all(m.status != "streaming" for m in tail[:last]) and all(_settled(item) for item in closed):
