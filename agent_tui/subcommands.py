@@ -78,8 +78,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.commands.context import context_text
     from agent_tui.commands.usage_json import context_json
+    from agent_tui.commands.usage_text import context_text
 
     async def inspect() -> None:
         agent = await make_agent(Options(model=values.model, resume=values.session, config=values.config))

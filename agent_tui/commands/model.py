@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from agent_tui.commands.format import money, one_line, percent, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
-from agent_tui.models.requests import Effort
+from agent_tui.models.requests import Effort, ModelInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -118,3 +118,21 @@ async def usage(agent: Agent, args: str) -> CommandResult:
 
 def _count(value: int | None) -> str:
     return "not reported" if value is None else f"{value:,}"
+
+
+def model_line(info: ModelInfo) -> str:
+    """A model on one line: its name, window, prices per million tokens, and what stands in its way."""
+    spec, limits, prices = info.spec, info.limits, info.prices
+    name = spec.key if spec.model in (spec.key, "") else f"{spec.key} ({spec.model})"
+    window = f"{tokens(limits.window)} window ({limits.source})" if limits.window else "unknown window"
+    facts = [window]
+    if limits.max_output:
+        facts.append(f"{tokens(limits.max_output)} output")
+    if prices.input is not None and prices.output is not None:
+        free = not prices.input and not prices.output
+        facts.append("free" if free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million")
+    else:
+        facts.append("price unknown")
+    if info.problem:
+        facts.append(one_line(info.problem, 300))
+    return f"{one_line(name, 100):<40}  {', '.join(facts)}"

@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.export import FORMATS, render_export
 from agent_tui.commands.format import one_line
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.errors import StoreError
+from agent_tui.store.export import FORMATS, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,8 +67,15 @@ async def fork(agent: Agent, args: str) -> CommandResult:
     return Text(f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume).")
 
 
+EXPORTS = {
+    "json": "everything, with provider metadata, steps and compactions",
+    "md": "the conversation as Markdown",
+    "html": "the conversation as one HTML page",
+}
+
+
 def _formats(agent: Agent) -> Iterable[tuple[str, str]]:
-    return ((name, what) for name, (what, _) in FORMATS.items())
+    return ((name, EXPORTS[name]) for name in FORMATS)
 
 
 @command("export", args="[json|md|html] [PATH]", choices=_formats)
@@ -82,12 +89,12 @@ async def export(agent: Agent, args: str) -> CommandResult:
         if not words or words[0].lower() not in FORMATS:
             fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(path.suffix.lower(), "md")
     else:
-        path = Path(f"{agent.info.id}.{FORMATS[fmt][1]}")
+        path = Path(f"{agent.info.id}.{fmt}")
     path = path if path.is_absolute() else agent.cwd / path
     data = agent.store.export(agent.info.id)
 
     def write() -> None:
-        path.write_text(render_export(data, fmt), encoding="utf-8", errors="replace")
+        path.write_text(render(data, fmt), encoding="utf-8", errors="replace")
 
     try:
         await asyncio.to_thread(write)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import age, duration, money, one_line, percent, plural, tokens
-from agent_tui.models.context import ContextUsage
+from agent_tui.commands.format import age, duration, money, one_line, plural, tokens
+from agent_tui.commands.usage_text import accuracy_line, calculation_line, header, proof_line, session_line, subtitle
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -21,81 +20,20 @@ from agent_tui.models.steps import CompactionRecord
 if TYPE_CHECKING:
     from agent_tui.models.context import ContextRow
 
+__all__ = [
+    "accuracy_line",
+    "calculation_line",
+    "compaction_details",
+    "compaction_text",
+    "header",
+    "message_text",
+    "proof_line",
+    "row_details",
+    "session_line",
+    "subtitle",
+]
+
 LABEL = 13
-
-
-def calculation_line(usage: ContextUsage) -> str:
-    """The formula with its numbers, as it was calculated."""
-    c = usage.calculation
-    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
-    if c.last_input is None:
-        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
-    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
-    return (
-        f"last input {c.last_input:,} + last output {c.last_output or 0:,} − dropped reasoning {c.dropped_reasoning:,}"
-        f" − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
-    )
-
-
-def accuracy_line(usage: ContextUsage) -> str:
-    a = usage.accuracy
-    if not a.calls:
-        return f"no verified call yet · ratio {a.ratio:.2f}"
-    last = "?"
-    if a.last_error_percent is not None:
-        sign = f" ({a.last_error_tokens:+,})" if a.last_error_tokens is not None else ""
-        last = f"{a.last_error_percent:+.1f} %{sign}"
-    median = "?" if a.median_error_percent is None else f"{a.median_error_percent:.1f} %"
-    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {a.ratio:.2f}"
-
-
-def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
-    s = usage.session
-    parts = [f"in {tokens(s.input_tokens)}", f"out {tokens(s.output_tokens)}"]
-    if s.reasoning_tokens is not None:
-        parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
-    if s.cache_read_tokens is not None and s.input_tokens:
-        parts.append(f"cached {100 * s.cache_read_tokens / s.input_tokens:.0f} %")
-    parts.append(money(s.cost_usd))
-    newest = max(records, key=lambda r: r.created, default=None)
-    if s.compactions:
-        change = ""
-        if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
-            change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
-        parts.append(f"{plural(s.compactions, 'compaction')}{change}")
-    return " · ".join(parts)
-
-
-def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
-    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up."""
-    rows = sum(row.tokens for row in usage.rows)
-    holds = rows == usage.total == trigger and sound
-    signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
-    text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
-    if rows == usage.total == trigger:
-        text = f"rows = total = trigger = {rows:,}"
-    if usage.window is not None and usage.free is not None and usage.reserve is not None:
-        over = usage.over or 0
-        whole = usage.total + usage.free + usage.reserve - over
-        sign = "=" if whole == usage.window else "≠"
-        minus = " − over" if over else ""
-        text += f" · + free + reserve{minus} {sign} {usage.window:,}"
-    return f"{text} {'✓' if holds else '✗'}", holds
-
-
-def subtitle(usage: ContextUsage, request: str = "") -> str:
-    """When it will be compacted and how long that is; ``request`` says what the next request costs."""
-    if usage.limit is None:
-        return "unknown window: never compacted automatically; set context_window for this model"
-    parts = [f"compacts at {tokens(usage.limit)}"]
-    if usage.over:
-        parts = [f"over the limit of {tokens(usage.limit)} by {usage.over:,}"]
-    elif usage.turns_left is not None:
-        parts.append(f"about {plural(usage.turns_left, 'turn')} left")
-    if usage.pending:
-        parts.append("still counting…")
-    parts += [request] if request else []
-    return " · ".join(parts)
 
 
 def compaction_text(record: CompactionRecord, now: float) -> str:
@@ -171,17 +109,3 @@ def message_text(message: Message) -> str:
             case _:
                 pass
     return "\n\n".join(blocks)
-
-
-def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
-    """Tokens of the window, percentage, and how they were made."""
-    mark = "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
-    total = usage.total + in_flight
-    size = f"{mark}{tokens(total)} / {tokens(usage.window)}" if usage.window else f"{mark}{tokens(total)} / unknown"
-    share = f"{mark}{percent(100 * total / usage.window)}" if usage.window else ""
-    basis: str = usage.basis
-    if in_flight:
-        basis = f"{tokens(in_flight)} in flight"
-    elif usage.estimated_tokens and usage.basis != "estimated":
-        basis = f"{usage.basis}, {tokens(usage.estimated_tokens)} estimated"
-    return size, share, basis

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_tui.commands.usage_text import adds_up as adds_up
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
@@ -99,23 +100,6 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
         newest = sorted(operations.values(), key=lambda r: r.created, reverse=True)
         lines += [Shown(f"compactions/{r.operation_id}", "compaction", 1, "", record=r) for r in newest]
     return lines
-
-
-def adds_up(usage: ContextUsage) -> bool:
-    """Whether rows add up to the total, children to their parents, and everything to the window."""
-    if sum(row.tokens for row in usage.rows) != usage.total:
-        return False
-    if any(not _row_adds_up(row) for row in usage.rows):
-        return False
-    if usage.window is None or usage.free is None or usage.reserve is None:
-        return True
-    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
-
-
-def _row_adds_up(row: ContextRow) -> bool:
-    if not row.children:
-        return True
-    return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
 
 
 def cached_tokens(row: ContextRow) -> int | None:

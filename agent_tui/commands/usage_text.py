@@ -1,0 +1,168 @@
+"""The calculator's answer in words: the lines of the context screen, and the whole of it as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent_tui.commands.format import money, one_line, percent, plural, tokens
+from agent_tui.context.percent import column
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.steps import CompactionRecord
+
+CHILDREN_SHOWN = 40
+"""Children of a row in the plain text; the JSON has all."""
+
+
+def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) -> str:
+    """All numbers of the context screen as plain text."""
+    size, share, basis = header(usage, 0)
+    lines = [f"{one_line(usage.model, 80)}  {size}  {share}".rstrip() + f"  {basis}", subtitle(usage), ""]
+    shares = column(usage)
+    for row in usage.rows:
+        if row.tokens or row.children or row.deferred_tokens:
+            lines += _row(row, 0, None if shares is None else shares.get(row.id))
+    if usage.free is not None and usage.reserve is not None:
+        for name, count in (("Free", usage.free), ("Reserve", usage.reserve), ("Over the limit", usage.over or 0)):
+            if count or name != "Over the limit":
+                part = None if shares is None else shares["over" if name.startswith("Over") else name.lower()]
+                lines.append(_numbers(name, 0, f"{count:,}", part))
+    entries = [
+        ("Calculation", calculation_line(usage)),
+        ("Accuracy", accuracy_line(usage)),
+        ("Session", session_line(usage, records)),
+        ("Proof", proof_line(usage, usage.total, adds_up(usage))[0]),
+        ("Compaction", usage.why),
+        *(("Warning", one_line(warning, 400)) for warning in usage.warnings),
+    ]
+    return "\n".join([*lines, "", *(f"{name:<12} {value}" for name, value in entries if value)])
+
+
+def _row(row: ContextRow, depth: int, share: float | None) -> Iterator[str]:
+    rough = row.approximate or row.basis == "estimated"
+    line = _numbers(one_line(row.label, 200), depth, f"{'~' if rough else ''}{row.tokens:,}", share)
+    notes: list[str] = [row.basis]
+    if row.estimated_tokens and row.basis != "estimated":
+        notes.append(f"{row.estimated_tokens:,} estimated")
+    if row.deferred_tokens:
+        notes.append(f"{row.deferred_tokens:,} deferred")
+    if row.cached is not None:
+        notes.append("cached" if row.cached else "not cached")
+    if row.replay:
+        notes.append(one_line(row.replay, 80))
+    yield f"{line}  {', '.join(notes)}"
+    for child in row.children[-CHILDREN_SHOWN:]:
+        yield from _row(child, depth + 1, None)
+    if len(row.children) > CHILDREN_SHOWN:
+        rest = sum(child.tokens for child in row.children[:-CHILDREN_SHOWN])
+        yield _numbers(f"{len(row.children) - CHILDREN_SHOWN:,} earlier ones", depth + 1, f"{rest:,}", None)
+
+
+def _numbers(label: str, depth: int, count: str, share: float | None) -> str:
+    label = f"{'  ' * depth}{label}"
+    label = label if len(label) <= 44 else label[:43] + "…"
+    return f"{label:<44} {count:>12} {'' if share is None else f'{share:.1f} %':>8}"
+
+
+def adds_up(usage: ContextUsage) -> bool:
+    """Whether rows add up to the total, children to their parents, and everything to the window."""
+    if sum(row.tokens for row in usage.rows) != usage.total:
+        return False
+    if any(not _row_adds_up(row) for row in usage.rows):
+        return False
+    if usage.window is None or usage.free is None or usage.reserve is None:
+        return True
+    return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
+
+
+def _row_adds_up(row: ContextRow) -> bool:
+    if not row.children:
+        return True
+    return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
+
+
+def calculation_line(usage: ContextUsage) -> str:
+    """The formula with its numbers, as it was calculated."""
+    c = usage.calculation
+    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
+    if c.last_input is None:
+        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
+    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
+    return (
+        f"last input {c.last_input:,} + last output {c.last_output or 0:,} − dropped reasoning {c.dropped_reasoning:,}"
+        f" − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
+    )
+
+
+def accuracy_line(usage: ContextUsage) -> str:
+    a = usage.accuracy
+    if not a.calls:
+        return f"no verified call yet · ratio {a.ratio:.2f}"
+    last = "?"
+    if a.last_error_percent is not None:
+        sign = f" ({a.last_error_tokens:+,})" if a.last_error_tokens is not None else ""
+        last = f"{a.last_error_percent:+.1f} %{sign}"
+    median = "?" if a.median_error_percent is None else f"{a.median_error_percent:.1f} %"
+    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {a.ratio:.2f}"
+
+
+def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
+    s = usage.session
+    parts = [f"in {tokens(s.input_tokens)}", f"out {tokens(s.output_tokens)}"]
+    if s.reasoning_tokens is not None:
+        parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
+    if s.cache_read_tokens is not None and s.input_tokens:
+        parts.append(f"cached {100 * s.cache_read_tokens / s.input_tokens:.0f} %")
+    parts.append(money(s.cost_usd))
+    newest = max(records, key=lambda r: r.created, default=None)
+    if s.compactions:
+        change = ""
+        if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
+            change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
+        parts.append(f"{plural(s.compactions, 'compaction')}{change}")
+    return " · ".join(parts)
+
+
+def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
+    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up."""
+    rows = sum(row.tokens for row in usage.rows)
+    holds = rows == usage.total == trigger and sound
+    signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
+    text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
+    if rows == usage.total == trigger:
+        text = f"rows = total = trigger = {rows:,}"
+    if usage.window is not None and usage.free is not None and usage.reserve is not None:
+        over = usage.over or 0
+        whole = usage.total + usage.free + usage.reserve - over
+        sign = "=" if whole == usage.window else "≠"
+        minus = " − over" if over else ""
+        text += f" · + free + reserve{minus} {sign} {usage.window:,}"
+    return f"{text} {'✓' if holds else '✗'}", holds
+
+
+def subtitle(usage: ContextUsage, request: str = "") -> str:
+    """When it will be compacted and how long that is; ``request`` says what the next request costs."""
+    if usage.limit is None:
+        return "unknown window: never compacted automatically; set context_window for this model"
+    parts = [f"compacts at {tokens(usage.limit)}"]
+    if usage.over:
+        parts = [f"over the limit of {tokens(usage.limit)} by {usage.over:,}"]
+    elif usage.turns_left is not None:
+        parts.append(f"about {plural(usage.turns_left, 'turn')} left")
+    if usage.pending:
+        parts.append("still counting…")
+    parts += [request] if request else []
+    return " · ".join(parts)
+
+
+def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
+    """Tokens of the window, percentage, and how they were made."""
+    mark = "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
+    total = usage.total + in_flight
+    size = f"{mark}{tokens(total)} / {tokens(usage.window)}" if usage.window else f"{mark}{tokens(total)} / unknown"
+    share = f"{mark}{percent(100 * total / usage.window)}" if usage.window else ""
+    basis: str = usage.basis
+    if in_flight:
+        basis = f"{tokens(in_flight)} in flight"
+    elif usage.estimated_tokens and usage.basis != "estimated":
+        basis = f"{usage.basis}, {tokens(usage.estimated_tokens)} estimated"
+    return size, share, basis
