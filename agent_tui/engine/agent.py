@@ -217,10 +217,16 @@ class Agent:
         self._next()
 
     async def inspect(self) -> ContextUsage:
-        """Opens the session asked for without changing it and says what its next request would cost."""
+        """Opens the session asked for without changing it and says what its next request would cost.
+
+        No MCP server is started: the tools of servers are those of the newest step.
+        """
         self.sessions.open_for_reading(self.parts.resume)
         await asyncio.to_thread(self.workspace.blocks)
         self._attach(self._first_model())
+        newest = next((s for s in reversed(self.steps) if s.kind == "turn" and s.fixed), None)
+        if newest is not None:
+            self._runtime.prelude.add_servers_of(newest)
         await self._warm_up()
         return self.context_usage()
 
@@ -286,6 +292,11 @@ class Agent:
             await self.parts.backend.prepare(spec)
         except AgentError as error:
             log.warning("%s", error)
+
+    async def ready(self) -> None:
+        """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
+        await self._described.wait()
+        await self._count()
 
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go."""

@@ -14,11 +14,12 @@ from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.workspace import Workspace
 from agent_tui.models.events import Event, TurnEnded
-from agent_tui.models.requests import ModelSpec, Provider
+from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
+from tests.support.tokens import count_tokens
 
 E = TypeVar("E")
 
@@ -28,6 +29,13 @@ class WordCounter:
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         return [-(-len(text) // 4) for text in texts]
+
+
+class TokenCounter:
+    """The tokenizer the worker uses, in this process."""
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        return [count_tokens(text) for text in texts]
 
 
 class NoBackend:
@@ -66,7 +74,8 @@ def parts_for(
     *,
     script: str | None = None,
     settings: Settings | None = None,
-    provider: Callable[[WordCounter], Provider] | None = None,
+    provider: Callable[[Counter], Provider] | None = None,
+    counter: Counter | None = None,
     resume: str | None = None,
     continue_newest: bool = False,
     can_ask: bool = True,
@@ -75,7 +84,7 @@ def parts_for(
     project.mkdir(parents=True, exist_ok=True)
     settings = settings or Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig())
     paths = Paths(home / "config", home / "data", home / "state", home / "cache")
-    counter = WordCounter()
+    counter = counter or WordCounter()
     file: Path | None = None
     if script is not None:
         file = home / "script.toml"

@@ -15,7 +15,10 @@ READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
 LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
 LONG_WORDS = re.compile(r"\b(long|fill|essay|a lot|everything|detail(s|ed)?)\b", re.I)
 PATH = re.compile(r"(?<![\w/.-])([\w.-]+/)*[\w-]+\.[A-Za-z0-9]{1,8}(?![\w/])")
+INSTRUCTION_WORDS = re.compile(r"\b(always|never|must|only)\b", re.I)
+CALL = re.compile(r"^\[assistant calls (\w+)\] (.*)$", re.M)
 MAX_CALLS = 2
+MAX_RULES = 6
 
 
 @dataclass(slots=True)
@@ -102,18 +105,19 @@ def long_text(seed: int) -> str:
 
 
 def summary(request: ModelRequest) -> str:
-    """The answer to a summary call: the sections that were asked for, filled from the transcript that came along."""
+    """The answer to a summary call: the sections that were asked for, filled from the transcript that came along.
+    What the previous summary said of the goal, the instructions and the work done goes on."""
     text = "\n".join(plain(sent.message) for sent in request.messages)
     headings = re.findall(r"^## .+$", "\n".join(block.text for block in request.system), re.M)
     asked = [clip(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
     said = [clip(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
-    calls = re.findall(r"^\[assistant calls (\w+)\] (.*)$", text, re.M)
-    previous = re.search(r"^## Goal\n+(.+)$", text, re.M)
+    calls = [f"{name} {clip(arguments, 60)}" for name, arguments in CALL.findall(text)]
+    rules = [a for a in asked if INSTRUCTION_WORDS.search(a)]
     fill = {
-        "Goal": [previous.group(1).lstrip("- ") if previous else (asked[0] if asked else "Talk to the demo model.")],
-        "Instructions and constraints": [a for a in asked if re.search(r"\b(always|never|must|only)\b", a, re.I)][:6],
-        "Decisions": said[:2],
-        "Done": [f"{name} {clip(arguments, 60)}" for name, arguments in calls[-6:]] + said[-3:],
+        "Goal": (entries(text, "Goal") or asked or ["Talk to the demo model."])[:1],
+        "Instructions and constraints": unique(entries(text, "Instructions and constraints") + rules)[:MAX_RULES],
+        "Decisions": unique(entries(text, "Decisions") + said[:2])[-4:],
+        "Done": unique(entries(text, "Done") + calls[-6:] + said[-3:])[-9:],
         "In progress": asked[-1:],
         "Next steps": ["Go on with the newest request."],
     }
@@ -121,6 +125,17 @@ def summary(request: ModelRequest) -> str:
     for heading in headings:
         lines += [heading, *(f"- {entry}" for entry in fill.get(heading[3:], []) or ["(nothing)"]), ""]
     return "\n".join(lines)
+
+
+def entries(text: str, heading: str) -> list[str]:
+    """The list below a heading of the previous summary, which comes first in the transcript."""
+    found = re.search(rf"^## {re.escape(heading)}\n((?:- .*\n)+)", text, re.M)
+    lines = found.group(1).splitlines() if found else []
+    return [line[2:] for line in lines if line != "- (nothing)"]
+
+
+def unique(items: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(items))
 
 
 def plain(message: Message) -> str:
