@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
-from agent_tui.models.steps import FixedPart, RowId
+from agent_tui.models.steps import FixedPart, RowId, Step
 
 
 @dataclass(slots=True)
@@ -42,8 +42,22 @@ class Prelude:
         return {
             p.fingerprint: self.texts[p.fingerprint]
             for p in self.fixed
-            if p.raw_tokens is None or p.deferred_tokens == 0
+            if p.fingerprint in self.texts and (p.raw_tokens is None or p.deferred_tokens == 0)
         }
+
+    def add_servers_of(self, step: Step) -> None:
+        """Adds the MCP tools that went with an earlier step, for a look at a session whose servers are not started.
+
+        Where nothing else changed since, the next request is the same as far as signatures are concerned.
+        """
+        unchanged = {p.fingerprint for p in self.fixed} == {p.fingerprint for p in step.fixed if not _of_server(p)}
+        self.fixed += [replace(p) for p in step.fixed if _of_server(p)]
+        if unchanged and step.fixed_fingerprint:
+            self.fingerprint = step.fixed_fingerprint
+
+
+def _of_server(part: FixedPart) -> bool:
+    return part.row == "tools" and part.group.startswith("mcp:")
 
 
 def schema_text(schema: ToolSchema) -> str:

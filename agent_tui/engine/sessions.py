@@ -46,8 +46,7 @@ class Sessions:
         store = self._parts.store
         info = store.session(session_id) if session_id else store.newest_session(str(self._parts.root))
         if info is None:
-            self.open_new()
-            return
+            info = SessionInfo("", str(self._parts.root))
         info.state = {**conversation_state(), **info.state}
         self._current = Conversation(store, info, read_only=True)
 
