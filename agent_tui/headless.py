@@ -28,11 +28,14 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.usage import TokenUsage
 from agent_tui.options import OutputFormat
 
 STREAM_VERSION = 1
+
+SERVER_PATIENCE = 20.0
+"""Seconds that MCP servers get to start before the prompt is sent without them."""
 
 EXIT_BY_REASON: dict[StopReason, int] = {
     "end": EXIT_OK,
@@ -240,8 +243,15 @@ async def run_headless(
         await agent.start()
         if agent.read_only:
             return EXIT_ERROR
-        agent.submit(prompt)
-        await done.wait()
+        preparing = asyncio.create_task(_attachments(agent, prompt))
+        interrupted = asyncio.create_task(done.wait())
+        await asyncio.wait({preparing, interrupted}, return_when=asyncio.FIRST_COMPLETED)
+        interrupted.cancel()
+        if done.is_set():
+            preparing.cancel()
+        else:
+            agent.submit(prompt, preparing.result())
+            await done.wait()
         await agent.join()
         printer.finish()
     except BrokenPipeError:
@@ -249,6 +259,22 @@ async def run_headless(
     finally:
         await agent.close()
     return exit_code(printer.stop_reason, printer.failure)
+
+
+async def _attachments(agent: Agent, prompt: str) -> list[AttachmentPart]:
+    """What the prompt names with ``@``. MCP servers are waited for: the one request would otherwise go without them."""
+    extensions = agent.parts.extensions
+    if extensions is not None:
+        await extensions.ready(SERVER_PATIENCE)
+    if "@" not in prompt:
+        return []
+    from agent_tui.commands.mentions import expand_mentions
+
+    found, problems = await asyncio.to_thread(expand_mentions, prompt, agent.cwd)
+    resources, unread = await agent.mcp_attachments(prompt)
+    for problem in [*problems, *unread]:
+        print(f"Not attached: {problem}", file=sys.stderr)
+    return [*found, *resources]
 
 
 def exit_code(reason: StopReason, failure: Failure | None) -> int:

@@ -57,6 +57,8 @@ class Sender:
                 await self.command(text)
             elif text.startswith("!") and text[1:].strip():
                 await agent.shell(text[1:].strip())
+                if not agent.busy:
+                    self.app.activity.end()
             else:
                 async with self._order:
                     await self._message(agent, text, attachments, steer)
@@ -71,8 +73,9 @@ class Sender:
             from agent_tui.commands.mentions import expand_mentions
 
             found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd)
-            attachments = [*attachments, *found]
-            for problem in problems:
+            resources, unread = await agent.mcp_attachments(text)
+            attachments = [*attachments, *found, *resources]
+            for problem in [*problems, *unread]:
                 self.app.say("warning", f"Not attached: {problem}")
         self.app.transcript.follow_end()
         if steer and agent.busy and not attachments:

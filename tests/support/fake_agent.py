@@ -304,6 +304,9 @@ class FakeAgent:
     def mcp_servers(self) -> list[tuple[str, str, str]]:
         return [("github", "connected", "12 tools")]
 
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        return [], []
+
     async def mcp_reconnect(self, name: str) -> str:
         return f"{name} is connecting."
 
