@@ -23,7 +23,9 @@ def ignored_by_trust(root: Path) -> list[str]:
 def trust_line(root: Path) -> str:
     """One line for the user; empty when there is nothing that is ignored."""
     ignored = ignored_by_trust(root)
-    return f"This folder is not trusted, so {', '.join(ignored)} are ignored; /trust (or --trust) reads them." if ignored else ""
+    if not ignored:
+        return ""
+    return f"This folder is not trusted, so {', '.join(ignored)} are ignored; /trust (or --trust) reads them."
 
 
 def _present(path: Path) -> bool:
