@@ -21,8 +21,9 @@ from agent_tui.models.events import Notice
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.tools.extras import SessionTools
-from agent_tui.tools.mcp_manager import McpManager, McpPrompt
+from agent_tui.tools.mcp_manager import McpManager
 from agent_tui.tools.mcp_names import plain_line
+from agent_tui.tools.mcp_offer import McpPrompt
 from agent_tui.tools.skill import SkillTool
 
 ToolRow = tuple[str, str, str, int | None, bool]

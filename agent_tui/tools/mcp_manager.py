@@ -20,8 +20,9 @@ from agent_tui.tools.mcp_client import COMMAND, HostClient
 from agent_tui.tools.mcp_config import Plan, plan_servers
 from agent_tui.tools.mcp_lines import ServerState
 from agent_tui.tools.mcp_names import plain, plain_line
+from agent_tui.tools.mcp_offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp_search import CALL, SEARCH, McpCallTool, ToolSearchTool
-from agent_tui.tools.mcp_tool import IMAGES, McpTool, images
+from agent_tui.tools.mcp_tool import IMAGES, images
 from agent_tui.tools.output import clean
 
 DEFAULT_WINDOW = 128_000
@@ -36,35 +37,13 @@ MAX_TEXT = 256 * 1024
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9_.-]+):(\S+)")
 
 
-@dataclass(slots=True, frozen=True)
-class McpResource:
-    server: str
-    uri: str
-    name: str
-    description: str = ""
-    media_type: str = ""
-
-
-@dataclass(slots=True, frozen=True)
-class McpPrompt:
-    """``arguments`` are the names of its arguments, in order; ``required`` those that must be given."""
-
-    server: str
-    name: str
-    description: str = ""
-    arguments: tuple[str, ...] = ()
-    required: frozenset[str] = frozenset()
-
-
 @dataclass(slots=True)
 class _Server:
     name: str
     state: ServerState
     detail: str = ""
     spec: McpServer | None = None
-    tools: list[McpTool] = field(default_factory=list)
-    resources: list[McpResource] = field(default_factory=list)
-    prompts: list[McpPrompt] = field(default_factory=list)
+    offer: Offer = field(default_factory=Offer)
 
 
 class McpManager:
@@ -165,49 +144,21 @@ class McpManager:
         server = self._servers.get(str(message.get("server")))
         if server is None or server.spec is None:
             return
-        before = [t.schema for t in server.tools]
+        before = [t.schema for t in server.offer.tools]
         server.state = message["state"]
         server.detail = plain_line(message.get("detail", ""))
         if server.state == "connected":
-            self._adopt(server, message)
+            server.offer = read_offer(server.name, message, self._call)
+            server.detail = str(server.offer)
         elif server.state == "failed":
-            server.tools, server.resources, server.prompts = [], [], []
+            server.offer = Offer()
         for event in self._waiters:
             event.set()
         self._waiters.clear()
         if server.state == "failed":
             self.on_failure(server.name, server.detail)
-        if before != [t.schema for t in server.tools]:
+        if before != [t.schema for t in server.offer.tools]:
             self._changed()
-
-    def _adopt(self, server: _Server, message: dict[str, Any]) -> None:
-        tools: dict[str, McpTool] = {}
-        for entry in message.get("tools", []):
-            tool = McpTool(server.name, entry, self._call)
-            tools.setdefault(tool.schema.name, tool)
-        server.tools = sorted(tools.values(), key=lambda t: t.schema.name)
-        server.resources = [
-            McpResource(
-                server.name,
-                plain_line(r["uri"], 2_000),
-                plain_line(r["name"]),
-                plain_line(r["description"]),
-                plain_line(r["type"], 100),
-            )
-            for r in message.get("resources", [])
-        ]
-        server.prompts = [
-            McpPrompt(
-                server.name,
-                str(p["name"]),
-                plain_line(p["description"]),
-                tuple(a["name"] for a in p["arguments"]),
-                frozenset(a["name"] for a in p["arguments"] if a["required"]),
-            )
-            for p in message.get("prompts", [])
-        ]
-        counts = [(len(server.tools), "tool"), (len(server.resources), "resource"), (len(server.prompts), "prompt")]
-        server.detail = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
 
     def _on_down(self, reason: str) -> None:
         """The host died. Without a reason it is started again."""
@@ -219,10 +170,14 @@ class McpManager:
     def _key(self, server: _Server) -> str:
         return next(name for name, s in self._servers.items() if s is server)
 
-    def _named(self, name: str) -> tuple[str, _Server]:
+    def _connected(self, name: str) -> tuple[str, McpServer]:
+        """The key and the configuration of a server that can be asked. Raises ToolError."""
         for key, server in self._servers.items():
-            if name in (key, server.name):
-                return key, server
+            if name not in (key, server.name):
+                continue
+            if server.state != "connected" or server.spec is None:
+                raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
+            return key, server.spec
         raise ToolError(f"There is no MCP server {plain_line(name, 60)}.")
 
     # Tools
@@ -232,7 +187,7 @@ class McpManager:
         tools: list[Tool] = []
         names: set[str] = set()
         for server in self._servers.values():
-            for tool in server.tools:
+            for tool in server.offer.tools:
                 if tool.schema.name not in disabled and tool.schema.name not in names:
                     names.add(tool.schema.name)
                     tools.append(tool)
@@ -257,22 +212,21 @@ class McpManager:
     async def _call(
         self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
     ) -> dict[str, Any]:
-        key, known = self._named(server)
-        if known.state != "connected" or known.spec is None:
-            raise ToolError(f"The MCP server {known.name} is {known.state}: {known.detail or 'not connected'}.")
-        return await self._host.ask("call", key, known.spec.call_timeout, progress, tool=tool, arguments=arguments)
+        key, spec = self._connected(server)
+        return await self._host.ask("call", key, spec.call_timeout, progress, tool=tool, arguments=arguments)
 
     # Resources and prompts
 
     def resources(self) -> list[McpResource]:
-        return [r for s in self._servers.values() for r in s.resources]
+        return [r for s in self._servers.values() for r in s.offer.resources]
 
     def prompts(self) -> list[McpPrompt]:
-        return [p for s in self._servers.values() for p in s.prompts]
+        return [p for s in self._servers.values() for p in s.offer.prompts]
 
     async def read_resource(self, server: str, uri: str) -> list[AttachmentPart]:
         """A resource's contents as attachments. Raises ToolError."""
-        answer = await self._ask(server, "read", uri=uri)
+        key, spec = self._connected(server)
+        answer = await self._host.ask("read", key, spec.timeout, uri=uri)
         parts: list[AttachmentPart] = []
         for entry in answer.get("contents", []):
             kind, name = str(entry.get("type", "")), plain_line(f"{server}:{entry.get('uri', uri)}", 200)
@@ -294,14 +248,9 @@ class McpManager:
 
     async def get_prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
         """A prompt filled in, as text. Raises ToolError."""
-        answer = await self._ask(server, "prompt", name=name, arguments=arguments)
+        key, spec = self._connected(server)
+        answer = await self._host.ask("prompt", key, spec.timeout, name=name, arguments=arguments)
         return plain(answer.get("text", ""), MAX_TEXT)
-
-    async def _ask(self, server: str, op: str, **what: Any) -> dict[str, Any]:
-        key, known = self._named(server)
-        if known.state != "connected" or known.spec is None:
-            raise ToolError(f"The MCP server {known.name} is {known.state}: {known.detail or 'not connected'}.")
-        return await self._host.ask(op, key, known.spec.timeout, **what)
 
     async def attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         """The resources that ``@server:uri`` words name, and a line for each that cannot be had. Words that name no
