@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui.arguments import SUBCOMMANDS, build_parser
@@ -13,28 +15,57 @@ from agent_tui.options import Options
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit code. One clear line on stderr for whatever goes wrong."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = [_valid(argument) for argument in (sys.argv[1:] if argv is None else argv)]
+    _open_missing_streams()
     try:
-        if arguments and arguments[0] in SUBCOMMANDS:
-            from agent_tui import subcommands
-
-            return subcommands.run(arguments)
-        return _chat(parse_options(arguments))
+        code = _run(arguments)
+        sys.stdout.flush()
     except AgentError as error:
         print(f"agent-tui: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()
+        # What is still buffered must not be written at the end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_ERROR
+    except OSError as error:
+        print(f"agent-tui: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_ERROR
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments and arguments[0] in SUBCOMMANDS:
+        from agent_tui import subcommands
+
+        return subcommands.run(arguments)
+    return _chat(parse_options(arguments))
+
+
+def _open_missing_streams() -> None:
+    """Standard streams that were closed read as empty and swallow what is written, instead of lending their numbers
+    to files opened later; text that the terminal's encoding lacks is escaped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _valid(argument: str) -> str:
+    """An argument without the surrogates that stand for bytes outside UTF-8."""
+    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
     """Flags as Options. Wrong usage ends the program with exit code 2, as argparse does."""
     values = build_parser().parse_args(arguments)
     headless = values.headless is not None
-    prompt = values.headless or values.prompt if headless else values.prompt
+    prompt = values.headless or values.prompt
+    if values.headless and values.prompt:
+        raise ConfigError(f"Two prompts: {values.headless!r} and {values.prompt!r}. Put one in quotes.")
     if values.output_format != "text" and not headless:
         raise ConfigError("--output-format goes with -p/--print.")
     if headless and values.resume == "":
@@ -66,7 +97,7 @@ def _chat(options: Options) -> int:
 def _headless(options: Options) -> int:
     import asyncio
 
-    prompt = with_stdin(options.prompt, sys.stdin.isatty, sys.stdin.read)
+    prompt = with_stdin(options.prompt)
     if not prompt.strip():
         raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
     from agent_tui.bootstrap import make_agent
@@ -75,13 +106,22 @@ def _headless(options: Options) -> int:
     return asyncio.run(run_headless(lambda: make_agent(options), prompt, options.output_format))
 
 
-def with_stdin(prompt: str, is_terminal: Callable[[], bool], read: Callable[[], str]) -> str:
-    """The prompt with what was piped in after it."""
-    try:
-        piped = "" if is_terminal() else read()
-    except (OSError, ValueError, UnicodeDecodeError):
-        piped = ""
+def with_stdin(prompt: str) -> str:
+    """The prompt with what was piped in after it. Bytes outside UTF-8 are replaced, and stderr says so."""
+    piped = "" if sys.stdin.isatty() else _piped()
     return "\n\n".join(part for part in (prompt, piped.strip("\n")) if part)
+
+
+def _piped() -> str:
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        raise AgentError(f"Standard input cannot be read: {error.strerror or error}.") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        print(f"agent-tui: standard input is not UTF-8 (byte {error.start}); what is not was replaced", file=sys.stderr)
+        return data.decode("utf-8-sig", "replace")
 
 
 def _screen(options: Options) -> int:

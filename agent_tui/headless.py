@@ -1,38 +1,25 @@
-"""The same agent without a screen: events become text, one JSON object, or a line of JSON each."""
+"""The same agent without a screen: one prompt in, its outcome on standard output, an exit code."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, TextIO
+from typing import TextIO
 
+from agent_tui.commands import registry
 from agent_tui.engine.agent import Agent
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, EXIT_STEP_LIMIT
-from agent_tui.models.codec import to_dict
-from agent_tui.models.events import (
-    CompactionEnded,
-    CompactionStarted,
-    Event,
-    MessageAdded,
-    Notice,
-    PartDelta,
-    RetryWaiting,
-    SessionChanged,
-    StepEnded,
-    StepStarted,
-    StopReason,
-    TurnEnded,
-)
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, EXIT_STEP_LIMIT, ConfigError
+from agent_tui.headless_output import Printer
+from agent_tui.models.events import Event, StopReason, TurnEnded
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import AttachmentPart, Metadata
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.options import OutputFormat
 
-STREAM_VERSION = 1
+log = logging.getLogger(__name__)
 
 SERVER_PATIENCE = 20.0
 """Seconds that MCP servers get to start before the prompt is sent without them."""
@@ -47,234 +34,114 @@ EXIT_BY_REASON: dict[StopReason, int] = {
 }
 
 
-def usage_json(usage: TokenUsage | None) -> Metadata | None:
-    """Usage as scripts see it; what was not reported is null."""
-    if usage is None:
-        return None
-    return {
-        "input_tokens": usage.input,
-        "output_tokens": usage.output,
-        "reasoning_tokens": usage.reasoning,
-        "cache_read_tokens": usage.cache_read,
-        "cache_write_tokens": usage.cache_write,
-        "source": usage.source,
-    }
+class Run:
+    """One prompt, from its start to its end. ``over`` is set when there is nothing more to wait for."""
 
-
-class Printer:
-    """Turns events into output: data to ``out``, narration to ``err``."""
-
-    def __init__(self, agent: Agent, output: OutputFormat, out: TextIO, err: TextIO) -> None:
-        self._agent = agent
-        self._output = output
-        self._out = out
-        self._err = err
-        self._texts: list[str] = []
-        self._reasoning: list[str] = []
-        self._tool_calls: list[Metadata] = []
-        self._results: dict[str, Metadata] = {}
-        self._notices: list[Metadata] = []
-        self._usages: list[TokenUsage] = []
-        self._cost: float | None = None
-        self._ends_with_newline = True
-        self.stop_reason: StopReason = "error"
-        self.failure: Failure | None = None
+    def __init__(self, agent: Agent, printer: Printer) -> None:
+        self.agent = agent
+        self.printer = printer
+        self.over = asyncio.Event()
+        self.output_error: OSError | None = None
 
     def handle(self, event: Event) -> None:
-        """One event of the turn."""
-        match event:
-            case SessionChanged(info, True):
-                self._line({"type": "session", "session_id": info.id, "model": self._agent.spec.key})
-            case StepStarted(step, _):
-                self._line(
-                    {
-                        "type": "step_start",
-                        "step_id": step.id,
-                        "model": step.model_key,
-                        "estimated_input_tokens": step.estimated_input,
-                    }
-                )
-            case PartDelta(_, delta):
-                if delta.kind in ("text", "reasoning") and delta.text:
-                    self._line({"type": delta.kind, "text": delta.text})
-                if delta.kind == "text" and self._output == "text":
-                    self._print(delta.text)
-            case StepEnded(step, message):
-                self._step_ended(event)
-            case MessageAdded(message):
-                if (result := message.tool_result) is not None:
-                    entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
-                    self._results[result.call_id] = {**entry, "text": result.text}
-                    self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
-            case Notice(level, text, code):
-                self._notice(level, text, code)
-            case RetryWaiting(seconds, attempt, attempts, failure):
-                text = f"{failure.message} Trying again in {seconds:.0f} s ({attempt} of {attempts - 1})."
-                self._notice("warning", text, "retry")
-            case CompactionStarted(before, reason):
-                self._narrate(f"Compacting {before:,} tokens ({reason})…")
-                self._line({"type": "compaction", "phase": "start", "before_tokens": before, "reason": reason})
-            case CompactionEnded(outcome, text, records):
-                self._narrate(text)
-                entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
-                self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
-                self._line({"type": "compaction", "phase": "end", **entry})
-            case TurnEnded(reason, failure):
-                self.stop_reason, self.failure = reason, failure
-                if failure is not None:
-                    self._narrate(failure.message)
-                    self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+        """Prints an event. When nobody reads the output any more, the turn is ended."""
+        try:
+            if self.output_error is None:
+                self.printer.handle(event)
+        except OSError as error:
+            self.output_error = error
+            self.agent.interrupt()
+        finally:
+            if isinstance(event, TurnEnded):
+                self.over.set()
 
-    def _step_ended(self, event: StepEnded) -> None:
-        step, message = event.step, event.message
-        self._texts.append(message.text)
-        self._reasoning.append(message.reasoning)
-        for call in message.tool_calls:
-            entry = {"id": call.call_id, "name": call.name, "arguments": _arguments(call.arguments)}
-            self._tool_calls.append(entry)
-            self._line({"type": "tool_call", **entry})
-        if step.usage is not None:
-            self._usages.append(step.usage)
-            self._line(
-                {
-                    "type": "usage",
-                    "usage": usage_json(step.usage),
-                    "estimated_input_tokens": step.estimated_input,
-                    "actual_input_tokens": step.actual_input,
-                    "cost_usd": step.cost_usd,
-                }
-            )
-        if step.cost_usd is not None:
-            self._cost = (self._cost or 0.0) + step.cost_usd
-        if self._output == "text" and message.text and not message.text.endswith("\n"):
-            self._print("\n")
-
-    def _notice(self, level: str, text: str, code: str) -> None:
-        self._notices.append({"level": level, "text": text, "code": code})
-        self._narrate(text)
-        self._line({"type": "notice", "level": level, "text": text, "code": code})
+    def stop(self) -> None:
+        """Ends the turn, or the run where no turn has begun."""
+        if not self.agent.interrupt():
+            self.printer.stop_reason = "interrupted"
+            self.over.set()
 
     def finish(self) -> None:
         """Prints what comes at the end."""
-        if self._output == "json":
-            self._out.write(json.dumps(self._summary(), ensure_ascii=True) + "\n")
-        self._line({"type": "end", **self._summary()})
-        self._out.flush()
+        try:
+            if self.output_error is None:
+                self.printer.finish()
+        except OSError as error:
+            self.output_error = error
 
-    def _summary(self) -> Metadata:
-        usage = self._agent.context_usage()
-        return {
-            "session_id": self._agent.info.id,
-            "model": self._agent.spec.key,
-            "text": next((t for t in reversed(self._texts) if t), ""),
-            "reasoning": "".join(self._reasoning),
-            "stop_reason": self.stop_reason,
-            "usage": usage_json(total_usage(self._usages)),
-            "context": {"total": usage.total, "limit": usage.limit, "window": usage.window},
-            "cost_usd": self._cost,
-            "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
-            "notices": self._notices,
-        }
+    async def go(self, prompt: str) -> None:
+        """Sends the prompt and waits for the end of its turn."""
+        preparing = asyncio.create_task(self._prepare(prompt))
+        ending = asyncio.create_task(self.over.wait())
+        await asyncio.wait({preparing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if self.over.is_set():
+            preparing.cancel()
+        else:
+            self.agent.submit(*preparing.result())
+            await self.over.wait()
+        await self.agent.join()
 
-    def _line(self, entry: Metadata) -> None:
-        if self._output == "stream-json":
-            self._out.write(json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
-            self._out.flush()
+    async def _prepare(self, prompt: str) -> tuple[str, list[AttachmentPart]]:
+        """The message to send: a user command expanded, files and resources named with ``@`` attached.
 
-    def _print(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        MCP servers are waited for: the one request would otherwise go without them. Raises ConfigError for a command
+        that only the chat has.
+        """
+        agent = self.agent
+        if agent.parts.extensions is not None:
+            await agent.parts.extensions.ready(SERVER_PATIENCE)
+        prompt = await _expanded(agent, prompt)
+        if "@" not in prompt:
+            return prompt, []
+        from agent_tui.commands.mentions import expand_mentions
 
-    def _narrate(self, text: str) -> None:
-        self._err.write(f"{text}\n")
-        self._err.flush()
-
-
-def _arguments(raw: str) -> Any:
-    try:
-        return json.loads(raw) if raw.strip() else {}
-    except ValueError:
-        return raw
+        found, problems = await asyncio.to_thread(expand_mentions, prompt, agent.cwd)
+        resources, unread = await agent.mcp_attachments(prompt)
+        for problem in [*problems, *unread]:
+            self.printer.problem(f"Not attached: {problem}", "attachment")
+        return prompt, [*found, *resources]
 
 
-def total_usage(usages: list[TokenUsage]) -> TokenUsage | None:
-    """The sum over the steps of a turn; a number no step reported stays None."""
-    if not usages:
-        return None
-
-    def total(name: str) -> int | None:
-        known = [value for u in usages if (value := getattr(u, name)) is not None]
-        return sum(known) if known else None
-
-    return TokenUsage(
-        input=sum(u.input for u in usages),
-        output=sum(u.output for u in usages),
-        reasoning=total("reasoning"),
-        cache_read=total("cache_read"),
-        cache_write=total("cache_write"),
-        source="provider" if all(u.source == "provider" for u in usages) else "estimated",
-    )
+async def _expanded(agent: Agent, prompt: str) -> str:
+    name, args = registry.split(prompt)
+    if not prompt.startswith("/") or not name:
+        return prompt
+    for own in agent.user_commands():
+        if own.name == name:
+            text = own.expand(args)
+            return text if isinstance(text, str) else await text
+    if registry.find(name) is not None:
+        raise ConfigError(f"/{name} is a command of the chat; -p sends a message.")
+    return prompt
 
 
 async def run_headless(
     make_agent: Callable[[], Awaitable[Agent]], prompt: str, output: OutputFormat, out: TextIO | None = None
 ) -> int:
-    """Sends one prompt, prints what comes of it and returns the exit code. SIGINT and SIGTERM interrupt the turn."""
+    """Sends one prompt, prints what comes of it and returns the exit code. SIGINT and SIGTERM interrupt the turn.
+
+    Raises AgentError for what the user has to mend before anything can be sent.
+    """
     agent = await make_agent()
     printer = Printer(agent, output, out or sys.stdout, sys.stderr)
-    done = asyncio.Event()
-
-    def handle(event: Event) -> None:
-        printer.handle(event)
-        if isinstance(event, TurnEnded):
-            done.set()
-
-    def stop() -> None:
-        if not agent.interrupt():
-            printer.stop_reason = "interrupted"
-            done.set()
-
-    agent.subscribe(handle)
+    run = Run(agent, printer)
+    agent.subscribe(run.handle)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, run.stop)
     try:
         await agent.start()
-        if agent.read_only:
-            return EXIT_ERROR
-        preparing = asyncio.create_task(_attachments(agent, prompt))
-        interrupted = asyncio.create_task(done.wait())
-        await asyncio.wait({preparing, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        interrupted.cancel()
-        if done.is_set():
-            preparing.cancel()
-        else:
-            agent.submit(prompt, preparing.result())
-            await done.wait()
-        await agent.join()
-        printer.finish()
-    except BrokenPipeError:
-        return EXIT_ERROR
+        if not agent.read_only:
+            await run.go(prompt)
+        run.finish()
     finally:
         await agent.close()
+    if run.output_error is not None:
+        log.info("Nobody reads the output: %s", run.output_error)
+        return EXIT_ERROR
     return exit_code(printer.stop_reason, printer.failure)
-
-
-async def _attachments(agent: Agent, prompt: str) -> list[AttachmentPart]:
-    """What the prompt names with ``@``. MCP servers are waited for: the one request would otherwise go without them."""
-    extensions = agent.parts.extensions
-    if extensions is not None:
-        await extensions.ready(SERVER_PATIENCE)
-    if "@" not in prompt:
-        return []
-    from agent_tui.commands.mentions import expand_mentions
-
-    found, problems = await asyncio.to_thread(expand_mentions, prompt, agent.cwd)
-    resources, unread = await agent.mcp_attachments(prompt)
-    for problem in [*problems, *unread]:
-        print(f"Not attached: {problem}", file=sys.stderr)
-    return [*found, *resources]
 
 
 def exit_code(reason: StopReason, failure: Failure | None) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_tui.engine.toolrunner import Verdict
-from agent_tui.models.events import Event, PermissionAnswered, PermissionAsked
+from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.permissions import Permissions
@@ -37,6 +37,9 @@ class PermissionDesk:
             if decision.action == "allow":
                 return Verdict(True)
             if decision.action == "deny":
+                if not self.permissions.can_ask:
+                    why = decision.message or decision.reason
+                    self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
                 return Verdict(False, decision.message or decision.reason)
             request_id = new_id("ask")
             future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()

@@ -69,7 +69,7 @@ class Permissions:
         self._ask = [parse_rule(rule) for rule in config.ask]
         self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
         self._save = save
-        self._can_ask = can_ask
+        self.can_ask = can_ask
 
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
@@ -90,7 +90,7 @@ class Permissions:
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
         decision = self._decide(tool, intent)
-        if decision.action == "ask" and not self._can_ask:
+        if decision.action == "ask" and not self.can_ask:
             return Decision("deny", decision.reason, _refusal(tool, decision), decision.patterns)
         return decision
 

@@ -1,0 +1,208 @@
+"""What a run without a screen prints: events become text, one JSON object, or a line of JSON each.
+
+Standard output is data, standard error is narration.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TextIO
+
+from agent_tui.commands.format import clean
+from agent_tui.engine.agent import Agent
+from agent_tui.models.codec import to_dict
+from agent_tui.models.events import (
+    CompactionEnded,
+    CompactionStarted,
+    Event,
+    MessageAdded,
+    Notice,
+    PartDelta,
+    RetryWaiting,
+    SessionChanged,
+    StepEnded,
+    StepStarted,
+    StopReason,
+    TurnEnded,
+)
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Metadata
+from agent_tui.models.usage import TokenUsage
+from agent_tui.options import OutputFormat
+
+STREAM_VERSION = 1
+"""``v`` of every line of stream-json."""
+
+
+def usage_json(usage: TokenUsage | None) -> Metadata | None:
+    """Usage as scripts see it; what was not reported is null."""
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "reasoning_tokens": usage.reasoning,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "source": usage.source,
+    }
+
+
+class Printer:
+    """Turns events into output: data to ``out``, narration to ``err``."""
+
+    def __init__(self, agent: Agent, output: OutputFormat, out: TextIO, err: TextIO) -> None:
+        self._agent = agent
+        self._output = output
+        self._out = out
+        self._err = err
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
+        self._tool_calls: list[Metadata] = []
+        self._results: dict[str, Metadata] = {}
+        self._notices: list[Metadata] = []
+        self._usages: list[TokenUsage] = []
+        self._cost: float | None = None
+        self._clean = out.isatty()
+        self.stop_reason: StopReason = "error"
+        self.failure: Failure | None = None
+
+    def handle(self, event: Event) -> None:
+        """One event of the turn."""
+        match event:
+            case SessionChanged(info, True):
+                self._line({"type": "session", "session_id": info.id, "model": self._agent.spec.key})
+            case StepStarted(step, _):
+                self._line(
+                    {
+                        "type": "step_start",
+                        "step_id": step.id,
+                        "model": step.model_key,
+                        "estimated_input_tokens": step.estimated_input,
+                    }
+                )
+            case PartDelta(_, delta):
+                if delta.kind in ("text", "reasoning") and delta.text:
+                    self._line({"type": delta.kind, "text": delta.text})
+                if delta.kind == "text" and self._output == "text":
+                    self._print(delta.text)
+            case StepEnded(step, message):
+                self._step_ended(event)
+            case MessageAdded(message):
+                if (result := message.tool_result) is not None:
+                    entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
+                    self._results[result.call_id] = {**entry, "text": result.text}
+                    self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
+            case Notice(level, text, code):
+                self._notice(level, text, code)
+            case RetryWaiting(seconds, attempt, attempts, failure):
+                text = f"{failure.message} Trying again in {seconds:.0f} s ({attempt} of {attempts - 1})."
+                self._notice("warning", text, "retry")
+            case CompactionStarted(before, reason):
+                self._narrate(f"Compacting {before:,} tokens ({reason})…")
+                self._line({"type": "compaction", "phase": "start", "before_tokens": before, "reason": reason})
+            case CompactionEnded(outcome, text, records):
+                self._narrate(text)
+                entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
+                self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
+                self._line({"type": "compaction", "phase": "end", **entry})
+            case TurnEnded(reason, failure):
+                self.stop_reason, self.failure = reason, failure
+                if failure is not None:
+                    self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
+                    self._narrate(failure.message)
+                    self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+
+    def _step_ended(self, event: StepEnded) -> None:
+        step, message = event.step, event.message
+        self._texts.append(message.text)
+        self._reasoning.append(message.reasoning)
+        for call in message.tool_calls:
+            entry = {"id": call.call_id, "name": call.name, "arguments": _arguments(call.arguments)}
+            self._tool_calls.append(entry)
+            self._line({"type": "tool_call", **entry})
+        if step.usage is not None:
+            self._usages.append(step.usage)
+            self._line(
+                {
+                    "type": "usage",
+                    "usage": usage_json(step.usage),
+                    "estimated_input_tokens": step.estimated_input,
+                    "actual_input_tokens": step.actual_input,
+                    "cost_usd": step.cost_usd,
+                }
+            )
+        if step.cost_usd is not None:
+            self._cost = (self._cost or 0.0) + step.cost_usd
+        if self._output == "text" and message.text and not message.text.endswith("\n"):
+            self._print("\n")
+
+    def _notice(self, level: str, text: str, code: str) -> None:
+        self._notices.append({"level": level, "text": text, "code": code})
+        self._narrate(text)
+        self._line({"type": "notice", "level": level, "text": text, "code": code})
+
+    def problem(self, text: str, code: str) -> None:
+        """A notice of the run itself."""
+        self._notice("warning", text, code)
+
+    def finish(self) -> None:
+        """Prints what comes at the end."""
+        if self._output == "json":
+            self._out.write(json.dumps(self._summary(), ensure_ascii=True) + "\n")
+        self._line({"type": "end", **self._summary()})
+        self._out.flush()
+
+    def _summary(self) -> Metadata:
+        usage = self._agent.context_usage()
+        return {
+            "session_id": self._agent.info.id,
+            "model": self._agent.spec.key,
+            "text": next((t for t in reversed(self._texts) if t), ""),
+            "reasoning": "".join(self._reasoning),
+            "stop_reason": self.stop_reason,
+            "usage": usage_json(total_usage(self._usages)),
+            "context": {"total": usage.total, "limit": usage.limit, "window": usage.window},
+            "cost_usd": self._cost,
+            "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
+            "notices": self._notices,
+        }
+
+    def _line(self, entry: Metadata) -> None:
+        if self._output == "stream-json":
+            self._out.write(json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
+            self._out.flush()
+
+    def _print(self, text: str) -> None:
+        self._out.write(clean(text) if self._clean else text)
+        self._out.flush()
+
+    def _narrate(self, text: str) -> None:
+        self._err.write(f"{clean(text)}\n")
+        self._err.flush()
+
+
+def _arguments(raw: str) -> Any:
+    try:
+        return json.loads(raw) if raw.strip() else {}
+    except ValueError:
+        return raw
+
+
+def total_usage(usages: list[TokenUsage]) -> TokenUsage | None:
+    """The sum over the steps of a turn; a number no step reported stays None."""
+    if not usages:
+        return None
+
+    def total(name: str) -> int | None:
+        known = [value for u in usages if (value := getattr(u, name)) is not None]
+        return sum(known) if known else None
+
+    return TokenUsage(
+        input=sum(u.input for u in usages),
+        output=sum(u.output for u in usages),
+        reasoning=total("reasoning"),
+        cache_read=total("cache_read"),
+        cache_write=total("cache_write"),
+        source="provider" if all(u.source == "provider" for u in usages) else "estimated",
+    )
