@@ -17,7 +17,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from agent_tui.config import Settings
-from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
+from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.paths import Paths
 from agent_tui.ui import terminal
 from agent_tui.ui.actions import Actions
@@ -30,6 +30,8 @@ from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
+    from textual.driver import Driver
+
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
@@ -93,6 +95,12 @@ class AgentApp(Actions):
             self._use_ansi_theme()
         if settings.keys:
             self.set_keymap(settings.keys)
+
+    def get_driver_class(self) -> type[Driver]:
+        """A terminal that may vanish without taking the process hostage."""
+        from agent_tui.ui.driver import driver_class
+
+        return driver_class(self.leave) or super().get_driver_class()
 
     def _use_ansi_theme(self) -> None:
         theme, problem = start_theme(ANSI_THEME, self.paths.themes)
@@ -348,7 +356,7 @@ def run_ui(
             code = await app.run_async()
         finally:
             await app.close_agent()
-        return EXIT_OK if code is None and app.return_code == 0 else app.return_code or code or EXIT_ERROR
+        return code if code is not None else app.return_code or EXIT_OK
 
     try:
         code = asyncio.run(main())

@@ -7,6 +7,7 @@ import base64
 import os
 import subprocess
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from agent_tui.ui import terminal
 from agent_tui.ui.completion import Query, propose
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.app import AgentApp
 
@@ -66,7 +69,10 @@ class Prompting:
             return
         if query.kind == "file" and not query.text:
             self.app.files.stale()
-        self.app.run_worker(self._propose(query), group="complete", exclusive=True, exit_on_error=False)
+        # A function, not a coroutine: one that is replaced before it began leaves nothing unawaited.
+        self._proposing: Worker[None] = self.app.run_worker(
+            partial(self._propose, query), group="complete", exclusive=True, exit_on_error=False
+        )
 
     async def _propose(self, query: Query) -> None:
         shell: list[str] = []

@@ -62,7 +62,8 @@ class Router:
                 app.turn_started()
             case MessageAdded(message):
                 transcript.add_message(message)
-                app.activity_phase("Working")
+                if app.activity.phase:
+                    app.activity_phase("Working")
             case StepStarted(_, message):
                 transcript.begin_answer(message)
                 app.activity_phase("Working")

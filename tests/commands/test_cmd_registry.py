@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from agent_tui.commands import format as fmt
 from agent_tui.commands import registry
 from agent_tui.commands import result as results
-from agent_tui.commands.export import render_export
 from agent_tui.commands.files import project_files
 from agent_tui.commands.mentions import expand_mentions, mentions, quote_path
 from agent_tui.errors import AgentError
@@ -112,18 +111,6 @@ async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     failed = await run(agent, "/export md /nowhere/at/all.md")
     assert isinstance(failed, results.Text) and failed.error
-
-
-def test_exports_keep_hostile_text_harmless() -> None:
-    part = {"type": "text", "text": "<script>alert(1)</script> \x1b]0;x\x07 ```"}
-    call = {"type": "tool_result", "name": "bash", "text": "````"}
-    data = {"session": {"title": "<b>"}, "messages": [{"role": "assistant", "parts": [part, call]}]}
-    page = render_export(data, "html")
-    assert "<script>" not in page and "&lt;script&gt;" in page and "\x1b" not in page
-    assert "`````\n````\n`````" in render_export(data, "md")
-    assert json.loads(render_export(data, "json")) == data
-    with pytest.raises(AgentError):
-        render_export(data, "pdf")
 
 
 def test_mentions_are_paths_not_addresses(tmp_path: Path) -> None:

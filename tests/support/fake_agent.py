@@ -116,7 +116,10 @@ class FakeStore:
         return self.kept
 
     def export(self, session_id: str) -> dict[str, Any]:
-        return {"session": {"id": session_id, "title": "Exported"}, "messages": [], "steps": [], "compactions": []}
+        from agent_tui.models.codec import to_dict
+
+        session = to_dict(SessionInfo(session_id, "/project", title="Exported", model="demo"))
+        return {"session": session, "messages": [], "steps": [], "compactions": []}
 
 
 @dataclass

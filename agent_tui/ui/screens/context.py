@@ -35,6 +35,8 @@ from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from agent_tui.engine.agent import Agent
 
 KEYS = (
@@ -377,7 +379,8 @@ class ContextScreen(Screen[None]):
         ]
         entries.append(("Proof", proof, "success" if holds else "error"))
         if usage.why:
-            entries.append(("Compaction", one_line(usage.why, 600), "foreground"))
+            # The first sentence: the formula stands above, ``w`` shows all.
+            entries.append(("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 300), "foreground"))
         if self.agent.read_only:
             entries.append(("Read-only", self.agent.read_only_reason or "open in another process", "warning"))
         entries += [("Warning", one_line(w, 400), "warning") for w in usage.warnings]
@@ -468,7 +471,7 @@ class ContextScreen(Screen[None]):
 
     def action_exact(self) -> None:
         self._say("Asking the provider to count…")
-        self.run_worker(self._exact(), exclusive=True, exit_on_error=False)
+        self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
 
     async def _exact(self) -> None:
         try:
