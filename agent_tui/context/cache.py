@@ -39,10 +39,11 @@ class ContextCache:
     seals: list[Seal] = field(default_factory=list)
     estimated: tuple[tuple[int, float, int | None], Tally] | None = None
     head: tuple[tuple[int, int, int | None], Tally] | None = None
+    head_estimate: tuple[int, int] | None = None
+    """Number and estimated tokens of the messages before the first measured answer."""
+
     kept: int = 0
     """Leading messages whose key is as it was at the last calculation."""
-    told: int | None = None
-    """The last misfit that went to the log, so that it is not repeated with every calculation."""
 
     _setting: Setting | None = None
     _records: tuple[str, ...] = ()
@@ -69,7 +70,7 @@ class ContextCache:
             self._estimates.clear()
             self._keys, self._reach = [], 0
             self.chain, self._seen = [], []
-            self.seals, self.estimated, self.head = [], None, None
+            self.seals, self.estimated, self.head, self.head_estimate = [], None, None, None
         length = len(self.prefixes.ids)
         extended = self.prefixes.update(view) == length
         keys = [item.key for item in view]

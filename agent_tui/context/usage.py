@@ -7,7 +7,6 @@ The screen, the status line, the compactor, headless output and notices all read
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from agent_tui.context.accuracy import accuracy_of, clamp_ratio
@@ -26,7 +25,8 @@ from agent_tui.models.context import Basis, Calculation, ContextRow, ContextUsag
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
-log = logging.getLogger(__name__)
+GIVE_WAY = 0.1
+"""Share of the ephemeral rows' estimates that is within their error: up to this much they give way to messages."""
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -137,17 +137,23 @@ def _rows(
     warnings: list[str],
 ) -> list[ContextRow]:
     known = measured.tally.total + new.total
+    if not measured.head:
+        cache.head_estimate = None
     fixed_total = fixed.total
     rest = total - fixed_total - known
     head_cost = rest if measured.head else 0
-    if rest < 0 or (rest > 0 and not measured.head):
-        if cache.told != rest:
-            cache.told = rest
-            log.warning("Back-calculated messages are off by %d tokens; estimates of the fixed rows are scaled", rest)
+    missing = _head_estimate(cache, measured) - rest if measured.head else 0
+    if 0 < missing <= fixed.total * GIVE_WAY:
+        # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
+        head_cost = rest + missing
+        fixed_total -= missing
+    elif rest < 0 or (rest > 0 and not measured.head):
+        warnings.append(f"Back-calculated messages are off by {rest:,} tokens; estimates of the fixed rows are scaled.")
         head_cost = 0
         fixed_total = total - known
     if fixed_total < 0 or (fixed_total > 0 and not fixed.parts):
         # Nothing but the messages can take it: spread the whole over them.
+        cache.head = None
         messages = _spread_all(inputs, cache, measured, total)
         fixed_total = 0
         warnings.append("The measured parts do not fit the total; the split of the messages is estimated.")
@@ -174,6 +180,20 @@ def _rows(
         )
     )
     return rows
+
+
+def _head_estimate(cache: ContextCache, measured: Measurement) -> int:
+    """What the messages before the first measured answer are estimated at."""
+    known = cache.head_estimate
+    sure = measured.head <= min(cache.kept, cache.ledger.changed_from)
+    if known is not None and known[0] == measured.head and sure:
+        return known[1]
+    cache.head_estimate = None
+    weighed = [measured.weigh(i) for i in range(measured.head)]
+    tokens = sum(w.tokens for w in weighed)
+    if not any(w.approximate for w in weighed):
+        cache.head_estimate = (measured.head, tokens)
+    return tokens
 
 
 def _head(cache: ContextCache, measured: Measurement, cost: int) -> Tally:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
 from agent_tui.context.notices import cancelled_text
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, switch_check
 from agent_tui.engine.compactor import CompactionResult, Compactor
+from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Notice
-from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
+from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
 
 Prepare = Callable[[], Awaitable[None]]
 
@@ -29,10 +30,16 @@ class CompactionService:
     def __init__(self, runtime: Runtime, counter: Counter, find: Callable[[str], ModelSpec] | None = None) -> None:
         self._runtime = runtime
         self._find = find
-        self._compactor = Compactor(runtime.provider.stream, counter)
+        self._compactor = Compactor(self._stream, counter)
+        self._emit: Emit = lambda event: None
         self.policy = CompactionPolicy.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
         )
+
+    def _stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """The summary call, tried again as a step is."""
+        runtime = self._runtime
+        return stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
 
     def turn_started(self) -> None:
         self.policy.turn_started()
@@ -88,6 +95,7 @@ class CompactionService:
     ) -> CompactionResult:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model."""
         runtime, conversation = self._runtime, self._runtime.conversation
+        self._emit = emit
         if summary_model is None:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs()

@@ -153,7 +153,10 @@ class TurnExecutor:
                 result = await StepRunner(self._runtime, self.emit).run()
         if result.failure is None:
             self._compaction.model_replied(self.emit)
-        self.emit(ContextChanged(self._runtime.usage()))
+        usage = self._runtime.usage()
+        for warning in usage.warnings:
+            log.warning("%s", warning)
+        self.emit(ContextChanged(usage))
         return result
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accuracy import after_step, before_step
 from agent_tui.context.policy import max_output_for
 from agent_tui.engine.exact import build_request, new_step
+from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.stream import StreamProcessor
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Notice, PartDelta, RetryWaiting, StepEnded, StepStarted
+from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
@@ -24,9 +24,6 @@ from agent_tui.models.steps import Step
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-BACKOFF_SECONDS = 1.0
-BACKOFF_LIMIT = 30.0
-PATIENCE_SECONDS = 300.0
 CHARS_PER_TOKEN = 4
 
 
@@ -78,7 +75,7 @@ class StepRunner:
         processor = StreamProcessor(message, step.prefix_fingerprint)
         self._emit(StepStarted(step, message))
         try:
-            await self._attempts(request, processor, result)
+            await self._stream(request, processor, result)
         except asyncio.CancelledError:
             self._settle(processor, result, "stopped")
             raise
@@ -88,23 +85,10 @@ class StepRunner:
         self._settle(processor, result, "failed" if result.failure else "complete")
         return result
 
-    async def _attempts(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
-        attempts = max(1, self._runtime.settings.agent.retries)
-        for attempt in range(1, attempts + 1):
-            result.failure = None
-            await self._stream(request, processor, result)
-            failure = result.failure
-            if failure is None or result.received or not failure.retryable or attempt == attempts:
-                return
-            seconds = retry_delay(failure, attempt)
-            if seconds > PATIENCE_SECONDS:
-                return
-            log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)
-            self._emit(RetryWaiting(seconds, attempt, attempts, failure))
-            await asyncio.sleep(seconds)
-
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
-        async with aclosing(self._runtime.provider.stream(request)) as items:
+        runtime = self._runtime
+        stream = stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
+        async with aclosing(stream) as items:
             async for item in items:
                 match item:
                     case Delta():
@@ -187,11 +171,3 @@ class StepRunner:
         if self._runtime.parent is not None:
             self._runtime.parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
         self._emit(StepEnded(step, message))
-
-
-def retry_delay(failure: Failure, attempt: int) -> float:
-    """Seconds to wait before the next attempt: what the provider asked for, else doubling from 1 s with jitter."""
-    if failure.retry_after is not None:
-        return max(0.0, failure.retry_after)
-    spread: float = random.uniform(0.8, 1.2)
-    return float(min(BACKOFF_LIMIT, BACKOFF_SECONDS * 2 ** (attempt - 1)) * spread)

@@ -330,6 +330,20 @@ def test_fixed_rows_that_are_too_large_are_scaled() -> None:
     assert usage.total == 1_000
     assert row(usage, "system").tokens == row(usage, "tools").tokens == 450
     assert row(usage, "messages").tokens == 100
+    assert any("Back-calculated" in w for w in usage.warnings)
+    assert_identities(usage)
+
+
+def test_ephemeral_rows_a_little_too_large_give_way_to_the_first_message() -> None:
+    conversation = Conversation(fixed=[fixed_part(raw=700), fixed_part("tools", 300, "t", "builtin")])
+    conversation.say()
+    conversation.answer(TokenUsage(990, 100))
+    cache = ContextCache()
+    usage = conversation.usage(cache=cache)
+    assert conversation.usage(cache=cache) == conversation.usage() == usage
+    assert row(usage, "messages", "user").tokens == 2 + 7
+    assert (row(usage, "system").tokens, row(usage, "tools").tokens) == (687, 294)
+    assert usage.total == 1_090 and not usage.warnings
     assert_identities(usage)
 
 
