@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 from agent_tui.errors import AgentError, ConfigError
@@ -40,7 +41,7 @@ def set_key(provider: str, key: str) -> None:
 def remove_key(provider: str) -> None:
     """Removes a key. Raises AgentError when there is none."""
     keyring = _required(provider)
-    if stored_key(provider) is None:
+    if _try(lambda: keyring.get_password(SERVICE, provider)) is None:
         raise AgentError(f"No key is stored for {provider}. Stored: {', '.join(list_providers()) or 'none'}.")
     _try(lambda: keyring.delete_password(SERVICE, provider))
     names = [name for name in list_providers() if name != provider]
@@ -48,8 +49,9 @@ def remove_key(provider: str) -> None:
 
 
 def list_providers() -> list[str]:
-    """Providers with a stored key."""
-    names = stored_key(PROVIDERS) or ""
+    """Providers with a stored key. Raises AgentError when there is no keyring."""
+    keyring = _required("openai")
+    names = _try(lambda: keyring.get_password(SERVICE, PROVIDERS)) or ""
     return [name for name in names.split(",") if name]
 
 
@@ -79,8 +81,9 @@ def _required(provider: str) -> Any:
     return keyring
 
 
-def _try(action: Any) -> None:
+def _try(action: Callable[[], str | None]) -> str | None:
     try:
-        action()
+        return action()
     except Exception as error:
-        raise AgentError(f"The system's keyring refused: {error}. An environment variable works too.") from error
+        why = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
+        raise AgentError(f"The system's keyring refused: {why}. An environment variable works too.") from error

@@ -11,6 +11,14 @@ from typing import Any, Literal
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
 
+KEY_ACTIONS = (
+    *("send", "newline", "steer", "escape", "cancel", "quit", "suspend", "undo", "redo", "editor", "paste", "complete"),
+    *("older", "newer", "history", "mode", "tools", "reasoning", "find", "palette", "redraw"),
+    *("page_up", "page_down", "start", "end", "previous_question", "next_question"),
+    *("allow", "always", "deny", "feedback"),
+)
+"""What can be put on another key in ``[keys]``: the names of the screen's bindings."""
+
 
 @dataclass(slots=True)
 class ModelConfig:

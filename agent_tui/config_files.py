@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from agent_tui.config import McpServer, ModelConfig, Settings
 from agent_tui.errors import ConfigError
@@ -35,7 +35,14 @@ class Layer:
     names: Mapping[str, str]
 
     def name(self, key: str) -> str:
-        return self.names.get(key, key)
+        """How the user wrote a dotted key: where a whole table came in one variable, that variable and the rest."""
+        parts = key.split(".")
+        for length in range(len(parts), 0, -1):
+            written = self.names.get(".".join(parts[:length]))
+            if written is not None:
+                rest = ".".join(parts[length:])
+                return f"{written} ({rest})" if rest else written
+        return key
 
 
 def file_layer(path: Path, required: bool = False) -> Layer | None:
@@ -55,7 +62,10 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
 
 
 def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
-    """``AGENT_TUI_*`` variables; ``__`` separates nested keys, values are TOML-like (true, 3, 0.8, text)."""
+    """``AGENT_TUI_*`` variables; ``__`` separates nested keys. Values are JSON (true, 3, 0.8, ["a"]) or plain text.
+
+    Raises ConfigError for variables that contradict each other.
+    """
     values: dict[str, Any] = {}
     names: dict[str, str] = {}
     for variable, text in sorted((os.environ if environ is None else environ).items()):
@@ -69,8 +79,19 @@ def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
             if not isinstance(inner, dict):
                 raise ConfigError(f"environment: {variable} contradicts another {ENV_PREFIX}* variable.")
             target = inner
-        target[keys[-1]] = _value(text)
+        target[keys[-1]] = text if _is_text(keys) else _value(text)
     return Layer("environment", values, names)
+
+
+def _is_text(keys: Sequence[str]) -> bool:
+    """Whether a setting takes text and nothing else, so that a model called 5 stays text."""
+    hint: Any = Settings
+    for key in keys:
+        if get_origin(hint) is dict:
+            hint = get_args(hint)[1]
+        else:
+            hint = get_type_hints(hint).get(key) if is_dataclass(hint) else None
+    return hint is str or (str in get_args(hint) and set(get_args(hint)) <= {str, type(None)})
 
 
 def _value(text: str) -> Any:

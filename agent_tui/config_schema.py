@@ -5,11 +5,13 @@ Importing this costs as much as pydantic does, so it happens after the first fra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from agent_tui.config import KEY_ACTIONS
 from agent_tui.config_files import Layer
 from agent_tui.errors import ConfigError
 
@@ -18,8 +20,13 @@ Seconds = Annotated[float, Field(gt=0)]
 CompactAt = Annotated[float, Field(gt=0)]
 
 
+_KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
+_SECRET = frozenset({"env", "headers", "extra"})
+"""Tables whose values are not repeated in error lines: keys may be among them."""
+
+
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=False)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ModelSchema(Strict):
@@ -109,9 +116,11 @@ def check(layers: Sequence[Layer]) -> None:
         except ValidationError as error:
             raise ConfigError(_line(layer, error)) from None
     _check_models(layers)
+    _check_keys(layers)
 
 
 def _check_models(layers: Sequence[Layer]) -> None:
+    """Every model says which it is, and the names of models elsewhere are those of models."""
     names: dict[str, str] = {}
     complete: set[str] = set()
     for layer in layers:
@@ -122,6 +131,31 @@ def _check_models(layers: Sequence[Layer]) -> None:
     for key, where in names.items():
         if key not in complete:
             raise ConfigError(f'{where}: models.{key}: needs model, LiteLLM\'s name, e.g. model = "openai/gpt-5".')
+    for table, key in ((None, "default_model"), ("context", "summary_model")):
+        for layer in reversed(layers):
+            values = layer.values if table is None else layer.values.get(table) or {}
+            if (name := values.get(key)) is None:
+                continue
+            if name not in complete and name != "demo" and "/" not in name:
+                written = layer.name(key if table is None else f"{table}.{key}")
+                known = ", ".join([*(f'"{k}"' for k in sorted(complete)), '"demo"'])
+                raise ConfigError(
+                    f"{layer.where}: {written}: no model is called {name!r}; allowed: {known}, or LiteLLM's name, "
+                    'e.g. "openai/gpt-5".'
+                )
+            break
+
+
+def _check_keys(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        for action, key in (layer.values.get("keys") or {}).items():
+            written = layer.name(f"keys.{action}")
+            if action not in KEY_ACTIONS:
+                raise ConfigError(f"{layer.where}: unknown key {written}; allowed here: {', '.join(KEY_ACTIONS)}.")
+            if not all(_KEY.fullmatch(one.strip()) for one in key.split(",")):
+                raise ConfigError(
+                    f'{layer.where}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).'
+                )
 
 
 def _line(layer: Layer, error: ValidationError) -> str:
@@ -133,7 +167,7 @@ def _line(layer: Layer, error: ValidationError) -> str:
         allowed = ", ".join(_keys_at(parts[:-1]))
         return f"{layer.where}: unknown key {name}; allowed here: {allowed}."
     shown = repr(first.get("input"))
-    if len(shown) > 60 or "key" in parts[-1]:
+    if len(shown) > 60 or "key" in parts[-1] or _SECRET.intersection(parts):
         shown = "this value"
     return f"{layer.where}: {name}: {_allowed(first)} (not {shown})."
 

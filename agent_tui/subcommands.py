@@ -83,14 +83,23 @@ def _context(values: argparse.Namespace) -> int:
 
     async def inspect() -> None:
         agent = await make_agent(Options(model=values.model, resume=values.session, config=values.config))
+        agent.subscribe(_narrate)
         try:
             usage = await agent.inspect()
         finally:
             await agent.close()
-        print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage))
+        print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage, agent.records))
 
     asyncio.run(inspect())
     return EXIT_OK
+
+
+def _narrate(event: object) -> None:
+    from agent_tui.commands.format import one_line
+    from agent_tui.models.events import Notice
+
+    if isinstance(event, Notice):
+        print(f"agent-tui: {one_line(event.text)}", file=sys.stderr)
 
 
 def _sessions(values: argparse.Namespace) -> int:
