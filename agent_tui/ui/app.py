@@ -176,6 +176,7 @@ class AgentApp(Actions):
         self.facts_changed()
         self.sender.agent_ready()
         self.opened.set()
+        gc.enable()
         gc.collect()
         gc.freeze()
 
