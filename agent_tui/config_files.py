@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.config import McpServer, ModelConfig, Settings
 from agent_tui.errors import ConfigError
@@ -91,7 +92,7 @@ def _is_text(keys: Sequence[str]) -> bool:
             hint = get_args(hint)[1]
         else:
             hint = get_type_hints(hint).get(key) if is_dataclass(hint) else None
-    return hint is str or (str in get_args(hint) and set(get_args(hint)) <= {str, type(None)})
+    return hint is str or (get_origin(hint) in (Union, UnionType) and set(get_args(hint)) <= {str, NoneType})
 
 
 def _value(text: str) -> Any:
