@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -48,10 +49,12 @@ _DEFAULT_PATHS = {
     "hosted_vllm": "/v1",
     "lm_studio": "/v1",
     "llamafile": "/v1",
-    "cohere_chat": "/v2/chat",
-    "cohere": "/v2/chat",
+    "zai": "/api/paas/v4",
 }
 """Paths of the providers' own addresses: an ``api_base`` that is only a host gets them."""
+
+_VERSION = re.compile(r"/v\d+$")
+_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
 
 Emit = Callable[[StreamItem], None]
 
@@ -197,15 +200,24 @@ def connection(request: ModelRequest, target: Target, key: Key) -> dict[str, Any
 
 def api_base(spec: ModelSpec, target: Target) -> str | None:
     """The configured address as LiteLLM wants it for this provider. It appends ``/chat/completions`` to OpenAI-like
-    ones, ``/v1/messages`` to Anthropic's and ``/models/NAME:METHOD`` to Gemini's."""
+    ones, ``/v1/messages`` to Anthropic's, ``/models/NAME:METHOD`` to Gemini's,
+    ``/openai/…`` to Azure's, and nothing to Cohere's."""
     if not spec.api_base:
         return None
     parts = urlsplit(spec.api_base.rstrip("/"))
     path = parts.path
     if target.provider == "anthropic":
         path = path.removesuffix("/v1/messages").removesuffix("/v1")
+    elif target.provider == "azure":
+        path = _AZURE_PATH.sub("", path)
+    elif target.provider in ("cohere", "cohere_chat"):
+        path = path if path.endswith("/chat") else f"{path}/chat" if _VERSION.search(path) else f"{path}/v2/chat"
     elif not path:
         path = _DEFAULT_PATHS.get(target.provider, "")
+    elif target.api == "chat" and path.endswith("/chat/completions"):
+        path = path.removesuffix("/chat/completions")
+    elif target.api == "responses" and path.endswith("/responses"):
+        path = path.removesuffix("/responses")
     elif target.provider == "gemini":
         path = path.partition("/models")[0]
     return urlunsplit(parts._replace(path=path))

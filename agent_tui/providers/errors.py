@@ -14,7 +14,7 @@ from typing import Any
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import redact
-from agent_tui.providers.wording import DETAIL_LIMIT, NO_CREDIT, clean, failure
+from agent_tui.providers.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, clean, failure
 
 _REFUSED = re.compile(
     r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
@@ -142,6 +142,8 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         or (status in (None, 400, 413, 422, 500) and is_overflow(text))
     ):
         return "context_overflow"
+    if names & {"ModuleNotFoundError", "ImportError"} or MISSING_PACKAGE.search(text):
+        return "invalid_request"
     if "ContentPolicyViolationError" in names:
         return "content_refused"
     if names & _TIMEOUT_NAMES and not (names & {"RateLimitError"}):

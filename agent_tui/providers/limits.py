@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices
-from agent_tui.providers.keys import LOCAL_PROVIDERS, missing_key_line, resolve_key
+from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE, missing_key_line, resolve_key
 from agent_tui.providers.table import entry, providers, table
 from agent_tui.providers.targets import is_openai_reasoning, resolve_target
 
@@ -94,8 +94,12 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
 
 
 def is_local(spec: ModelSpec, target: Target) -> bool:
-    """Whether limits are better asked of the running server than looked up."""
-    return target.provider in LOCAL_PROVIDERS or (spec.api_base is not None and entry(spec.model, target)[0] is None)
+    """Whether limits are better asked of the running server than looked up: a server people run themselves, or an
+    address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
+    if target.provider in LOCAL_PROVIDERS:
+        return True
+    own = target.provider in OPENAI_COMPATIBLE and spec.api_base is not None
+    return own and entry(spec.model, target)[0] is None
 
 
 def _prices(found: dict[str, Any] | None, exact: bool) -> Prices:

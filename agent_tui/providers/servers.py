@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
+from agent_tui.providers.keys import OPENAI_COMPATIBLE
 
 TIMEOUT = 2.0
 OLLAMA_DEFAULT_CONTEXT = 4_096
@@ -61,6 +62,11 @@ async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
         return None
     if target.provider in ("ollama", "ollama_chat"):
         return await asyncio.to_thread(_ollama, root, target.model)
+    if target.provider in OPENAI_COMPATIBLE:
+        # Only the language is known. Servers with a context of their own list their models; others are left alone.
+        listed = await asyncio.to_thread(fetch_json, f"{root}/v1/models")
+        if not isinstance(listed, dict) or not isinstance(listed.get("data"), list):
+            return None
     asked = await asyncio.gather(
         asyncio.to_thread(_llama_cpp, root),
         asyncio.to_thread(_lm_studio, root, target.model),

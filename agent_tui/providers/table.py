@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.models.requests import Target
+from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 PROVIDERS_FILE = "provider_endpoints_support_backup.json"
@@ -22,6 +23,8 @@ EXTRA_PROVIDERS = frozenset(
 """Known to LiteLLM whatever its files say."""
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
+_REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
+_VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|moonshotai?|zai|google|cohere|minimax)\.")
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -62,7 +65,43 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
             found = table().get(shorter.rsplit("/", 1)[-1])
         if found is not None:
             return found, False
-    return None, False
+    if target.provider in OPENAI_COMPATIBLE | LOCAL_PROVIDERS:
+        # Whoever runs the server decides how much of the model's context there is.
+        return None, False
+    return namesake(target.model), False
+
+
+def namesake(model: str) -> dict[str, Any] | None:
+    """What other providers' entries for a model of this name agree on: the middle one of their limits, the flags of
+    any. None where no other provider has it."""
+    others = _by_bare_name().get(_bare_name(model), ())
+    windows = sorted(n for e in others if isinstance(n := e.get("max_input_tokens"), int) and n > 0)
+    if not windows:
+        return None
+    outputs = sorted(n for e in others if isinstance(n := e.get("max_output_tokens"), int) and n > 0)
+    flags = {name: True for name in ("supports_reasoning", "supports_vision") if any(e.get(name) for e in others)}
+    limits = {"max_input_tokens": _middle(windows), "max_output_tokens": _middle(outputs) if outputs else None}
+    return {**limits, **flags}
+
+
+def _middle(values: list[int]) -> int:
+    return values[(len(values) - 1) // 2]
+
+
+@cache
+def _by_bare_name() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, values in table().items():
+        if values.get("mode") in ("chat", "responses"):
+            found.setdefault(_bare_name(name), []).append(values)
+    return found
+
+
+def _bare_name(name: str) -> str:
+    """``claude-haiku-4-5`` of ``openrouter/anthropic/claude-haiku-4.5`` and ``us.anthropic.claude-haiku-4-5-v1:0``."""
+    bare = name.rsplit("/", 1)[-1].lower()
+    bare = _VENDOR.sub("", _REGION.sub("", bare))
+    return re.sub(r"-v\d+:\d+$|[@:].*$", "", bare).replace(".", "-")
 
 
 def _shorter_names(model: str) -> Iterator[str]:

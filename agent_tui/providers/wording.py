@@ -16,6 +16,9 @@ NO_CREDIT = re.compile(
     r"insufficient[_ ]quota|credit balance|insufficient (?:credits|balance|funds)|billing_(?:hard_limit|not_active)",
     re.IGNORECASE,
 )
+MISSING_PACKAGE = re.compile(
+    r"No module named ['\"]([\w.]+)|Install it with: ?(pip install [^\n]+)|(SDK not found)", re.I
+)
 _TLS = re.compile(r"\[SSL:|certificate verify|CERTIFICATE_VERIFY|sslv3|tlsv1|wrong version number", re.IGNORECASE)
 _TLS_NAMES = frozenset({"SSLError", "SSLCertVerificationError", "ClientConnectorSSLError"})
 _SAFE = "Your text is kept."
@@ -55,6 +58,9 @@ def _line(
         case "context_overflow":
             what = f"The conversation is larger than {model} accepts"
             return f"{what}{http}{said} {_SAFE} Use /compact, or a larger model with /model."
+        case "invalid_request" if MISSING_PACKAGE.search(detail):
+            what = f"{provider} needs a Python package that is not installed{_package(provider, detail)}."
+            return f"{what} {_SAFE} Install it where agent-tui runs, or {other}."
         case "invalid_request":
             return f"{provider} refused the request{http}{said} {_SAFE} Check the model's settings, or {other}."
         case "timeout":
@@ -81,6 +87,14 @@ def _auth(provider: str, detail: str, status: int | None) -> str:
     return f"{provider} refused the key"
 
 
+def _package(provider: str, detail: str) -> str:
+    """Vertex AI needs google-auth; otherwise the name that could not be imported."""
+    if provider.startswith("vertex_ai"):
+        return " (google-auth; for Claude google-cloud-aiplatform)"
+    match = MISSING_PACKAGE.search(detail)
+    return f" ({match[1]})" if match and match[1] else ""
+
+
 def _give_key(provider: str) -> str:
     variable = KEY_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
     return f"Check the key: set {variable} or run `agent-tui auth set {provider}`."
@@ -105,5 +119,7 @@ def _said(detail: str) -> str:
 def clean(text: str) -> str:
     """Without control characters (they would reach the terminal) and without LiteLLM's advertising."""
     text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
-    text = re.sub(r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried).*", "", text)
+    text = re.sub(
+        r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried|This looks like a bug in LiteLLM).*", "", text
+    )
     return "".join(c for c in text if c in "\n\t" or c.isprintable()).strip()

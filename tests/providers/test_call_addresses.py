@@ -30,6 +30,16 @@ HOST = "http://127.0.0.1:9000"
         ("openrouter/a/b", HOST, f"{HOST}/api/v1"),
         ("deepseek/deepseek-chat", HOST, HOST),
         ("ollama_chat/llama3", HOST, HOST),
+        ("azure/gpt-5", f"{HOST}/openai/v1/", HOST),
+        ("azure/gpt-5", f"{HOST}/openai/v1/responses", HOST),
+        ("azure/gpt-5", f"{HOST}/openai", HOST),
+        ("azure/gpt-5", f"{HOST}/proxy", f"{HOST}/proxy"),
+        ("cohere_chat/command-a", HOST, f"{HOST}/v2/chat"),
+        ("cohere_chat/command-a", f"{HOST}/v2", f"{HOST}/v2/chat"),
+        ("cohere_chat/command-a", f"{HOST}/v2/chat", f"{HOST}/v2/chat"),
+        ("zai/glm-4.7", HOST, f"{HOST}/api/paas/v4"),
+        ("zai/glm-4.7", f"{HOST}/api/coding/paas/v4/", f"{HOST}/api/coding/paas/v4"),
+        ("openai/x", f"{HOST}/v1/chat/completions", f"{HOST}/v1"),
     ],
 )
 def test_addresses_as_litellm_wants_them(model: str, configured: str, wanted: str) -> None:

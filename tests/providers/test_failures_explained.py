@@ -42,6 +42,14 @@ def test_every_spelling_of_overflow(text: str) -> None:
     assert not failure.retryable
 
 
+def test_a_missing_package_is_not_worth_another_attempt() -> None:
+    failure = classify(ModuleNotFoundError("No module named 'google'"), provider="vertex_ai", model="m", started=False)
+    assert not failure.retryable
+    assert "google-auth" in failure.message
+    failure = classify(ModuleNotFoundError("No module named 'boto3'"), provider="sagemaker", model="m", started=False)
+    assert "(boto3)" in failure.message
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -5,7 +5,7 @@ import pytest
 from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Limits
 from agent_tui.providers import limits
-from agent_tui.providers.limits import describe, split_window
+from agent_tui.providers.limits import describe, is_local, split_window
 from agent_tui.providers.servers import server_limits
 from agent_tui.providers.targets import resolve_target
 from tests.support.loopback import Loopback, json_reply
@@ -102,6 +102,16 @@ def test_without_the_table_limits_are_unknown(monkeypatch: pytest.MonkeyPatch) -
     assert describe(ModelSpec("m", "openai/gpt-5", api_key="k")).limits == Limits()
 
 
+def test_a_model_that_only_others_list_gets_what_they_agree_on() -> None:
+    haiku = describe(ModelSpec("m", "openrouter/anthropic/claude-haiku-4.5", api_key="k"))
+    assert (haiku.limits.window, haiku.limits.source, haiku.reasoning) == (200_000, "assumed", True)
+    gemini = describe(ModelSpec("m", "gemini/gemini-3-pro-preview", api_key="k"))
+    assert (gemini.limits.window, gemini.limits.source) == (1_048_576, "assumed")
+    assert gemini.prices.input is None, "another provider's price is not a price"
+    own = describe(ModelSpec("m", "openai/glm-5.1", api_base="http://127.0.0.1:9"))
+    assert own.limits == Limits(), "a server of one's own may have loaded less"
+
+
 async def _asked(server: Loopback, model: str) -> Limits | None:
     spec = ModelSpec("m", model, api_base=server.url)
     return await server_limits(spec, resolve_target(spec))
@@ -129,7 +139,30 @@ async def test_ollama_truncates_at_its_default_not_at_the_models_maximum(server:
 
 async def test_llama_cpp_tells_its_context(server: Loopback) -> None:
     server.serve("/props", json_reply({"default_generation_settings": {"n_ctx": 8192}}))
+    assert await _asked(server, "llamafile/model.gguf") == Limits(8192, None, None, "server")
+    server.serve("/v1/models", json_reply({"object": "list", "data": [{"id": "model.gguf"}]}))
     assert await _asked(server, "openai/model.gguf") == Limits(8192, None, None, "server")
+
+
+async def test_a_gateway_is_not_asked_for_more_than_its_models(server: Loopback) -> None:
+    assert await _asked(server, "openai/some-model") is None
+    assert [r.path for r in server.requests] == ["/v1/models"]
+
+
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("anthropic/claude-sonnet-4-20250514", False),
+        ("gemini/gemini-3-pro-preview", False),
+        ("groq/openai/gpt-oss-unheard-of", False),
+        ("openai/gpt-5", False),
+        ("openai/unheard-of", True),
+        ("ollama_chat/llama3", True),
+    ],
+)
+def test_only_servers_that_may_know_are_asked(model: str, asked: bool) -> None:
+    spec = ModelSpec("m", model, api_base="http://127.0.0.1:9")
+    assert is_local(spec, resolve_target(spec)) is asked
 
 
 async def test_lm_studio_tells_the_loaded_context(server: Loopback) -> None:

@@ -117,10 +117,11 @@ def anthropic_events(texts: Iterable[str], stop_reason: str = "end_turn") -> lis
 
 class Loopback:
     """A server on 127.0.0.1 with a thread a connection. Replies to a path are used up in order; the last one stays.
-    A path not served is answered with 404. Use it as a context manager."""
+    A path not served is answered with 404, and with ``posts_only`` so is every GET. Use it as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, posts_only: bool = False) -> None:
         self.requests: list[Recorded] = []
+        self._posts_only = posts_only
         self._replies: dict[str, list[Reply]] = {}
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
@@ -148,9 +149,11 @@ class Loopback:
         with self._lock:
             self._replies[path] = [r if isinstance(r, Reply) else Reply(r) for r in replies]
 
-    def next_reply(self, path: str) -> Reply:
+    def next_reply(self, path: str, method: str = "POST") -> Reply:
         with self._lock:
             queue = self._replies.get(path) or self._replies.get("*")
+            if method == "GET" and self._posts_only:
+                queue = None
             if not queue:
                 return json_reply({"error": {"message": f"nothing is served at {path}"}}, 404)
             return queue.pop(0) if len(queue) > 1 else queue[0]
@@ -215,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.loopback.record(
             Recorded(self.command, parts.path, parts.query, dict(self.headers.items()), body, time.monotonic())
         )
-        reply = self.loopback.next_reply(parts.path)
+        reply = self.loopback.next_reply(parts.path, self.command)
         if reply.hold is not None:
             reply.hold.wait(30)
         writes = [reply.body] if isinstance(reply.body, bytes) else list(reply.body)
