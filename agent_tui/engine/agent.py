@@ -27,7 +27,7 @@ from agent_tui.engine.inbox import Inbox
 from agent_tui.engine.models import DEMO
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.permissions import PermissionDesk
-from agent_tui.engine.prelude import Prelude, build_prelude
+from agent_tui.engine.prelude import Prelude, build_prelude, with_documents
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.sessions import Sessions
 from agent_tui.engine.shell import run_shell
@@ -87,6 +87,7 @@ class Agent:
         self._executor: TurnExecutor | None = None
         self._described = asyncio.Event()
         self._started = False
+        self._tools_stale = False
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
         self.desk = PermissionDesk(parts.permissions, self.publish)
@@ -224,10 +225,10 @@ class Agent:
         self.sessions.open_for_reading(self.parts.resume)
         await asyncio.to_thread(self.workspace.blocks)
         self._attach(self._first_model())
+        await self._warm_up()
         newest = next((s for s in reversed(self.steps) if s.kind == "turn" and s.fixed), None)
         if newest is not None:
             self._runtime.prelude.add_servers_of(newest)
-        await self._warm_up()
         return self.context_usage()
 
     def _first_model(self) -> ModelSpec:
@@ -276,6 +277,7 @@ class Agent:
         if runtime is not self.runtime or info.spec.key != runtime.info.spec.key:
             return
         runtime.info = info
+        self._refresh_prelude()  # which tools are deferred depends on the window
         self._described.set()
         if info.problem:
             self.publish(Notice("warning", info.problem, "model_problem"))
@@ -300,7 +302,11 @@ class Agent:
 
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go."""
-        self.interrupt()
+        # Not ``interrupt``: that would end a compaction only, and the turn around it would go on.
+        if self._executor is not None:
+            self._executor.cancel()
+        elif self._task is not None:
+            self._task.cancel()
         await self.join()
         for task in self._background:
             task.cancel()
@@ -399,6 +405,10 @@ class Agent:
         finally:
             self._executor = None
             self.desk.dismiss()
+            if self._tools_stale:
+                self._tools_stale = False
+                self._refresh_prelude()
+                self.recount()
         return stop
 
     async def _subagent(self, title: str, prompt: str) -> ToolOutcome:
@@ -439,19 +449,22 @@ class Agent:
         documents, problems = self.workspace.documents(self.pinned)
         prelude = build_prelude([*self.workspace.blocks(), *documents], self.toolbox.offered(self._runtime.info.limits))
         runtime = self._runtime
-        previous = {p.fingerprint: p for p in runtime.prelude.fixed}
-        prelude.set_counts({f: p.raw_tokens for f, p in previous.items() if p.raw_tokens is not None})
+        prelude.set_counts(runtime.prelude.counts())
         runtime.prelude = prelude
         for problem in problems:
             self.publish(Notice("warning", problem, "document"))
+
+    def _refresh_documents(self) -> None:
+        """Takes the pinned files as they are now; a running turn keeps its tools and memory."""
+        documents, _ = self.workspace.documents(self.pinned)
+        self._runtime.prelude = with_documents(self._runtime.prelude, documents)
 
     async def _prepare_step(self) -> None:
         """Before a step: the model's facts are known, documents are fresh, everything is counted."""
         await self._described.wait()
         documents, problems = self.workspace.documents(self.pinned)
         runtime = self._runtime
-        if [d.text for d in documents] != [d.text for d in runtime.prelude.documents]:
-            self._refresh_prelude()
+        runtime.prelude = with_documents(runtime.prelude, documents)
         for problem in problems:
             log.warning("%s", problem)
         counting = asyncio.create_task(self._count(), name="count")
@@ -475,7 +488,8 @@ class Agent:
         self._spawn(self._count(), "count")
 
     def _tools_changed(self) -> None:
-        """Tools came or went. Between turns the numbers move at once; a running turn keeps its tools."""
+        """Tools came or went. Between turns the numbers move at once; a running turn keeps its tools to its end."""
+        self._tools_stale = self.busy
         if not self.busy and self.runtime is not None:
             self._refresh_prelude()
             self.recount()
@@ -524,6 +538,7 @@ class Agent:
             await self._exclusive(self._compaction.before_switch(info, self.publish, self._prepare_step))
         self._attach(spec)
         self._runtime.info = info
+        self._refresh_prelude()
         self._described.set()
         if info.problem:
             self.publish(Notice("warning", info.problem, "model_problem"))
@@ -658,7 +673,7 @@ class Agent:
         """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
         resolved = self.workspace.pinnable(path)
         self.conversation.set_state(pinned=[*(p for p in self.pinned if p != resolved), resolved])
-        self._refresh_prelude()
+        self._refresh_documents()
         self.recount()
 
     def unpin(self, path: str) -> None:
@@ -668,7 +683,7 @@ class Agent:
         if not matching:
             raise AgentError(f"{path} is not pinned. Pinned: {', '.join(self.pinned) or 'nothing'}.")
         self.conversation.set_state(pinned=[p for p in self.pinned if p not in matching])
-        self._refresh_prelude()
+        self._refresh_documents()
         self.recount()
 
     # The project
@@ -720,6 +735,12 @@ class Agent:
         if self.parts.extensions is None:
             return "There are no MCP servers here."
         return await self.parts.extensions.mcp.reconnect(name)
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
+        extensions = self.parts.extensions
+        found = extensions.mcp.resources() if extensions is not None else []
+        return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""

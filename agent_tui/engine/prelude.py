@@ -16,15 +16,22 @@ class Prelude:
     """The fixed parts of the next request. ``fingerprint`` covers what signatures may be bound to: the system blocks,
     the documents (sent after them) and the tools.
 
-    ``texts`` maps a part's content fingerprint to the text the worker counts.
+    ``texts`` maps a part's content fingerprint to the text the worker counts; ``offered`` are all tools, deferred ones
+    included.
     """
 
     system: list[SystemBlock] = field(default_factory=list)
     documents: list[SystemBlock] = field(default_factory=list)
     tools: list[ToolSchema] = field(default_factory=list)
+    offered: list[OfferedTool] = field(default_factory=list)
     fixed: list[FixedPart] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
+
+    def counts(self) -> dict[str, int]:
+        """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
+        known = ((p.fingerprint, p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens) for p in self.fixed)
+        return {digest: count for digest, count in known if count}
 
     def set_counts(self, counts: dict[str, int]) -> None:
         """Fills in o200k_base counts by content fingerprint."""
@@ -71,7 +78,7 @@ def schema_text(schema: ToolSchema) -> str:
 
 def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> Prelude:
     """Assembles the fixed parts. Blocks of row ``documents`` are sent apart: they are re-read for every request."""
-    prelude = Prelude()
+    prelude = Prelude(offered=list(tools))
     for block in blocks:
         (prelude.documents if block.row == "documents" else prelude.system).append(block)
         prelude.fixed.append(_part(prelude, block.row, block.group or block.row, block.label, block.text, block.path))
@@ -86,6 +93,15 @@ def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -
     system = [content_fingerprint(b.text) for b in (*prelude.system, *prelude.documents)]
     prelude.fingerprint = fingerprint([*system, "tools", *(content_fingerprint(schema_text(t)) for t in prelude.tools)])
     return prelude
+
+
+def with_documents(prelude: Prelude, documents: Sequence[SystemBlock]) -> Prelude:
+    """The same with other documents: what else is sent stays as it is, and so does every count that is known."""
+    if [d.text for d in documents] == [d.text for d in prelude.documents]:
+        return prelude
+    changed = build_prelude([*prelude.system, *documents], prelude.offered)
+    changed.set_counts(prelude.counts())
+    return changed
 
 
 def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:
