@@ -23,7 +23,9 @@ def project_files(root: Path, limit: int = LIMIT) -> list[str]:
 
 
 def _git_files(root: Path) -> list[str] | None:
-    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    # The repository may be anyone's: its configuration must not have programs run.
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(root)]
+    command += ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):

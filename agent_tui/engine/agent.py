@@ -13,6 +13,7 @@ from agent_tui.config import PermissionMode
 from agent_tui.context.accuracy import drift
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.metrics import TokenCounterMetrics
+from agent_tui.context.policy import reserve_problem
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.context.user_commands import UserCommand
 from agent_tui.engine import project
@@ -279,8 +280,7 @@ class Agent:
         runtime.info = info
         self._refresh_prelude()  # which tools are deferred depends on the window
         self._described.set()
-        if info.problem:
-            self.publish(Notice("warning", info.problem, "model_problem"))
+        self._tell_problems(info)
         self._prepare_backend(info)
         self.publish(ContextChanged(self.context_usage()))
 
@@ -411,8 +411,8 @@ class Agent:
                 self.recount()
         return stop
 
-    async def _subagent(self, title: str, prompt: str) -> ToolOutcome:
-        return await run_subagent(self._runtime, self.toolbox, self.parts.counter, self.desk.judge, title, prompt)
+    async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
+        return await run_subagent(self._runtime, self.toolbox, self.parts.counter, self.desk.judge, title, prompt, emit)
 
     def _take_steering(self) -> list[Message]:
         taken = self._inbox.take_steering()
@@ -540,8 +540,7 @@ class Agent:
         self._runtime.info = info
         self._refresh_prelude()
         self._described.set()
-        if info.problem:
-            self.publish(Notice("warning", info.problem, "model_problem"))
+        self._tell_problems(info)
         self._prepare_backend(info)
         self.publish(SessionChanged(self.info))
         self.recount()
@@ -623,6 +622,14 @@ class Agent:
         except AgentError as error:
             self.publish(Notice("warning", str(error), "model_gone"))
             return self._runtime.info.spec
+
+    def _tell_problems(self, info: ModelInfo) -> None:
+        """What the user should know of a model whose limits have just become known."""
+        if info.problem:
+            self.publish(Notice("warning", info.problem, "model_problem"))
+        refused = reserve_problem(info.limits, self._runtime.policy())
+        if refused is not None:
+            self.publish(Notice("warning", refused, "reserve"))
 
     async def _describe_and_count(self) -> None:
         await self._describe()

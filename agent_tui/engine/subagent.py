@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -13,8 +14,8 @@ from agent_tui.engine.prelude import build_prelude
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.engine.toolrunner import Judge, ToolRunner
-from agent_tui.models.events import TurnEnded
-from agent_tui.models.messages import user_message
+from agent_tui.models.events import ToolStarted, TurnEnded
+from agent_tui.models.messages import new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import conversation_state
 from agent_tui.tools.base import ToolContext, ToolOutcome
@@ -27,20 +28,27 @@ NOT_FOR_SUBAGENTS = ("subagent", "todo")
 
 
 async def run_subagent(
-    runtime: Runtime, toolbox: Toolbox, counter: Counter, judge: Judge, title: str, prompt: str
+    runtime: Runtime,
+    toolbox: Toolbox,
+    counter: Counter,
+    judge: Judge,
+    title: str,
+    prompt: str,
+    emit: Callable[[str], None] = lambda text: None,
 ) -> ToolOutcome:
     """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
 
-    Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor.
+    Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
+    for each tool it uses.
     """
     store, parent = runtime.conversation.store, runtime.conversation
     info = store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
     info.title = f"↳ {title}"[:80]
-    info.state = conversation_state()
+    info.state = {**conversation_state(), "subagent": True}
     store.save_session(info)
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
-    offered = [o for o in toolbox.offered(runtime.info.limits) if o.schema.name not in NOT_FOR_SUBAGENTS]
+    offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_FOR_SUBAGENTS]
     settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
     own = Runtime(
         conversation=child,
@@ -66,10 +74,19 @@ async def run_subagent(
     compaction = CompactionService(own, counter)
     executor = TurnExecutor(own, ToolRunner(ToolRegistry(tools), context, judge), compaction, prepare)
     ended = TurnEnded("error")
-    async with aclosing(executor.run(user_message(prompt))) as events:
-        async for event in events:
-            if isinstance(event, TurnEnded):
-                ended = event
+    with store.lock(info.id):
+        try:
+            async with aclosing(executor.run(user_message(prompt))) as events:
+                async for event in events:
+                    if isinstance(event, ToolStarted):
+                        emit(f"{event.summary}\n")
+                    elif isinstance(event, TurnEnded):
+                        ended = event
+        finally:
+            # The steps of its turn are there already; what its compactions cost is not.
+            for step in child.steps:
+                if step.kind != "turn":
+                    parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:
         return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
-from agent_tui.tools.base import Tool, ToolContext, ToolOutcome
+from agent_tui.tools.base import Subagent, Tool, ToolContext
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.snapshots import Snapshotter, apply_restore, plan_restore
 
@@ -51,7 +51,7 @@ class Toolbox:
         self._state: dict[str, object] = {}
         self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
-        self.subagent: Callable[[str, str], Awaitable[ToolOutcome]] | None = None
+        self.subagent: Subagent | None = None
         self.registry = ToolRegistry(
             builtin_tools(),
             lambda: self.extra.tools() if self.extra is not None else [],

@@ -106,7 +106,8 @@ class CompactionRecord:
 
 @dataclass(slots=True)
 class SessionInfo:
-    """A session's row. ``project`` is the project root's path; times are seconds since the epoch."""
+    """A session's row. ``project`` is the project root's path; times are seconds since the epoch. ``parent_session``
+    is the session it was forked from, or, where ``state["subagent"]`` is set, the one whose tool call it worked for."""
 
     id: str
     project: str

@@ -33,7 +33,7 @@ class ForkTables(LedgerTables):
                 messages=len(kept),
                 parent_session=source.id,
                 preview=source.preview if kept else "",
-                state=json.loads(json.dumps(source.state)),
+                state={k: v for k, v in json.loads(json.dumps(source.state)).items() if k != "subagent"},
             )
             self._insert_session(info)
             records = [r for r in self.records(source.id) if _applies(r, set(kept))]

@@ -17,6 +17,9 @@ from agent_tui.store.rows import decode, encode, load_json
 
 PREVIEW_LENGTH = 200
 
+# As ``json.dumps`` writes it; in a text value its quotes would be escaped.
+SUBAGENT = "instr(state, '\"subagent\":true') > 0"
+
 _COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, state"
 
 
@@ -53,15 +56,18 @@ class SessionTables(Tables):
         limit: int | None = None,
         *,
         empty: bool = True,
+        subagents: bool = False,
     ) -> list[SessionInfo]:
         """Sessions, newest first: of one project or of all, with every word of ``search`` in title, preview, id or
-        project. ``empty`` includes sessions without a message."""
+        project. ``empty`` includes sessions without a message, ``subagents`` those that worked for a tool call."""
         where, values = ["1"], []
         if project is not None:
             where.append("project = ?")
             values.append(encode(str(project)))
         if not empty:
             where.append("messages > 0")
+        if not subagents:
+            where.append(f"NOT {SUBAGENT}")
         for word in search.casefold().split():
             where.append("instr(search, ?)")
             values.append(encode(word))

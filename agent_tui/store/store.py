@@ -12,6 +12,7 @@ from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FactTables
 from agent_tui.store.fork import ForkTables
 from agent_tui.store.lock import SessionLock
+from agent_tui.store.sessions import SUBAGENT
 
 BUSY_TIMEOUT = 3.0
 """Seconds a write waits for another process's, which takes milliseconds, before it is called locked."""
@@ -71,14 +72,15 @@ class Store(ForkTables, FactTables):
             return self._stop_unfinished(session_id) > 0
 
     def delete_session(self, session_id: str) -> None:
-        """Deletes a session with everything in it, overwriting its bytes. Raises ``SessionBusyError`` when it is open
-        elsewhere."""
+        """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it. Raises
+        ``SessionBusyError`` when it is open elsewhere."""
         session_id = self.session(session_id).id
         mine = self._held.get(session_id)
         lock = mine or self.lock(session_id)
         try:
             self._db.run("PRAGMA secure_delete = ON")
             with self._db.writing():
+                self._db.run(f"DELETE FROM session WHERE parent_session = ? AND {SUBAGENT}", (session_id,))
                 self._db.run("DELETE FROM session WHERE id = ?", (session_id,))
                 self._db.run(
                     "DELETE FROM content WHERE NOT EXISTS "

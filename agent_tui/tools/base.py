@@ -44,6 +44,10 @@ class ToolOutcome:
     attachments: list[AttachmentPart] = field(default_factory=list)
 
 
+Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
+"""Does a task (a few words, the prompt) in a context of its own; the third argument gets lines on how it goes."""
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
@@ -60,7 +64,7 @@ class ToolContext:
     emit: Callable[[str], None] = lambda text: None
     before_change: Callable[[Path], None] = lambda path: None
     after_change: Callable[[Path], None] = lambda path: None
-    subagent: Callable[[str, str], Awaitable[ToolOutcome]] | None = None
+    subagent: Subagent | None = None
     state: dict[str, object] = field(default_factory=dict)
 
 

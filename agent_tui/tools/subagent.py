@@ -46,6 +46,6 @@ class SubagentTool:
             raise ToolError("subagent: prompt is empty.")
         if context.subagent is None:
             raise ToolError("A subagent cannot start another one. Do the task yourself.")
-        outcome = await context.subagent(args.description, args.prompt)
+        outcome = await context.subagent(args.description, args.prompt, context.emit)
         outcome.text = cap(outcome.text, context.config.output_limit, context.spill_dir, "subagent").text
         return outcome

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,16 @@ async def test_each_call_replaces_the_list(context: ToolContext) -> None:
 
 async def test_a_subagent_gets_the_task_and_its_answer_is_capped(context: ToolContext) -> None:
     tasks: list[tuple[str, str]] = []
+    lines: list[str] = []
 
-    async def work(description: str, prompt: str) -> ToolOutcome:
+    async def work(description: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
         tasks.append((description, prompt))
+        emit("read a.py\n")
         return ToolOutcome("x" * 2_000)
 
-    context.subagent = work
+    context.subagent, context.emit = work, lines.append
     outcome = await SubagentTool().run({"description": "look", "prompt": "find it"}, context)
-    assert tasks == [("look", "find it")]
+    assert tasks == [("look", "find it")] and lines == ["read a.py\n"]
     assert len(outcome.text) < 900 and "left out" in outcome.text
 
 
