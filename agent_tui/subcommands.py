@@ -86,9 +86,9 @@ def _context(values: argparse.Namespace) -> int:
         agent.subscribe(_narrate)
         try:
             usage = await agent.inspect()
+            print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage, agent.records))
         finally:
             await agent.close()
-        print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage, agent.records))
 
     asyncio.run(inspect())
     return EXIT_OK

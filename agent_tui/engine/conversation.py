@@ -19,18 +19,23 @@ class Conversation:
     """The messages, steps and compaction records of a session. Every change is stored before it returns.
 
     ``path`` runs from the first message to the session's head and includes an answer that is still streaming.
-    ``read_only`` conversations refuse changes with an AgentError.
+    ``read_only`` conversations refuse changes with an AgentError; one without an id is empty and not stored.
     """
 
     def __init__(self, store: Store, info: SessionInfo, read_only: bool = False) -> None:
         self.store = store
         self.info = info
         self.read_only = read_only
-        self.messages: dict[str, Message] = store.messages(info.id)
+        self.messages: dict[str, Message] = {}
+        self.steps: list[Step] = []
+        self.records: list[CompactionRecord] = []
+        self.summaries: dict[str, Message] = {}
+        if info.id:
+            self.messages = store.messages(info.id)
+            self.steps = store.steps(info.id)
+            self.records = store.records(info.id)
+            self.summaries = store.summaries(info.id)
         self.path: list[Message] = self._walk(info.head_id)
-        self.steps: list[Step] = store.steps(info.id)
-        self.records: list[CompactionRecord] = store.records(info.id)
-        self.summaries: dict[str, Message] = store.summaries(info.id)
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
 

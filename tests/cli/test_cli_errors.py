@@ -1,0 +1,162 @@
+"""Whatever goes wrong is answered with one clear line and the right exit code."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli
+
+
+def refused(cli: Cli, code: int, *arguments: str, words: str) -> None:
+    outcome = cli.run(*arguments)
+    assert outcome.out == ""
+    assert outcome.code == code
+    assert words in outcome.error
+    assert outcome.error.startswith("agent-tui: ")
+
+
+def test_unknown_sessions(cli: Cli) -> None:
+    cli.run("-p", "hi", "-m", "demo")
+    refused(cli, 1, "-p", "hi", "-r", "ses_gone", words="ses_gone")
+    refused(cli, 1, "context", "--session", "ses_gone", words="ses_gone")
+    refused(cli, 1, "export", "ses_gone", words="ses_gone")
+    refused(cli, 1, "sessions", "delete", "ses_gone", "--yes", words="ses_gone")
+
+
+def test_unknown_models(cli: Cli) -> None:
+    refused(cli, 2, "-p", "hi", "-m", "gpt5", words="Unknown model 'gpt5'. Known: demo")
+    refused(cli, 2, "context", "-m", "gpt5", words="Unknown model")
+    cli.config("default_model = 'sonet'\n")
+    refused(cli, 2, "-p", "hi", words="default_model: no model is called 'sonet'")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[context\n", "not valid TOML"),
+        ("[context]\ncompact = 1\n", "unknown key context.compact"),
+        ("[context]\nauto_compact = 1\n", "context.auto_compact"),
+        ("[permissions]\nallow = ['bash(']\n", "bash("),
+    ],
+)
+def test_bad_configuration(cli: Cli, text: str, words: str) -> None:
+    cli.config(text)
+    for command in (("-p", "hi"), ("context",), ("models",), ("doctor",)):
+        refused(cli, 2, *command, words=words)
+
+
+def test_bad_variables(cli: Cli) -> None:
+    cli.setenv("AGENT_TUI_CONTEXT__AUTO_COMPACT", "perhaps")
+    refused(cli, 2, "-p", "hi", words="environment: AGENT_TUI_CONTEXT__AUTO_COMPACT")
+    refused(cli, 2, "config", "show", words="AGENT_TUI_CONTEXT__AUTO_COMPACT")
+
+
+def test_files_and_folders_that_are_missing(cli: Cli) -> None:
+    refused(cli, 2, "-p", "hi", "--config", "gone.toml", words="gone.toml: no such file")
+    refused(cli, 2, "-p", "hi", "--add-dir", "gone", words="--add-dir gone: no such folder")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--output-format", "json"), "--output-format goes with"),
+        (("-p", "hi", "-r"), "--resume needs an ID"),
+        (("-p", "one", "two"), "Two prompts"),
+    ],
+)
+def test_flags_that_do_not_go_together(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    refused(cli, 2, *arguments, words=words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-p", "hi", "--permission-mode", "yolo"), "accept-edits"),
+        (("-p", "hi", "--output-format", "xml"), "stream-json"),
+        (("--nonsense",), "--nonsense"),
+        (("export", "x", "--format", "pdf"), "pdf"),
+        (("config", "edit"), "edit"),
+    ],
+)
+def test_flags_that_do_not_exist(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    outcome = cli.run(*arguments)
+    assert outcome.code == 2
+    assert words in outcome.err.splitlines()[-1]
+
+
+def test_the_chat_needs_a_terminal(cli: Cli) -> None:
+    refused(cli, 2, words="needs a terminal")
+
+
+def test_databases_that_cannot_be_used(cli: Cli) -> None:
+    file = cli.paths.database
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"not a database, but long enough to be read as one" * 100)
+    refused(cli, 1, "-p", "hi", "-m", "demo", words="not a session database")
+    refused(cli, 1, "sessions", words="not a session database")
+
+
+def test_databases_of_a_newer_version(cli: Cli) -> None:
+    cli.run("sessions")
+    with sqlite3.connect(cli.paths.database) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    refused(cli, 1, "-p", "hi", "-m", "demo", words="newer agent-tui")
+    refused(cli, 1, "context", words="newer agent-tui")
+
+
+def test_a_data_folder_that_cannot_be_made(cli: Cli) -> None:
+    (cli.home).write_text("a file", "utf-8")
+    refused(cli, 1, "sessions", words="sessions cannot be stored")
+
+
+def test_a_missing_key_names_both_ways(cli: Cli) -> None:
+    cli.config("[agent]\nretries = 1\n")
+    outcome = cli.run("-p", "hi", "-m", "openai/gpt-5", "--output-format", "json")
+    assert outcome.code == 1
+    assert outcome.json["stop_reason"] == "error"
+    assert "OPENAI_API_KEY" in outcome.err
+    assert "auth set openai" in outcome.err
+
+
+def test_a_server_that_does_not_answer(cli: Cli) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        cli.config(f"""
+[agent]
+retries = 1
+[models.own]
+model = "openai/x"
+api_base = "http://127.0.0.1:{port}"
+api_key_env = "OWN_KEY"
+context_window = 8000
+""")
+        cli.setenv("OWN_KEY", "sk-secret-value")
+        outcome = cli.run("-p", "hi", "-m", "own", "--output-format", "json")
+    assert outcome.code == 75
+    (notice,) = [n for n in outcome.json["notices"] if n["level"] == "error"]
+    assert notice["code"] == "connection"
+    assert "api_base" in notice["text"]
+    assert "sk-secret" not in outcome.err + outcome.out + cli.paths.log_file.read_text("utf-8")
+
+
+def test_exports_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    cli.run("-p", "hi", "-m", "demo")
+    refused(cli, 1, "export", cli.newest(), "-o", str(tmp_path / "gone" / "x.json"), words="cannot be written")
+
+
+def test_deleting_asks(cli: Cli) -> None:
+    cli.run("-p", "hi", "-m", "demo")
+    refused(cli, 2, "sessions", "delete", cli.newest(), words="--yes")
+
+
+def test_keys_need_a_keyring(cli: Cli) -> None:
+    for arguments in (("auth", "set", "anthropic"), ("auth", "list"), ("auth", "remove", "anthropic")):
+        outcome = cli.run(*arguments, stdin=b"sk-x\n")
+        assert outcome.code == 1
+        assert "agent-tui[keyring]" in outcome.error

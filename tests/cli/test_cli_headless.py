@@ -1,0 +1,246 @@
+"""One prompt without a screen: what is printed in each format, and the exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_tui.headless_output import total_usage, usage_json
+from agent_tui.models.usage import TokenUsage
+from tests.support.cli import Cli
+
+HELLO = """
+[[step]]
+reasoning = "They greet."
+text = "Hello there."
+"""
+
+TOOL = """
+[[step]]
+text = "I look."
+tool_calls = [{ name = "list", arguments = { path = "." } }]
+[[step]]
+text = "Nothing here."
+"""
+
+FAILURE = """
+[[step]]
+repeat = 0
+error = { kind = "%s", message = "The demo refuses." }
+"""
+
+KEYS = {
+    "session_id",
+    "model",
+    "text",
+    "reasoning",
+    "stop_reason",
+    "usage",
+    "context",
+    "cost_usd",
+    "tool_calls",
+    "notices",
+}
+EVENTS = {
+    "session",
+    "step_start",
+    "text",
+    "reasoning",
+    "tool_call",
+    "tool_result",
+    "usage",
+    "notice",
+    "compaction",
+    "error",
+    "end",
+}
+
+
+def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
+    cli.script(HELLO)
+    outcome = cli.run("-p", "hi", "-m", "demo")
+    assert (outcome.code, outcome.out, outcome.err) == (0, "Hello there.\n", "")
+
+
+def test_json_has_the_fixed_keys(cli: Cli) -> None:
+    cli.script(HELLO)
+    outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
+    data = outcome.json
+    assert outcome.code == 0
+    assert set(data) == KEYS
+    assert (data["text"], data["reasoning"], data["stop_reason"]) == ("Hello there.", "They greet.", "end")
+    assert (data["model"], data["tool_calls"], data["notices"]) == ("demo", [], [])
+    assert set(data["usage"]) == {
+        "input_tokens",
+        "output_tokens",
+        "reasoning_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "source",
+    }
+    assert data["usage"]["input_tokens"] > 0
+    assert set(data["context"]) == {"total", "limit", "window"}
+    assert data["context"]["limit"] < data["context"]["window"]
+
+
+def test_numbers_nobody_reported_are_null(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "x"\nusage = false\n')
+    data = cli.run("-p", "hi", "-m", "demo", "--output-format", "json").json
+    assert data["usage"] is None
+    usage = usage_json(total_usage([TokenUsage(100, 3), TokenUsage(50, 2, cache_read=40)]))
+    assert usage == {
+        "input_tokens": 150,
+        "output_tokens": 5,
+        "reasoning_tokens": None,
+        "cache_read_tokens": 40,
+        "cache_write_tokens": None,
+        "source": "provider",
+    }
+
+
+def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
+    cli.script(TOOL)
+    (cli.project / "a.txt").write_text("x", "utf-8")
+    outcome = cli.run("-p", "look", "-m", "demo", "--output-format", "stream-json")
+    lines = outcome.lines
+    assert outcome.code == 0
+    assert all(line["v"] == 1 for line in lines)
+    assert {line["type"] for line in lines} <= EVENTS
+    kinds = [line["type"] for line in lines]
+    assert (kinds[0], kinds[-1]) == ("session", "end")
+    assert kinds.index("tool_call") < kinds.index("tool_result") < kinds.index("text", kinds.index("tool_result"))
+    assert "".join(line["text"] for line in lines if line["type"] == "text") == "I look.Nothing here."
+    (call,) = (line for line in lines if line["type"] == "tool_call")
+    (result,) = (line for line in lines if line["type"] == "tool_result")
+    assert (call["name"], call["arguments"]) == ("list", {"path": "."})
+    assert result["call_id"] == call["id"]
+    assert "a.txt" in result["text"]
+    assert lines[-1]["stop_reason"] == "end"
+    assert set(lines[-1]) == KEYS | {"type", "v"}
+
+
+def test_standard_input_goes_after_the_prompt(cli: Cli) -> None:
+    cli.script('[[step]]\nmatch = "sum it up\\n\\nline one\\nline two$"\ntext = "Both came."\n')
+    assert cli.run("-p", "sum it up", "-m", "demo", stdin=b"line one\nline two\n").out == "Both came.\n"
+    assert cli.run("-p", "-m", "demo", stdin="grüße\n".encode()).code == 0
+
+
+def test_input_that_is_not_utf8_is_said_and_still_used(cli: Cli) -> None:
+    cli.script('[[step]]\nmatch = "a\ufffdb"\ntext = "Came."\n')
+    outcome = cli.run("-p", "-m", "demo", stdin=b"a\xffb")
+    assert (outcome.code, outcome.out) == (0, "Came.\n")
+    assert "not UTF-8" in outcome.error
+
+
+def test_nothing_to_ask_is_wrong_usage(cli: Cli) -> None:
+    for stdin in (b"", b"  \n"):
+        outcome = cli.run("-p", "", stdin=stdin)
+        assert outcome.code == 2
+        assert "Nothing to ask" in outcome.error
+
+
+def test_files_named_in_the_prompt_are_attached(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("content of a", "utf-8")
+    cli.script(HELLO)
+    cli.run("-p", "read @a.txt", "-m", "demo")
+    exported = cli.run("export", cli.newest()).json
+    assert any(part.get("text") == "content of a" for part in exported["messages"][0]["parts"])
+
+
+def test_commands_of_the_chat_are_not_messages(cli: Cli) -> None:
+    outcome = cli.run("-p", "/compact now", "-m", "demo")
+    assert outcome.code == 2
+    assert "/compact" in outcome.error
+
+
+def test_commands_of_the_user_are_expanded(cli: Cli) -> None:
+    folder = cli.paths.config / "commands"
+    folder.mkdir(parents=True)
+    (folder / "review.md").write_text("Review $ARGUMENTS with care", "utf-8")
+    cli.script('[[step]]\nmatch = "Review main.py with care"\ntext = "Done."\n')
+    assert cli.run("-p", "/review main.py", "-m", "demo").out == "Done.\n"
+
+
+def test_what_would_be_asked_is_refused_and_said(cli: Cli) -> None:
+    cli.script("""
+[[step]]
+tool_calls = [{ name = "bash", arguments = { command = "touch made" } }]
+[[step]]
+text = "Refused."
+""")
+    outcome = cli.run("-p", "make it", "-m", "demo", "--output-format", "json")
+    assert outcome.code == 0
+    assert not (cli.project / "made").exists()
+    (notice,) = outcome.json["notices"]
+    assert notice["code"] == "permission_denied"
+    assert "--permission-mode" in notice["text"]
+    assert notice["text"] in outcome.err
+    assert outcome.json["tool_calls"][0]["result"]["is_error"]
+
+
+def test_the_mode_decides_what_is_refused(cli: Cli) -> None:
+    script = """
+[[step]]
+tool_calls = [{ name = "write", arguments = { path = "made.txt", content = "x" } }]
+[[step]]
+text = "Over."
+"""
+    cli.script(script)
+    cli.run("-p", "make it", "-m", "demo", "--permission-mode", "plan")
+    assert not (cli.project / "made.txt").exists()
+    cli.run("-p", "make it", "-m", "demo", "--permission-mode", "accept-edits")
+    assert (cli.project / "made.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("auth", 1), ("invalid_request", 1), ("overloaded", 75), ("rate_limit", 75)]
+)
+def test_failures_have_their_exit_codes(cli: Cli, kind: str, code: int) -> None:
+    cli.config("[agent]\nretries = 1\n")
+    cli.script(FAILURE % kind)
+    outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
+    assert outcome.code == code
+    data = outcome.json
+    assert data["stop_reason"] == "error"
+    assert {"level": "error", "text": "The demo refuses.", "code": kind} in data["notices"]
+    assert "The demo refuses." in outcome.err
+
+
+def test_a_failure_is_an_event_of_the_stream(cli: Cli) -> None:
+    cli.script(FAILURE % "auth")
+    lines = cli.run("-p", "hi", "-m", "demo", "--output-format", "stream-json").lines
+    assert [line["type"] for line in lines[-2:]] == ["error", "end"]
+    assert lines[-2]["kind"] == "auth"
+
+
+def test_a_refused_answer_is_an_error(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n')
+    outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
+    assert (outcome.code, outcome.json["stop_reason"]) == (1, "refused")
+
+
+def test_an_answer_cut_at_its_limit_is_said(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "Once upon"\nfinish = "length"\n')
+    outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
+    assert (outcome.code, outcome.json["stop_reason"]) == (0, "length")
+    assert "cut off" in outcome.err
+
+
+def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
+    cli.config("[agent]\nstep_limit = 2\n")
+    cli.script('[[step]]\nrepeat = 0\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n')
+    outcome = cli.run("-p", "go", "-m", "demo", "--output-format", "json")
+    assert (outcome.code, outcome.json["stop_reason"]) == (53, "step_limit")
+
+
+def test_a_session_goes_on(cli: Cli) -> None:
+    first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
+    for flags in (("-c",), ("-r", first), ("--resume", first[:12])):
+        assert cli.run("-p", "more", *flags, "--output-format", "json").json["session_id"] == first
+    assert cli.run("sessions", "--json").json[0]["messages"] == 8
+
+
+def test_a_reserve_over_a_quarter_of_the_window_is_refused(cli: Cli) -> None:
+    cli.config("[context]\nmax_output_reserve = 8000\n")
+    outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
+    assert [n["code"] for n in outcome.json["notices"]] == ["reserve"]
+    assert "max_output_reserve" in outcome.err

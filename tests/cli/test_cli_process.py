@@ -1,0 +1,89 @@
+"""The program as a process: signals, pipes that close, streams that are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.support.cli import Cli
+
+SLOW = """
+[[step]]
+text = "Once upon a time there was a very long answer that does not end by itself."
+chunk = 4
+after = 20
+hang = true
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, number: signal.Signals) -> None:
+    cli.script(SLOW)
+    process = cli.start("-p", "tell", "-m", "demo", "--output-format", "stream-json")
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(json.loads(line))
+        if lines[-1]["type"] == "text":
+            process.send_signal(number)
+            break
+    rest, _ = process.communicate(timeout=60)
+    lines += [json.loads(line) for line in rest.splitlines()]
+    assert process.returncode == 130
+    assert (lines[-1]["type"], lines[-1]["stop_reason"]) == ("end", "interrupted")
+    (session,) = cli.run("sessions", "--json").json
+    exported = cli.run("export", session["id"]).json
+    assert exported["messages"][1]["status"] == "stopped"
+
+
+def test_json_is_printed_when_interrupted(cli: Cli) -> None:
+    cli.script(SLOW)
+    reader, writer = os.pipe()
+    process = cli.start("-p", "tell", "-m", "demo", "--output-format", "json", pass_fds=[writer])
+    os.close(writer)
+    database = cli.paths.database
+    while not database.exists() or not cli.run("sessions", "--json").json:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    os.close(reader)
+    assert process.returncode == 130
+    assert json.loads(out)["stop_reason"] == "interrupted"
+
+
+def test_a_reader_that_goes_away_ends_the_run(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "%s"\nchunk = 40\n' % ("word " * 20_000))
+    process = cli.start("-p", "tell", "-m", "demo")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+
+
+def test_a_list_nobody_reads_ends_quietly(cli: Cli) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = cli.start("completions", "bash", stdout=writer)
+    os.close(writer)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("sessions",), ("-p", "hi", "-m", "demo")])
+def test_streams_that_are_missing_are_survived(cli: Cli, arguments: tuple[str, ...]) -> None:
+    def close() -> None:
+        os.close(0)
+        os.close(1)
+
+    process = cli.start(*arguments, stdin=None, stdout=None, preexec_fn=close)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "Traceback" not in errors

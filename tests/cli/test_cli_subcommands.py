@@ -1,0 +1,230 @@
+"""What can be asked without a chat: context, sessions, export, models, doctor, config, completions."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+
+import pytest
+
+from agent_tui.commands.usage_text import context_text
+from agent_tui.engine.agent import Agent
+from agent_tui.models.steps import FixedPart
+from agent_tui.store.store import Store
+from tests.support.agents import parts_for, running
+from tests.support.cli import Cli
+
+CONTEXT_KEYS = {
+    *("model", "window", "reserve", "limit", "total", "free", "over", "percent", "basis", "estimated_tokens"),
+    *("would_compact", "turns_left", "calculation", "rows", "accuracy", "session"),
+}
+CALCULATION = {
+    *("last_input_tokens", "last_output_tokens", "dropped_reasoning_tokens", "removed_tokens", "fixed_delta_tokens"),
+    "new_messages_tokens",
+}
+ACCURACY = {"last_error_tokens", "last_error_percent", "median_error_percent", "calls", "ratio"}
+SESSION = {
+    *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd"),
+    "compactions",
+}
+
+
+@pytest.fixture
+def session(cli: Cli) -> str:
+    """A session with one answered message."""
+    found: str = cli.run("-p", "hello", "-m", "demo", "--output-format", "json").json["session_id"]
+    return found
+
+
+def everything(cli: Cli) -> list[object]:
+    with Store.open(cli.paths.database) as store:
+        return [store.export(info.id) for info in store.sessions(None)]
+
+
+def test_context_has_the_fixed_keys_and_adds_up(cli: Cli, session: str) -> None:
+    outcome = cli.run("context", "--session", session, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    data = outcome.json
+    assert set(data) >= CONTEXT_KEYS
+    assert set(data["calculation"]) == CALCULATION
+    assert set(data["accuracy"]) == ACCURACY
+    assert set(data["session"]) >= SESSION
+    for row in data["rows"]:
+        assert set(row) >= {"id", "label", "tokens", "basis", "estimated_tokens", "children"}
+        assert not row["children"] or sum(child["tokens"] for child in row["children"]) == row["tokens"]
+    assert sum(row["tokens"] for row in data["rows"]) == data["total"]
+    assert data["total"] + data["free"] + data["reserve"] - data["over"] == data["window"]
+    assert data["basis"] == "derived"
+
+
+def test_context_without_an_anchor_says_null_not_0(cli: Cli) -> None:
+    data = cli.run("context", "-m", "demo", "--json").json
+    assert (data["calculation"]["last_input_tokens"], data["calculation"]["last_output_tokens"]) == (None, None)
+    assert data["calculation"]["new_messages_tokens"] == data["total"]
+    assert (data["session"]["input_tokens"], data["session"]["cost_usd"]) == (None, None)
+    assert cli.run("sessions", "--all", "--json").json == []
+
+
+def test_context_as_text_has_all_numbers(cli: Cli, session: str) -> None:
+    data = cli.run("context", "--json").json
+    text = cli.run("context").out
+    for number in (data["total"], data["free"], data["reserve"], *(row["tokens"] for row in data["rows"])):
+        assert f"{number:,}" in text
+    for name in ("Calculation", "Accuracy", "Session", "Proof"):
+        assert f"\n{name} " in text
+
+
+def test_a_look_changes_nothing(cli: Cli, session: str) -> None:
+    before = everything(cli)
+    for arguments in (
+        ("context",),
+        ("context", "--json", "-m", "openai/gpt-5", "--session", session),
+        ("export", session),
+    ):
+        assert cli.run(*arguments).code == 0
+    assert everything(cli) == before
+
+
+def test_a_look_works_while_the_session_is_open_elsewhere(cli: Cli, session: str) -> None:
+    with Store.open(cli.paths.database) as store, store.lock(session):
+        assert cli.run("context", "--session", session, "--json").json["basis"] == "derived"
+        assert cli.run("export", session).code == 0
+        busy = cli.run("-p", "more", "-r", session, "--output-format", "json")
+        assert (busy.code, busy.json["stop_reason"]) == (1, "error")
+        assert [notice["code"] for notice in busy.json["notices"]] == ["read_only"]
+        assert cli.run("sessions", "delete", session, "--yes").code == 1
+
+
+async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
+    home, project = cli.home, cli.project
+    async with running(parts_for(home, project)) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        session, step = agent.info.id, agent.steps[-1]
+        alone = agent.context_usage().total
+        step.fixed.append(FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400))
+        agent.store.write_step(session, step)
+    looking = Agent(parts_for(home, project, resume=session))
+    try:
+        usage = await looking.inspect()
+    finally:
+        await looking.close()
+    (tools,) = [row for row in usage.rows if row.id == "tools"]
+    assert "mcp:files" in {child.id.removeprefix("tools/") for child in tools.children} | {
+        c.label for c in tools.children
+    }
+    assert usage.calculation.fixed_delta == 0
+    assert usage.total == alone
+    assert "files" in context_text(usage)
+
+
+def test_sessions_are_listed_newest_first(cli: Cli) -> None:
+    first, second = (
+        cli.run("-p", text, "-m", "demo", "--output-format", "json").json["session_id"] for text in ("one", "two")
+    )
+    rows = cli.run("sessions", "--json").json
+    assert [row["id"] for row in rows] == [second, first]
+    assert set(rows[0]) == {"id", "title", "project", "model", "created", "updated", "messages"}
+    text = cli.run("sessions").out
+    assert text.index(second) < text.index(first)
+
+
+def test_sessions_of_other_projects_are_behind_all(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = cli.project.parent / "other"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert cli.run("sessions", "--json").json == []
+    assert [row["id"] for row in cli.run("sessions", "--all", "--json").json] == [session]
+
+
+def test_deleting_is_for_good(cli: Cli, session: str) -> None:
+    assert cli.run("sessions", "delete", session, "--yes").code == 0
+    assert cli.run("sessions", "--json").json == []
+
+
+@pytest.mark.parametrize(("form", "start"), [("json", "{"), ("md", "# hello"), ("html", "<!doctype html>")])
+def test_exports(cli: Cli, session: str, form: str, start: str) -> None:
+    assert cli.run("export", session, "--format", form).out.startswith(start)
+    file = cli.project / f"out.{form}"
+    assert cli.run("export", session, "--format", form, "-o", str(file)).code == 0
+    assert file.read_text("utf-8").startswith(start)
+
+
+def test_exported_json_is_complete(cli: Cli, session: str) -> None:
+    data = cli.run("export", session).json
+    assert {"session", "messages", "steps", "compactions"} <= set(data)
+    assert [message["role"] for message in data["messages"]] == ["user", "assistant"]
+    assert {"id", "role", "parts", "status"} <= set(data["messages"][0])
+    assert {"type", "text", "provider_metadata"} <= set(data["messages"][1]["parts"][0])
+    assert {"kind", "model", "message_id", "usage", "estimated_input_tokens", "actual_input_tokens"} <= set(
+        data["steps"][0]
+    )
+
+
+def test_models_have_a_line_each(cli: Cli) -> None:
+    cli.config('[models.own]\nmodel = "openai/own-x"\ncontext_window = 8000\napi_base = "http://127.0.0.1:9"\n')
+    outcome = cli.run("models")
+    assert outcome.code == 0
+    own, demo = outcome.out.splitlines()
+    assert own.startswith("own (openai/own-x)")
+    assert "8k window (config)" in own
+    assert demo.startswith("demo ")
+    assert "16k window" in demo
+    rows = cli.run("models", "--json").json
+    assert [row["key"] for row in rows] == ["own", "demo"]
+    assert rows[0]["limits"]["window"] == 8000
+
+
+def test_doctor_reports(cli: Cli) -> None:
+    outcome = cli.run("doctor")
+    assert outcome.code == 0
+    assert {line.split()[0] for line in outcome.out.splitlines()} <= {"ok", "warn"}
+    assert "demo: 16,000 tokens" in outcome.out
+
+
+def test_config_init_writes_the_example_once(cli: Cli) -> None:
+    outcome = cli.run("config", "init")
+    assert outcome.out.strip() == str(cli.paths.config_file) == cli.run("config", "path").out.strip()
+    assert cli.run("config", "show").code == 0
+    again = cli.run("config", "init")
+    assert again.code == 2
+    assert "exists already" in again.error
+
+
+def test_config_show_is_what_is_in_force(cli: Cli) -> None:
+    cli.config("[agent]\nstep_limit = 7\n")
+    cli.setenv("AGENT_TUI_UI__THEME", "agent-light")
+    shown = cli.run("config", "show").out
+    values = tomllib.loads(shown)
+    assert (values["agent"]["step_limit"], values["ui"]["theme"]) == (7, "agent-light")
+    assert f"# from {cli.paths.config_file}" in shown
+    assert "# from environment" in shown
+
+
+def test_a_projects_configuration_counts_after_trust(cli: Cli) -> None:
+    folder = cli.project / ".agent-tui"
+    folder.mkdir()
+    (folder / "config.toml").write_text("[agent]\nstep_limit = 5\n", "utf-8")
+    assert tomllib.loads(cli.run("config", "show").out)["agent"]["step_limit"] == 100
+    untrusted = cli.run("-p", "hi", "-m", "demo", "--output-format", "json").json["notices"]
+    assert [notice["code"] for notice in untrusted] == ["untrusted"]
+    assert cli.run("-p", "hi", "-m", "demo", "--trust", "--output-format", "json").json["notices"] == []
+    assert tomllib.loads(cli.run("config", "show").out)["agent"]["step_limit"] == 5
+
+
+def test_version(cli: Cli) -> None:
+    outcome = cli.run("--version")
+    assert (outcome.code, outcome.out.split()[0]) == (0, "agent-tui")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_flags_and_commands(cli: Cli, shell: str) -> None:
+    text = cli.run("completions", shell).out
+    for word in ("output-format", "permission-mode", "doctor", "completions"):
+        assert word in text
+
+
+def test_the_bash_script_is_valid(cli: Cli) -> None:
+    text = cli.run("completions", "bash").out
+    done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
