@@ -17,13 +17,14 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from agent_tui.config import Settings
-from agent_tui.errors import EXIT_OK, AgentError
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.paths import Paths
 from agent_tui.ui import terminal
 from agent_tui.ui.actions import Actions
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.permissions import Permissions
 from agent_tui.ui.prompting import Prompting
+from agent_tui.ui.safety import Net, describe
 from agent_tui.ui.sender import Sender
 from agent_tui.ui.theme import ANSI_THEME, start_theme
 from agent_tui.ui.widgets.prompt import Prompt
@@ -82,6 +83,7 @@ class AgentApp(Actions):
         self.agent_factory = agent_factory
         self.failure: AgentError | None = None
         self._opening: Agent | None = None
+        self.net = Net(self, self.clock)
         self.sender = Sender(self)
         self.permissions = Permissions(self)
         self.prompting = Prompting(self)
@@ -89,6 +91,7 @@ class AgentApp(Actions):
         self._queue_lines = 4
         self.furnished = False
         self.opened = asyncio.Event()
+        self.failed = asyncio.Event()
         self._first_prompt = prompt
         self._problems = [*problems, *([problem] if problem else [])]
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
@@ -165,10 +168,6 @@ class AgentApp(Actions):
             self.router = Router(self)
             agent.subscribe(self.router.dispatch)
             await agent.start()
-        except AgentError as error:
-            self.failure = error
-            self.exit(error.exit_code)
-            return
         except Exception as error:
             self._handle_exception(error)
             return
@@ -195,6 +194,17 @@ class AgentApp(Actions):
         self.history_file.save_draft(self.prompt.placeholders.expand(self.prompt.text)[0])
         terminal.pop_title(self)
         self.exit(EXIT_OK)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual's way out for what nobody caught; see ``safety``."""
+        self.net.caught(error, drawing=True)
+
+    def fail(self, error: Exception) -> None:
+        """Leaves with one line on stderr."""
+        if self.failure is None:
+            self.failure = error if isinstance(error, AgentError) else AgentError(describe(error))
+            self.failed.set()
+            self.exit(self.failure.exit_code)
 
     async def close_agent(self) -> None:
         """Lets the agent go, once the screen is gone."""
@@ -363,6 +373,9 @@ def run_ui(
         code = asyncio.run(main())
     except KeyboardInterrupt:
         code = EXIT_OK
+    except Exception as error:
+        app.net.caught(error)
+        code = EXIT_ERROR
     if app.failure is not None:
         print(f"agent-tui: {app.failure}", file=sys.stderr)
         return app.failure.exit_code

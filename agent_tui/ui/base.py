@@ -13,6 +13,7 @@ from agent_tui.config import Settings
 from agent_tui.paths import Paths
 from agent_tui.ui.completion import FileIndex
 from agent_tui.ui.history import History
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import variable_defaults
 from agent_tui.ui.widgets.activity import Activity
 from agent_tui.ui.widgets.prompt import Prompt
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.widgets.queue import Queue
 
 
-class BaseApp(App[int]):
+class BaseApp(Guarded, App[int]):
     """State and widgets.
 
     Only what the first frame shows is made at once. ``agent`` is None until it has opened its session; ``transcript``,

@@ -64,9 +64,6 @@ class Sender:
                     await self._message(agent, text, attachments, steer)
         except AgentError as error:
             self.app.say("error", str(error))
-        except Exception as error:
-            self.app.say("error", f"{type(error).__name__}: {one_line(str(error))}")
-            raise
 
     async def _message(self, agent: Agent, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
         if "@" in text:

@@ -77,3 +77,7 @@ async def running(
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()
         yield Running(app, agent, pilot, clock)
+    if app.net.errors:
+        raise app.net.errors[0]
+    if app.failure is not None:
+        raise app.failure

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from agent_tui.ui.draw import Piece
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
@@ -37,14 +38,13 @@ class PickerRows(RowList, can_focus=False):
         return self.picker.can_choose(self.picker.shown[index])
 
 
-class Picker(ModalScreen[R], Generic[T, R]):
+class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     """Subclasses give the entries that match a search and draw one; ``chosen`` says what the screen answers."""
 
     TITLE_TEXT: ClassVar[str] = ""
     PLACEHOLDER: ClassVar[str] = "type to search"
     HINT: ClassVar[str] = "↑↓ move · Enter choose · Esc close"
     EMPTY: ClassVar[str] = "Nothing matches."
-    SEARCHABLE: ClassVar[bool] = True
 
     DEFAULT_CSS = """
     Picker { align: center middle; background: $background 60%; }
@@ -71,12 +71,12 @@ class Picker(ModalScreen[R], Generic[T, R]):
         Binding("pagedown", "rows('page', 1)", "Page down", show=False, priority=True),
         Binding("ctrl+home", "rows('first', 0)", "First", show=False, priority=True),
         Binding("ctrl+end", "rows('last', 0)", "Last", show=False, priority=True),
-        Binding("enter", "rows('choose', 0)", "Choose", show=False, priority=True),
     ]
 
     def __init__(self, search: str = "") -> None:
         super().__init__()
         self.first_search = search
+        self.searched = search
         self.shown: Sequence[T] = ()
 
     # For subclasses
@@ -110,15 +110,13 @@ class Picker(ModalScreen[R], Generic[T, R]):
         with Vertical(id="frame") as frame:
             frame.border_title = Content(f" {self.TITLE_TEXT} ").plain
             frame.border_subtitle = Content(f" {self.HINT} ").plain
-            if self.SEARCHABLE:
-                yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
+            yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
             yield PickerRows(self)
             yield Static(Content(""), id="preview")
 
     def on_mount(self) -> None:
-        if self.SEARCHABLE:
-            self.query_one("#search", Input).focus()
+        self.query_one("#search", Input).focus()
         self.search(self.first_search)
         self.rows.set_count(len(self.shown), self.start_at())
 
@@ -131,14 +129,16 @@ class Picker(ModalScreen[R], Generic[T, R]):
 
     @property
     def search_text(self) -> str:
-        return self.query_one("#search", Input).value if self.SEARCHABLE else ""
+        return self.query_one("#search", Input).value
 
     @property
     def current(self) -> T | None:
-        return self.shown[self.rows.cursor] if self.shown else None
+        index = self.rows.cursor
+        return self.shown[index] if index < len(self.shown) else None
 
     def search(self, text: str) -> None:
         """Shows what matches."""
+        self.searched = text
         self.shown = self.entries(text)
         self.set_class(not self.shown, "-empty")
         self.rows.set_count(len(self.shown), 0)
@@ -155,8 +155,6 @@ class Picker(ModalScreen[R], Generic[T, R]):
                 rows.action_first()
             case "last":
                 rows.action_last()
-            case "choose":
-                rows.action_choose()
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -166,6 +164,14 @@ class Picker(ModalScreen[R], Generic[T, R]):
         event.stop()
         self.search(event.value)
 
+    @on(Input.Submitted, "#search")
+    def _search_submitted(self, event: Input.Submitted) -> None:
+        """Enter comes through the search line, so that it always means what the typed text shows."""
+        event.stop()
+        if event.value != self.searched:
+            self.search(event.value)
+        self._choose(self.rows.cursor)
+
     @on(RowList.Moved)
     def _moved(self, event: RowList.Moved) -> None:
         event.stop()
@@ -174,8 +180,11 @@ class Picker(ModalScreen[R], Generic[T, R]):
     @on(RowList.Chosen)
     def _chosen(self, event: RowList.Chosen) -> None:
         event.stop()
-        if self.shown and self.can_choose(self.shown[event.index]):
-            self.chosen(self.shown[event.index])
+        self._choose(event.index)
+
+    def _choose(self, index: int) -> None:
+        if self.is_current and 0 <= index < len(self.shown) and self.can_choose(self.shown[index]):
+            self.chosen(self.shown[index])
 
     def _preview(self) -> None:
         entry = self.current

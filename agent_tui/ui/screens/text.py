@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 
 from agent_tui.commands.format import clean, one_line
 from agent_tui.ui.draw import Piece
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
@@ -74,7 +75,7 @@ def _wrap(line: str, width: int) -> list[str]:
     return [*lines, current]
 
 
-class TextScreen(ModalScreen[None]):
+class TextScreen(Guarded, ModalScreen[None]):
     """Shows text under a title; ``c`` copies it."""
 
     DEFAULT_CSS = """

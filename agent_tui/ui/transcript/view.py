@@ -13,6 +13,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
@@ -28,7 +29,7 @@ SHARE = 0.1
 """Share of the time that drawing a growing answer may take: a slow drawing makes the next one wait."""
 
 
-class DocumentView(ScrollView, can_focus=True):
+class DocumentView(Guarded, ScrollView, can_focus=True):
     """Draws a document. ``changed`` and ``grown`` are told what became different; drawing happens once a refresh."""
 
     DEFAULT_CSS = """

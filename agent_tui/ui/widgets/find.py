@@ -13,8 +13,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from agent_tui.ui.safety import Guarded
 
-class FindBar(Horizontal):
+
+class FindBar(Guarded, Horizontal):
     """Posts ``Query`` as the text changes, ``Step`` for next and previous and ``Closed``."""
 
     DEFAULT_CSS = """

@@ -8,10 +8,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.ui.draw import Piece, paint_of, strip_of
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 
 
-class Lines(Widget):
+class Lines(Guarded, Widget):
     """Subclasses say how high they are and draw a line."""
 
     DEFAULT_CSS = """

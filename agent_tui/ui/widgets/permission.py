@@ -17,6 +17,7 @@ from textual.widgets import Input
 from agent_tui.commands.format import one_line, visible
 from agent_tui.models.events import PermissionAsked
 from agent_tui.ui.draw import Piece, shorten
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -140,7 +141,7 @@ class _Choices(Lines):
             panel.choose(self.choices[event.y])
 
 
-class PermissionPanel(Vertical, can_focus=True):
+class PermissionPanel(Guarded, Vertical, can_focus=True):
     """Asks for one call. Answers by ``Answered``; the keyboard alone is enough."""
 
     DEFAULT_CSS = """

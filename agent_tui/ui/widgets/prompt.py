@@ -13,6 +13,7 @@ from textual.widgets import TextArea
 
 from agent_tui.ui.completion import Query, query_at
 from agent_tui.ui.paste import Placeholders
+from agent_tui.ui.safety import Guarded
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 
 
-class Prompt(TextArea, inherit_css=True):
+class Prompt(Guarded, TextArea, inherit_css=True):
     """Where the user types. It knows nothing of sessions: it posts ``Sent`` and asks through messages."""
 
     DEFAULT_CSS = """

@@ -15,10 +15,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agent_tui.ui.draw import Piece, paint_of, strip_of
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(Guarded, ScrollView, can_focus=True):
     """Rows with a cursor. Subclasses say how many there are (``set_count``) and draw one (``row``)."""
 
     DEFAULT_CSS = """
