@@ -99,6 +99,7 @@ class Agent:
         )
         self.toolbox.extra = parts.extra_tools
         self.toolbox.subagent = self._subagent
+        self.toolbox.hidden = parts.permissions.denies_reading
 
     # What the UI reads
 

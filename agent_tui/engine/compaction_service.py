@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
-from agent_tui.context.notices import cancelled_text
+from agent_tui.context.notices import cancelled_text, overflow_stop_text
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, switch_check
 from agent_tui.engine.compactor import CompactionResult, Compactor
@@ -76,12 +76,16 @@ class CompactionService:
                     return None
 
     async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
-        """The provider said the request was too long: one compaction, then True when a retry makes sense."""
+        """The provider said the request was too long: one compaction a step, then True when a retry makes sense. Else
+        the user is told what else there is."""
         decision = self.policy.on_overflow(self._runtime.usage())
         if isinstance(decision, Stop):
             emit(Notice("error", decision.text, "context_full"))
             return False
         result = await self.compact(decision.reason, emit, prepare)
+        if not result.done:
+            text = overflow_stop_text(self._runtime.usage(), self.policy.held_back_text())
+            emit(Notice("error", text, "context_full"))
         return result.done
 
     async def compact(

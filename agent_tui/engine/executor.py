@@ -147,10 +147,10 @@ class TurnExecutor:
         if blocked is not None:
             return blocked
         result = await StepRunner(self._runtime, self.emit).run()
-        if result.failure is not None and result.failure.kind == "context_overflow" and not result.received:
-            recovered = await self._compaction.after_overflow(self.emit, self._prepare)
-            if recovered:
-                result = await StepRunner(self._runtime, self.emit).run()
+        while result.failure is not None and result.failure.kind == "context_overflow" and not result.received:
+            if not await self._compaction.after_overflow(self.emit, self._prepare):
+                break
+            result = await StepRunner(self._runtime, self.emit).run()
         if result.failure is None:
             self._compaction.model_replied(self.emit)
         usage = self._runtime.usage()

@@ -73,7 +73,8 @@ class Extensions:
         """Waits until every MCP server is connected or has failed, at most ``seconds``: for a run of one message,
         which could not use a server that comes later."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.mcp.settled(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.mcp.settled()
 
     def skill_rows(self) -> list[tuple[str, str, str]]:
         """Name, description and path of each skill."""

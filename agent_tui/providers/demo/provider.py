@@ -115,7 +115,8 @@ class DemoProvider:
         if window is None or chars < window:
             return None
         try:
-            tokens, _ = await asyncio.wait_for(asyncio.shield(counting), COUNT_SECONDS)
+            async with asyncio.timeout(COUNT_SECONDS):
+                tokens, _ = await asyncio.shield(counting)
         except (WorkerError, TimeoutError):
             return None
         asked = request.max_output or 0
@@ -135,7 +136,8 @@ class DemoProvider:
         if step is not None and step.usage is False:
             return None
         try:
-            tokens, cached = await asyncio.wait_for(asyncio.shield(counting), COUNT_SECONDS)
+            async with asyncio.timeout(COUNT_SECONDS):
+                tokens, cached = await asyncio.shield(counting)
             reasoning, text, calls = await self._witness.tokens([answer.reasoning, answer.text, answer.calls_text])
         except (WorkerError, TimeoutError):
             return None
