@@ -63,8 +63,8 @@ class PermissionDesk:
             self._publish(PermissionAnswered(request_id, answer.allow))
             if answer.allow:
                 if answer.pattern is not None:
-                    whole = answer.pattern in decision.patterns
-                    self.permissions.remember(decision.patterns if whole else [answer.pattern])
+                    # What was chosen and no more: a question about two programs is no answer for both.
+                    self.permissions.remember([answer.pattern])
                 return Verdict(True)
             feedback = answer.feedback.strip()
             text = "The user refused this call."

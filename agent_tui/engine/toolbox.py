@@ -52,6 +52,7 @@ class Toolbox:
         self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
         self.subagent: Subagent | None = None
+        self.hidden: Callable[[Path], bool] = lambda path: False
         self.registry = ToolRegistry(
             builtin_tools(),
             lambda: self.extra.tools() if self.extra is not None else [],
@@ -76,6 +77,7 @@ class Toolbox:
             before_change=self._snapshots.before_change,
             after_change=self._snapshots.after_change,
             subagent=self.subagent,
+            hidden=self.hidden,
             state=self._state,
         )
 

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
@@ -14,7 +15,9 @@ from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, Metadata, Part, ToolCallPart, ToolResultPart, new_id
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.output import pictured
 from agent_tui.tools.registry import ToolRegistry
+from agent_tui.tools.seen import version
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +42,7 @@ class _Job:
     intent: Intent | None = None
     arguments: Metadata | None = None
     error: str | None = None
+    versions: list[tuple[int, ...] | None] = field(default_factory=list)
 
 
 class ToolRunner:
@@ -57,12 +61,12 @@ class ToolRunner:
         ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
         Cancelling stores what has finished; calls without a result are the caller's to close.
         """
-        jobs = [self._job(call, cut_off) for call in calls]
         position = 0
-        while position < len(jobs):
-            batch = [jobs[position]]
-            while self._parallel(batch[-1]) and position + len(batch) < len(jobs):
-                following = jobs[position + len(batch)]
+        while position < len(calls):
+            # What a call would do is looked at when its turn comes: the calls before it may have changed that.
+            batch = [self._job(calls[position], cut_off)]
+            while self._parallel(batch[-1]) and position + len(batch) < len(calls):
+                following = self._job(calls[position + len(batch)], cut_off)
                 if not self._parallel(following):
                     break
                 batch.append(following)
@@ -79,10 +83,13 @@ class ToolRunner:
             job.tool = self._registry.get(call.name)
             job.arguments = parse_arguments(call.arguments)
             job.intent = job.tool.intent(job.arguments, self._context())
+            job.versions = _versions(job.intent)
         except ToolError as error:
             job.error = str(error)
             if cut_off:
                 job.error += " (The answer was cut off at the output limit; write less at once.)"
+        except Exception as error:
+            job.error = _unexpected(call, error)
         return job
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> None:
@@ -108,7 +115,7 @@ class ToolRunner:
         if job.error is not None:
             emit(ToolStarted(call.call_id, call.name, call.name))
         elif job.tool is not None and job.intent is not None:
-            verdict = await self._judge(call, job.tool, job.intent)
+            verdict = await self._verdict(job, job.tool, job.intent)
             emit(ToolStarted(call.call_id, call.name, job.intent.summary))
             started = time.monotonic()
             if verdict.allowed:
@@ -128,19 +135,45 @@ class ToolRunner:
         ]
         return Message(new_id("msg"), "tool", parts, created=time.time())
 
+    async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
+        try:
+            verdict = await self._judge(job.call, tool, intent)
+        except Exception as error:
+            return Verdict(False, _unexpected(job.call, error))
+        if verdict.allowed and _versions(intent) != job.versions:
+            return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
+        return verdict
+
     async def _execute(self, job: _Job, emit: Emit) -> ToolOutcome:
-        assert job.tool is not None
+        assert job.tool is not None and job.intent is not None
         call = job.call
-        context = replace(self._context(), emit=lambda text: emit(ToolOutput(call.call_id, text)))
+        allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
+        context = replace(
+            self._context(), emit=lambda text: emit(ToolOutput(call.call_id, text)), allowed_paths=allowed
+        )
         try:
             return await job.tool.run(job.arguments or {}, context)
         except AgentError as error:
             return ToolOutcome(str(error), is_error=True)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:
-            log.exception("Tool %s failed", call.name)
-            return ToolOutcome(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+            return ToolOutcome(_unexpected(call, error), is_error=True)
+
+
+def _unexpected(call: ToolCallPart, error: Exception) -> str:
+    log.exception("Tool %s failed", call.name)
+    return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+
+
+def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
+    """What the files of an edit are now, so that nothing is changed but what was looked at."""
+    return [_version(path) for path in intent.paths] if intent.kind == "edit" else []
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    try:
+        return version(path.lstat())
+    except OSError:
+        return None
 
 
 def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:

@@ -53,7 +53,8 @@ class ToolContext:
     """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
     before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
     that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``state`` lives
-    as long as the session (the todo list, files read)."""
+    as long as the session (the todo list, files read). ``allowed_paths`` are those the call was allowed for; None
+    where nothing was judged by path. ``hidden`` files are those a search passes over: the user denies reading them."""
 
     cwd: Path
     root: Path
@@ -65,6 +66,8 @@ class ToolContext:
     before_change: Callable[[Path], None] = lambda path: None
     after_change: Callable[[Path], None] = lambda path: None
     subagent: Subagent | None = None
+    allowed_paths: frozenset[Path] | None = None
+    hidden: Callable[[Path], bool] = lambda path: False
     state: dict[str, object] = field(default_factory=dict)
 
 

@@ -3,62 +3,133 @@
 from __future__ import annotations
 
 import difflib
-from itertools import takewhile
 
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.output import pictured
 
 CONTEXT_LINES = 3
 MAX_CHARACTERS = 100_000
-_MATCHED_LINES = 3_000  # beyond this the changed middle is shown as removed and added whole
+_MATCHED_LINES = 1_000  # beyond this the changed middle is shown as removed and added whole
+_MATCHED_CHARACTERS = 200_000
 
 
 def diff_display(before: str, after: str, path: str) -> Metadata:
     """What changes, as ``{"kind": "diff", "text", "summary", "path", "added", "removed"}``; control
     characters are pictured."""
-    lines = unified(before.splitlines(keepends=True), after.splitlines(keepends=True))
-    added = sum(line.startswith("+") for line in lines)
-    removed = sum(line.startswith("-") for line in lines)
-    text = pictured("\n".join(lines))
+    lines, added, removed = unified(before, after)
+    text = "\n".join(lines)
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + "\n[… the rest of the diff is left out]"
-    summary = f"+{added} -{removed}"
     return {
         "kind": "diff",
-        "text": text,
-        "summary": summary,
+        "text": pictured(text),
+        "summary": f"+{added} -{removed}",
         "path": pictured(path),
         "added": added,
         "removed": removed,
     }
 
 
-def unified(before: list[str], after: list[str]) -> list[str]:
-    """Hunks of a unified diff without the file header. Lines keep their ends, which decide whether they are equal.
+def unified(before: str, after: str) -> tuple[list[str], int, int]:
+    """Hunks of a unified diff without the file header, and how many lines are added and removed in all.
 
-    What both begin and end with is put aside first, so an edit of a large file costs what the edit costs.
+    Lines end with a newline and nothing else, as tools count them. What both begin and end with is put aside first,
+    so an edit of a large file costs what the edit costs; of a huge change only the lines that can be shown are made.
     """
-    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    room = min(len(before), len(after)) - start
-    end = sum(
-        1
-        for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before[::-1][:room], after[::-1][:room], strict=False))
-    )
+    if before == after:
+        return [], 0, 0
+    start, end = _same(before, after)
+    head = _last_lines(before[:start])
+    tail = _first_lines(before[len(before) - end :])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
-    if not old and not new:
-        return []
-    if len(old) + len(new) <= _MATCHED_LINES:
-        blocks = difflib.SequenceMatcher(None, old, new).get_opcodes()
+    shift = before.count("\n", 0, start - len(head))
+    added, removed = _count(new), _count(old)
+    context_before, context_after = _lines(head), _lines(tail)
+    if added + removed <= _MATCHED_LINES and len(old) + len(new) <= _MATCHED_CHARACTERS:
+        old_lines, new_lines = _lines(old), _lines(new)
+        blocks = difflib.SequenceMatcher(None, old_lines, new_lines).get_opcodes()
+        added = sum(m - k for tag, _, _, k, m in blocks if tag != "equal")
+        removed = sum(j - i for tag, i, j, _, _ in blocks if tag != "equal")
     else:
-        blocks = [("replace", 0, len(old), 0, len(new))]
-    lead, trail = min(start, CONTEXT_LINES), min(end, CONTEXT_LINES)
-    shift = start - lead
-    opcodes = [("equal", 0, lead, 0, lead)] if lead else []
-    opcodes += [(tag, a + lead, b + lead, c + lead, d + lead) for tag, a, b, c, d in blocks]
-    old_end, new_end = lead + len(old), lead + len(new)
-    if trail:
-        opcodes.append(("equal", old_end, old_end + trail, new_end, new_end + trail))
-    return _hunks(before, after, opcodes, shift)
+        old_lines, new_lines = _lines(old[:MAX_CHARACTERS]), _lines(new[:MAX_CHARACTERS])
+        blocks = [("replace", 0, len(old_lines), 0, len(new_lines))]
+    a, b = len(context_before), len(context_after)
+    opcodes = [("equal", 0, a, 0, a)] if a else []
+    opcodes += [(tag, i + a, j + a, k + a, m + a) for tag, i, j, k, m in blocks]
+    if b:
+        i, k = a + len(old_lines), a + len(new_lines)
+        opcodes.append(("equal", i, i + b, k, k + b))
+    whole_old = [*context_before, *old_lines, *context_after]
+    return _hunks(whole_old, [*context_before, *new_lines, *context_after], opcodes, shift), added, removed
+
+
+def _same(before: str, after: str) -> tuple[int, int]:
+    """How many characters both have in common at the beginning and at the end, whole lines only."""
+    start = _prefix(before, after)
+    start = before.rfind("\n", 0, start) + 1
+    room = min(len(before), len(after)) - start
+    end = _suffix(before, after, room)
+    # What is put aside at the end begins a line, in both.
+    while end and not (_begins(before, len(before) - end) and _begins(after, len(after) - end)):
+        newline = before.find("\n", len(before) - end)
+        end = 0 if newline < 0 else len(before) - newline - 1
+    return start, end
+
+
+def _begins(text: str, position: int) -> bool:
+    return position == 0 or text[position - 1] == "\n"
+
+
+def _prefix(one: str, other: str) -> int:
+    """The length of the common beginning, by comparing ever smaller pieces: no loop over characters."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _suffix(one: str, other: str, room: int) -> int:
+    """The length of the common end, at most ``room``."""
+    low, high, a, b = 0, room, len(one), len(other)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[a - middle : a - low] == other[b - middle : b - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _last_lines(text: str) -> str:
+    position = len(text)
+    for _ in range(CONTEXT_LINES):
+        position = text.rfind("\n", 0, max(0, position - 1)) + 1
+    return text[position:]
+
+
+def _first_lines(text: str) -> str:
+    position = 0
+    for _ in range(CONTEXT_LINES):
+        newline = text.find("\n", position)
+        if newline < 0:
+            return text
+        position = newline + 1
+    return text[:position]
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their newlines."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def _count(text: str) -> int:
+    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
 
 
 _Opcode = tuple[str, int, int, int, int]
@@ -72,10 +143,10 @@ def _hunks(before: list[str], after: list[str], opcodes: list[_Opcode], shift: i
         lines.append(f"@@ -{_range(a, b)} +{_range(c, d)} @@")
         for tag, i, j, k, m in group:
             if tag == "equal":
-                lines += [_line(" ", text) for text in before[i + shift : j + shift]]
+                lines += [_line(" ", text) for text in before[i:j]]
                 continue
-            lines += [_line("-", text) for text in before[i + shift : j + shift]]
-            lines += [_line("+", text) for text in after[k + shift : m + shift]]
+            lines += [_line("-", text) for text in before[i:j]]
+            lines += [_line("+", text) for text in after[k:m]]
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import stat
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +12,10 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.tools import files, seen
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.diffs import diff_display
+from agent_tui.tools.diffs import MAX_CHARACTERS, diff_display
 from agent_tui.tools.output import pictured
 from agent_tui.tools.paths import resolve, shown
+from agent_tui.tools.threads import in_thread
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class EditArguments:
 class _Planned:
     before: str
     after: str
-    mode: int
+    info: os.stat_result
     replaced: int
 
 
@@ -72,6 +73,8 @@ class EditTool:
         path = resolve(args.path, context)
         name = shown(path, context)
         try:
+            if files.is_large(path):
+                return Intent("edit", f"edit {pictured(name)}", [path], display=_unplaced(args.edits, name))
             planned = _plan(path, args.edits, context)
         except ToolError as problem:
             # The call will fail when it runs; what it says must not depend on the user's answer.
@@ -84,11 +87,22 @@ class EditTool:
         args = _arguments(arguments)
         path = resolve(args.path, context)
         name = shown(path, context)
-        planned = _plan(path, args.edits, context)
-        files.save(context, path, planned.after, pictured(name), planned.mode)
-        display = diff_display(planned.before, planned.after, name)
+        planned = await in_thread(lambda stop: _plan(path, args.edits, context))
+        files.save(context, path, planned.after, pictured(name), planned.info)
+        display = await in_thread(lambda stop: diff_display(planned.before, planned.after, name))
         count = f"{planned.replaced} replacement{'s' if planned.replaced != 1 else ''}"
         return ToolOutcome(f"Edited {pictured(name)}: {count}.", display=display)
+
+
+def _unplaced(edits: list[Edit], name: str) -> Metadata:
+    """The edits of a file too large to be read before the user is asked: what is replaced, without its place."""
+    lines: list[str] = []
+    for number, edit in enumerate(edits, 1):
+        everywhere = ", everywhere" if edit.replace_all else ""
+        lines.append(f"@@ edit {number} of {len(edits)}{everywhere} @@")
+        lines += [f"-{line}" for line in edit.old_string.split("\n")]
+        lines += [f"+{line}" for line in edit.new_string.split("\n")]
+    return {"kind": "diff", "text": pictured("\n".join(lines)[:MAX_CHARACTERS]), "path": pictured(name)}
 
 
 def _arguments(arguments: Metadata) -> EditArguments:
@@ -116,7 +130,7 @@ def _plan(path: Path, edits: list[Edit], context: ToolContext) -> _Planned:
         text, count = _apply(text, edit, windows, f"{where}", name)
         replaced += count
     after = text.replace("\n", "\r\n") if windows else text
-    return _Planned(before, after, stat.S_IMODE(info.st_mode), replaced)
+    return _Planned(before, after, info, replaced)
 
 
 def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple[str, int]:

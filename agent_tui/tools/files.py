@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import uuid
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from agent_tui.tools.base import ToolContext
 from agent_tui.tools.read import open_regular
 
 EDIT_BYTES = 20_000_000
+
+SHOWN_BYTES = 2_000_000
+"""Up to this size a file is read on the event loop, to show what an edit would change: a few milliseconds."""
 
 
 def load(path: Path, name: str) -> tuple[str, os.stat_result]:
@@ -28,10 +32,26 @@ def load(path: Path, name: str) -> tuple[str, os.stat_result]:
     return data.decode("utf-8", "surrogateescape"), info
 
 
-def save(context: ToolContext, path: Path, text: str, name: str, mode: int | None) -> None:
+def is_large(path: Path) -> bool:
+    """Whether a file is too large to be read on the event loop."""
+    try:
+        return path.stat().st_size > SHOWN_BYTES
+    except OSError:
+        return False
+
+
+def save(context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None) -> None:
     """Writes ``text``, after telling ``before_change``; whole or not at all wherever the file system allows that.
-    ``mode`` are permission bits to keep. Folders are created. Raises ToolError."""
+    ``info`` is the state of the file that ``text`` was made from, None where there was none; its permission bits are
+    kept. Folders are created. Raises ToolError, also when the file is no longer in that state."""
     data = text.encode("utf-8", "surrogateescape")
+    mode = stat.S_IMODE(info.st_mode) if info is not None else None
+    try:
+        now: os.stat_result | None = path.lstat()
+    except OSError:
+        now = None
+    if (now and seen.version(now)) != (info and seen.version(info)):
+        raise ToolError(f"{name} has changed just now. Read it again, then change it.")
     context.before_change(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

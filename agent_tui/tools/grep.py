@@ -7,6 +7,7 @@ import base64
 import json
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class GrepTool:
             argv = _fallback(args, around, target, context.root.resolve())
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
-        answer = _Answer(prefix, args, context.config.output_limit)
+        answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
         group = await ProcessGroup.start(argv, folder, environment(), errors=False)
         try:
             async with asyncio.timeout(TIMEOUT):
@@ -148,8 +149,9 @@ async def _collect(group: ProcessGroup, answer: _Answer) -> int:
 class _Answer:
     """Ripgrep's events as text: ``path:line:text`` for matches, ``path-line-text`` around them."""
 
-    def __init__(self, prefix: str, args: GrepArguments, limit: int) -> None:
-        self._prefix, self._files_only, self._limit = prefix, args.files_only, limit
+    def __init__(self, prefix: str, args: GrepArguments, limit: int, hidden: Callable[[str], bool]) -> None:
+        self._prefix, self._files_only, self._limit, self._hidden = prefix, args.files_only, limit, hidden
+        self._seen: dict[str, bool] = {}
         self._grouped = args.context > 0
         self._glob = Glob(args.glob) if args.glob else None
         self.lines: list[str] = []
@@ -176,7 +178,10 @@ class _Answer:
         return True
 
     def _wanted(self, data: dict[str, Any]) -> bool:
-        return self._glob is None or self._glob.matches(_text(data["path"]).removeprefix("./"))
+        name = _text(data["path"]).removeprefix("./")
+        if name not in self._seen:
+            self._seen[name] = (self._glob is None or self._glob.matches(name)) and not self._hidden(name)
+        return self._seen[name]
 
     def _add(self, data: dict[str, Any], match: bool) -> None:
         path = one_line(self._prefix + _text(data["path"]).removeprefix("./"))

@@ -14,8 +14,11 @@ PROTECTED_NAMES = frozenset({".git", ".agent-tui", ".mcp.json"})
 
 def resolve(path: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
-    cannot be one."""
-    return resolve_from(path, context.cwd)
+    cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
+    resolved = resolve_from(path, context.cwd)
+    if context.allowed_paths is not None and resolved not in context.allowed_paths:
+        raise ToolError("The path leads elsewhere now than when the call was allowed. Look again before another try.")
+    return resolved
 
 
 def resolve_from(path: str, cwd: Path) -> Path:

@@ -136,6 +136,10 @@ class Permissions:
             return ALLOWED
         return Decision("ask", "changes a file", patterns=self._path_patterns(path))
 
+    def denies_reading(self, path: Path) -> bool:
+        """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
+        return any(self._path_rule(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
+
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]

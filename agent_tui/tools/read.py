@@ -24,6 +24,9 @@ LINE_BYTES = 2_000
 IMAGE_BYTES = 5_000_000  # the smallest limit among the large providers
 _COUNT_BYTES = 20_000_000  # up to this size the total number of lines is told
 
+# Paths are resolved before: a link there now was put there since.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
 _IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
@@ -69,7 +72,7 @@ class ReadTool:
 def open_regular(path: Path, name: str) -> BinaryIO:
     """The file, opened for reading. Raises ToolError for what is missing, unreadable, a folder, a device or a pipe."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
         raise ToolError(f"{name} does not exist.{_similar(path)}") from None
     except OSError as error:

@@ -16,6 +16,7 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.diffs import diff_display
 from agent_tui.tools.output import pictured
 from agent_tui.tools.paths import resolve, shown
+from agent_tui.tools.threads import in_thread
 
 
 @dataclass(slots=True)
@@ -42,7 +43,9 @@ class WriteTool:
         args = validate(WriteArguments, arguments, "write")
         path = resolve(args.path, context)
         name = shown(path, context)
-        display = diff_display(_content(path), args.content, name)
+        display = diff_display("" if files.is_large(path) else _content(path), args.content, name)
+        if files.is_large(path):
+            display["text"] = f"[the {path.stat().st_size:,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
@@ -50,15 +53,16 @@ class WriteTool:
         reject_surrogates(args.content, "write", "content")
         path = resolve(args.path, context)
         name = shown(path, context)
-        before, mode = _replaced(path, context)
-        files.save(context, path, args.content, pictured(name), mode)
+        before, info = await in_thread(lambda stop: _replaced(path, context))
+        files.save(context, path, args.content, pictured(name), info)
         lines = len(args.content.splitlines())
-        verb = "Created" if mode is None else "Replaced"
-        return ToolOutcome(f"{verb} {pictured(name)}: {lines} lines.", display=diff_display(before, args.content, name))
+        verb = "Created" if info is None else "Replaced"
+        display = await in_thread(lambda stop: diff_display(before, args.content, name))
+        return ToolOutcome(f"{verb} {pictured(name)}: {lines} lines.", display=display)
 
 
-def _replaced(path: Path, context: ToolContext) -> tuple[str, int | None]:
-    """The content and permission bits of the file that is about to be replaced."""
+def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:
+    """The content and state of the file that is about to be replaced."""
     name = pictured(shown(path, context))
     try:
         info = path.stat()
@@ -71,7 +75,7 @@ def _replaced(path: Path, context: ToolContext) -> tuple[str, int | None]:
     if not seen.was_read(context, path):
         raise ToolError(f"{name} exists. Read it before replacing it, or use edit.")
     seen.require_unchanged(context, path, info)
-    return _content(path), stat.S_IMODE(info.st_mode)
+    return _content(path), info
 
 
 def _content(path: Path) -> str:

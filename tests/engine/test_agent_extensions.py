@@ -35,6 +35,7 @@ async def started(tmp_path: Path, script: str, *arguments: str) -> AsyncIterator
     parts.workspace = Workspace(project, project, (), extensions.memory.blocks, extensions.skills.blocks)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         await extensions.ready(30)
+        await agent.ready()
         yield agent, recorder
 
 

@@ -183,5 +183,6 @@ lines = st.lists(st.sampled_from("abc"), max_size=30)
 
 @given(lines, lines)
 def test_a_diff_can_be_applied(before: list[str], after: list[str]) -> None:
-    hunks = unified([f"{x}\n" for x in before], [f"{x}\n" for x in after])
+    hunks, added, removed = unified("".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after))
     assert patched(before, hunks) == after
+    assert added == sum(h[0] == "+" for h in hunks) and removed == sum(h[0] == "-" for h in hunks)
