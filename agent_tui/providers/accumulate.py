@@ -73,6 +73,11 @@ class Accumulator:
         return not self.complete
 
     @property
+    def independent(self) -> bool:
+        """The provider's own events are read, whatever LiteLLM makes of them."""
+        return self._own
+
+    @property
     def raw_error(self) -> dict[str, Any] | None:
         """An error the provider sent inside its stream."""
         return self._out.error
@@ -114,8 +119,7 @@ class Accumulator:
         if self._stream is not None and not self._own:
             return
         for event in self.tap.take():
-            if "error" in event and event["error"] and not event.get("choices"):
-                error = event["error"]
+            if error := event.get("error"):
                 self._out.error = error if isinstance(error, dict) else {"message": str(error)}
             elif event.get("type") == "error":
                 self._out.error = event

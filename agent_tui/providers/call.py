@@ -98,8 +98,10 @@ class _Call:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            self._fail(error, silent=clock is not None and clock.expired())
-            return
+            silent = clock is not None and clock.expired()
+            if silent or not await self._read_on(error):
+                self._fail(error, silent)
+                return
         finally:
             await _close(self.source)
         self._end()
@@ -120,6 +122,23 @@ class _Call:
             if now - turn > YIELD_EVERY:
                 await asyncio.sleep(0)
                 turn = loop.time()
+
+    async def _read_on(self, error: Exception) -> bool:
+        """LiteLLM failed over an answer that we understand ourselves: the rest is read without it. False when there
+        is no such answer, or it does not end as it should."""
+        if not self.accumulator.independent or self.accumulator.raw_error is not None:
+            return False
+        try:
+            async with asyncio.timeout(self.request.timeout) as clock:
+                self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
+                await self.accumulator.tap.drain()
+        except Exception:
+            log.debug("The rest of the answer cannot be read", exc_info=True)
+        self._emit_content(self.accumulator.pump())
+        if self.accumulator.truncated or self.accumulator.raw_error is not None:
+            return False
+        log.info("LiteLLM could not read the answer of %s: %s", self.info.target.provider, type(error).__name__)
+        return True
 
     def _end(self) -> None:
         """A stream that ends without saying why was cut off, whatever LiteLLM makes of it."""

@@ -29,6 +29,8 @@ def decoder_for(content_type: str, first: bytes) -> Decoder | None:
     head = first.lstrip(b"\xef\xbb\xbf \t\r\n")
     if "event-stream" in content_type or head.startswith(_SSE_STARTS):
         return SseDecoder()
+    if content_type.startswith("application/json") and head.startswith(b"{"):
+        return WholeDecoder()
     if "ndjson" in content_type or (head.startswith(b"{") and b"\n" in head.rstrip()):
         return JsonLinesDecoder()
     return None
@@ -84,6 +86,27 @@ class JsonLinesDecoder:
         rest, self._rest = self._rest, b""
         if (event := _loads(rest.decode("utf-8", "replace"))) is not None:
             yield event
+
+
+class WholeDecoder:
+    """A body that is one JSON object: a server that does not stream. Its event comes when the body ends; lines that
+    are objects themselves count as JSON lines."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        self._pieces.append(data)
+        return iter(())
+
+    def close(self) -> Iterator[Event]:
+        text, self._pieces = b"".join(self._pieces).decode("utf-8", "replace"), []
+        if (whole := _loads(text)) is not None:
+            yield whole
+            return
+        for line in text.splitlines():
+            if (event := _loads(line)) is not None:
+                yield event
 
 
 class EventStreamDecoder:

@@ -156,7 +156,11 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "auth"
     if status in (401, 403, 402) or "AuthenticationError" in own or "PermissionDeniedError" in own:
         return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
-    if status == 429 or "RateLimitError" in own or re.search(r"rate_limit_error|resource_exhausted", text, re.I):
+    if (
+        status == 429
+        or "RateLimitError" in own
+        or re.search(r"rate_limit_e(?:rror|xceeded)|too_many_requests|resource_exhausted", text, re.I)
+    ):
         return "rate_limit"
     if status == 404 or "NotFoundError" in own:
         return "not_found"

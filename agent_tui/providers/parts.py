@@ -84,6 +84,11 @@ class PartBuilder:
         call_id = call_id or f"call_{uuid.uuid4().hex[:24]}"
         self.deltas.append(Delta(part.index, "tool_call", "", metadata, call_id=call_id, name=name))
 
+    def amend(self, key: Hashable, call_id: str | None, name: str | None) -> None:
+        """Give an open tool call the id or name that came after its first piece."""
+        part = self._parts[key]
+        self.deltas.append(Delta(part.index, "tool_call", call_id=call_id, name=name))
+
     def close(self, key: Hashable) -> None:
         part = self._parts.get(key)
         if part is not None and not part.closed:

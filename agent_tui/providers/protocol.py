@@ -79,7 +79,7 @@ def merge(first: Delta, second: Delta) -> Delta | None:
     """Two deltas as one that does the same to the answer, or None when they have to stay apart."""
     if first.index != second.index or first.kind != second.kind or first.closed:
         return None
-    if second.call_id is not None and first.call_id is None:
+    if second.call_id is not None:
         return None
     return Delta(
         first.index,

@@ -61,7 +61,16 @@ class AnthropicStream:
             delta = event.get("delta") or {}
             if reason := delta.get("stop_reason"):
                 self.out.finish = _STOP.get(str(reason), "unknown")
-            self.out.usage.update({k: v for k, v in (event.get("usage") or {}).items() if v is not None})
+            self._usage(event.get("usage") or {})
+        elif kind == "message_stop" and self.out.finish is None:
+            # Some servers that only speak this language give no reason.
+            self.out.finish = "stop"
+
+    def _usage(self, usage: dict[str, Any]) -> None:
+        """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""
+        for name, value in usage.items():
+            if value is not None and not (value == 0 and name != "output_tokens" and self.out.usage.get(name)):
+                self.out.usage[name] = value
 
     def _start(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")

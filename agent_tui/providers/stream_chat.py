@@ -35,6 +35,7 @@ class ChatStream:
         self.out = out
         self._calls: dict[int, Hashable] = {}
         self._ids: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._made = 0
         self._details: list[Metadata] = []
         self._reasoning: Hashable | None = None
@@ -49,7 +50,9 @@ class ChatStream:
         for choice in (event.get("choices") or [])[:1]:
             self._usage(choice.get("usage"))
             self._delta(choice.get("delta") or choice.get("message") or {})
-            if reason := choice.get("finish_reason"):
+            if (reason := choice.get("finish_reason")) == "error":
+                self.out.error = self.out.error or {"message": "the provider ended its answer with an error"}
+            elif reason:
                 finish = _STOP.get(str(reason), "unknown")
                 if finish in ("stop", "unknown") and self.out.has_tool_calls:
                     finish = "tool_calls"
@@ -73,7 +76,11 @@ class ChatStream:
             self._text(str(refusal), {})
             self.out.finish = "refused"
         for call in delta.get("tool_calls") or []:
-            self._call(call)
+            if isinstance(call, dict):
+                self._call(call)
+        if isinstance(function := delta.get("function_call"), dict) and not delta.get("tool_calls"):
+            # The form before tool calls; it knows one call and no ids.
+            self._call({"index": 0, "function": function})
 
     def _text(self, text: str, delta: dict[str, Any]) -> None:
         signatures = (delta.get("provider_specific_fields") or {}).get("thought_signatures")
@@ -133,7 +140,8 @@ class ChatStream:
             self._reasoning = key
 
     def _merge(self, details: list[Any]) -> None:
-        """Streamed pieces of one detail have one index and type: texts are joined, other fields replaced."""
+        """Streamed pieces of one detail have one index and type: texts are joined, other fields replaced. Encrypted
+        data come whole, and text after a signature begins the next one."""
         key = self._reasoning if self._reasoning is not None and self.out.has(self._reasoning) else None
         if key is None:
             key = self._reasoning = self.out.run("reasoning")
@@ -141,11 +149,13 @@ class ChatStream:
             if not isinstance(detail, dict):
                 continue
             known = next((d for d in reversed(self._details) if _same_detail(d, detail)), None)
-            if known is None:
+            if known is not None and detail.get("data") and detail["data"] == known.get("data"):
+                continue
+            if known is None or detail.get("data") or (known.get("signature") and detail.get("text")):
                 self._details.append({k: v for k, v in detail.items() if v is not None})
                 continue
             for name, value in detail.items():
-                if name in ("text", "summary", "data") and isinstance(value, str) and isinstance(known.get(name), str):
+                if name in ("text", "summary") and isinstance(value, str) and isinstance(known.get(name), str):
                     known[name] += value
                 elif value is not None:
                     known[name] = value
@@ -184,17 +194,26 @@ class ChatStream:
         fields = {**(function.get("provider_specific_fields") or {}), **(call.get("provider_specific_fields") or {})}
         signature = fields.get("thought_signature") or _extra_signature(call)
         metadata: Metadata | None = {"thought_signature": signature} if signature else None
+        name = str(function.get("name") or "")
         new = index not in self._calls or bool(call_id and self._ids.get(index) not in (None, call_id))
         if new:
             # Some servers number every call 0; a new id is a new call.
             key = self._calls[index] = ("call", self._made)
             self._made += 1
             self.out.run("tool_call")
-            self.out.call(key, call_id, str(function.get("name") or ""), metadata)
-            if call_id:
-                self._ids[index] = call_id
-        elif metadata:
-            self.out.add(self._calls[index], "tool_call", "", metadata)
+            self.out.call(key, call_id, name, metadata)
+            self._ids.pop(index, None)
+            self._names[index] = name
+        else:
+            later_id = call_id if index not in self._ids else None
+            later_name = name if not self._names[index] else None
+            if later_id or later_name:
+                self.out.amend(self._calls[index], later_id, later_name)
+                self._names[index] = later_name or self._names[index]
+            if metadata:
+                self.out.add(self._calls[index], "tool_call", "", metadata)
+        if call_id:
+            self._ids[index] = call_id
         self.out.add(self._calls[index], "tool_call", as_arguments(function.get("arguments")))
 
 

@@ -11,6 +11,8 @@ from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import Kind, PartBuilder, as_arguments
 
 _STOP: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
+_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
+"""The model's output could not be read, and part of it or all is missing: no end of an answer."""
 _REFUSED = frozenset(
     {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR"}
 )
@@ -37,7 +39,7 @@ class GeminiStream:
         for candidate in (body.get("candidates") or [])[:1]:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 self._part(part)
-            if reason := candidate.get("finishReason"):
+            if (reason := candidate.get("finishReason")) and reason not in _BROKEN:
                 self.out.finish = "refused" if reason in _REFUSED else _STOP.get(reason, "unknown")
 
     def _part(self, part: dict[str, Any]) -> None:

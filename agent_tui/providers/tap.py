@@ -35,6 +35,7 @@ class Tap:
         self._events: deque[Event] = deque()
         self._head = b""
         self._content_type = ""
+        self._body: AsyncIterator[bytes] | None = None
 
     def begin(self, content_type: str) -> None:
         """A response starts; a later one (a retry) replaces one that brought no event."""
@@ -57,7 +58,24 @@ class Tap:
     def close(self) -> None:
         """The body ended: what is still buffered is the last event."""
         if self._decoder is not None:
-            self._events.extend(self._decoder.close())
+            for event in self._decoder.close():
+                self.seen = True
+                self._events.append(event)
+
+    def watch(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Remembers the body that is being read, for ``drain``."""
+        self._body = body
+        return body
+
+    async def drain(self) -> None:
+        """Reads what is left of the body after LiteLLM gave up on it. Raises what the network raises."""
+        body, self._body = self._body, None
+        if body is not None:
+            async for data in body:
+                self.feed(data)
+                if self.on_data is not None:
+                    self.on_data()
+        self.close()
 
     def take(self) -> Iterator[Event]:
         while self._events:
@@ -103,7 +121,7 @@ def _copy(response: Any, tap: Tap) -> None:
 
     async def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:
         rest = b""
-        async for data in original(chunk_size):
+        async for data in tap.watch(original(chunk_size)):
             tap.feed(data)
             if tap.on_data is not None:
                 tap.on_data()

@@ -14,6 +14,11 @@ from agent_tui.providers.targets import gemini_major, is_openai_reasoning
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
 # The smallest budget Anthropic accepts.
 MIN_BUDGET = 1_024
+_ALWAYS_THINKS = re.compile(
+    r"gpt-5(?!\.\d)|gpt-oss|(?:^|/)o[134](?:-|$)|gemini-(?:2\.5|3\S*)-pro|grok-4(?!-fast|\.)|deepseek-r1|thinking|minimax-m"
+)
+"""Models that refuse to be switched off; they are asked for the least instead (openrouter.ai/docs, reasoning)."""
+_OLLAMA_THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
 _NO_ROOM = "thinking off for one step: no room for it below the maximum output"
 
 
@@ -69,7 +74,7 @@ def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None 
         return Thinking(switch, effort == "off")
     if target.provider in ("zai", "moonshot") and known:
         return Thinking({"extra_body": switch}, effort == "off")
-    if target.provider in ("ollama", "ollama_chat") and known:
+    if target.provider in ("ollama", "ollama_chat") and (known or _OLLAMA_THINKS.search(model)):
         return Thinking({"reasoning_effort": "none" if effort == "off" else effort}, effort == "off")
     return Thinking(off=effort == "off")
 
@@ -111,7 +116,9 @@ def _responses(info: ModelInfo, effort: Effort, model: str) -> Thinking:
 def _openrouter(info: ModelInfo, effort: Effort) -> Thinking:
     if info.reasoning is False:
         return Thinking(off=effort == "off")
-    wanted: Metadata = {"enabled": False} if effort == "off" else {"effort": effort}
+    wanted: Metadata = {"effort": effort}
+    if effort == "off":
+        wanted = {"effort": "low"} if _ALWAYS_THINKS.search(info.target.model.lower()) else {"enabled": False}
     if effort == "off" and info.reasoning is None:
         return Thinking(off=True)
     return Thinking({"extra_body": {"reasoning": wanted, "usage": {"include": True}}}, effort == "off")

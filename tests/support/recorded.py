@@ -149,6 +149,7 @@ def assemble(items: list[StreamItem], message: Message) -> Message:
         part = message.parts[item.index]
         if isinstance(part, ToolCallPart):
             part.arguments += item.text
+            part.call_id, part.name = item.call_id or part.call_id, item.name or part.name
         elif isinstance(part, (TextPart, ReasoningPart)):
             part.text += item.text
         if item.metadata is not None:
