@@ -10,6 +10,7 @@ from typing import cast
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import Api, Effort, ModelSpec
+from agent_tui.providers.keys import KEY_VARIABLES, needs_no_key
 
 DEMO = "demo"
 EFFORTS: tuple[Effort, ...] = ("off", "low", "medium", "high")
@@ -61,10 +62,11 @@ class ModelCatalogue:
         return self._with_key(self.all()[0])
 
     def _with_key(self, spec: ModelSpec) -> ModelSpec:
-        """Adds the key from the keyring where the environment has none."""
-        if spec.model == DEMO or (spec.api_key_env and os.environ.get(spec.api_key_env)):
-            return spec
+        """Adds the key from the keyring where one is needed and the environment has none."""
         provider = spec.model.split("/", 1)[0]
+        names = (spec.api_key_env,) if spec.api_key_env else KEY_VARIABLES.get(provider, ())
+        if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
+            return spec
         key = self._keyring(provider)
         return replace(spec, api_key=key) if key else spec
 

@@ -73,6 +73,13 @@ def is_loopback(url: str | None) -> bool:
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
 
 
+def needs_no_key(spec: ModelSpec, provider: str) -> bool:
+    """Whether a model is served by a program of the user's own, which must not be sent a provider's key."""
+    if spec.api_key_env:
+        return False
+    return provider in LOCAL_PROVIDERS or (provider in OPENAI_COMPATIBLE and is_loopback(spec.api_base))
+
+
 def resolve_key(spec: ModelSpec, provider: str) -> Key:
     """The key for a model: from the keyring, from the variable the configuration names, or from the usual ones."""
     if spec.api_key:

@@ -1,0 +1,106 @@
+"""Keys: kept in the keyring, used where the environment has none, found nowhere else."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from agent_tui.auth import stored_key
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.engine.models import ModelCatalogue
+from tests.support.cli import Cli
+
+
+@pytest.fixture
+def keyring(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
+    """A keyring in memory."""
+    kept: dict[tuple[str, str], str] = {}
+    monkeypatch.delenv("PYTHON_KEYRING_BACKEND")
+    monkeypatch.setitem(
+        sys.modules,
+        "keyring",
+        SimpleNamespace(
+            get_password=lambda service, name: kept.get((service, name)),
+            set_password=lambda service, name, key: kept.__setitem__((service, name), key),
+            delete_password=lambda service, name: kept.__delitem__((service, name)),
+        ),
+    )
+    return kept
+
+
+def test_a_key_is_stored_listed_and_removed(cli: Cli, keyring: dict[tuple[str, str], str]) -> None:
+    stored = cli.run("auth", "set", "anthropic", stdin=b"sk-secret\n")
+    assert (stored.code, stored.out) == (0, "")
+    assert "sk-secret" not in stored.err
+    assert stored_key("anthropic") == "sk-secret"
+    assert cli.run("auth", "list").out == "anthropic\n"
+    assert cli.run("auth", "remove", "anthropic").code == 0
+    assert cli.run("auth", "list").out == ""
+    again = cli.run("auth", "remove", "anthropic")
+    assert again.code == 1
+    assert "No key is stored for anthropic" in again.error
+
+
+def test_an_empty_key_is_refused(cli: Cli, keyring: dict[tuple[str, str], str]) -> None:
+    outcome = cli.run("auth", "set", "anthropic", stdin=b"\n")
+    assert outcome.code == 2
+    assert keyring == {}
+
+
+def test_a_keyring_that_fails_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: str) -> str:
+        raise RuntimeError("No backend. See\nthe manual.")
+
+    monkeypatch.delenv("PYTHON_KEYRING_BACKEND")
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=fail, set_password=fail))
+    for arguments in (("auth", "list"), ("auth", "set", "openai")):
+        outcome = cli.run(*arguments, stdin=b"sk-secret\n")
+        assert outcome.code == 1
+        assert "The system's keyring refused: No backend." in outcome.error
+    assert stored_key("openai") is None
+
+
+def catalogue(asked: list[str], **models: ModelConfig) -> ModelCatalogue:
+    def look_up(provider: str) -> str:
+        asked.append(provider)
+        return "sk-kept"
+
+    return ModelCatalogue(Settings(models=models), look_up)
+
+
+def test_the_environment_wins_over_the_keyring(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    assert catalogue(asked).find("openai/gpt-5").api_key == "sk-kept"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    assert catalogue(asked).find("openai/gpt-5").api_key is None
+    own = ModelConfig("openai/gpt-5", api_key_env="OWN_KEY")
+    assert catalogue(asked, own=own).find("own").api_key == "sk-kept"
+    monkeypatch.setenv("OWN_KEY", "sk-own")
+    assert catalogue(asked, own=own).find("own").api_key is None
+    assert asked == ["openai", "openai"]
+
+
+def test_servers_of_the_users_own_get_no_providers_key(cli: Cli) -> None:
+    asked: list[str] = []
+    models = {
+        "vllm": ModelConfig("openai/x", api_base="http://127.0.0.1:8000/v1"),
+        "ollama": ModelConfig("ollama_chat/x"),
+    }
+    for key in (*models, "demo"):
+        assert catalogue(asked, **models).find(key).api_key is None
+    assert asked == []
+
+
+def test_a_key_is_in_no_session_log_or_export(cli: Cli) -> None:
+    cli.setenv("OPENAI_API_KEY", "sk-very-secret-key-0123456789")
+    cli.config(
+        "[agent]\nretries = 1\n[models.own]\nmodel = 'openai/x'\napi_base = 'http://127.0.0.1:9'\n"
+        "api_key_env = 'OPENAI_API_KEY'\ncontext_window = 8000\n"
+    )
+    outcome = cli.run("-p", "hi", "-m", "own", "--output-format", "json")
+    exported = cli.run("export", outcome.json["session_id"]).out
+    files = [path.read_bytes() for path in cli.home.rglob("*") if path.is_file()]
+    for text in (outcome.out, outcome.err, exported, *(data.decode("latin-1") for data in files)):
+        assert "sk-very-secret" not in text
