@@ -200,7 +200,7 @@ class Agent:
         """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
         parts = self.parts
         self.sessions.open_first()
-        await asyncio.to_thread(self.workspace.blocks)
+        await asyncio.to_thread(self.workspace.look)
         spec = self._first_model()
         self._attach(spec)
         self._started = True
@@ -225,7 +225,7 @@ class Agent:
         No MCP server is started: the tools of servers are those of the newest step.
         """
         self.sessions.open_for_reading(self.parts.resume)
-        await asyncio.to_thread(self.workspace.blocks)
+        await asyncio.to_thread(self.workspace.look)
         self._attach(self._first_model())
         await self._warm_up()
         newest = next((s for s in reversed(self.steps) if s.kind == "turn" and s.fixed), None)
@@ -245,6 +245,7 @@ class Agent:
     def _attach(self, spec: ModelSpec) -> None:
         """Binds the current session to a model whose facts are still to come."""
         info = provisional_info(spec)
+        self.workspace.adopt(self.conversation.info.state.get("environment"))
         stored = self.conversation.info.state.get("thinking")
         self.runtime = Runtime(
             conversation=self.conversation,
@@ -387,6 +388,8 @@ class Agent:
     async def _turn(self, message: Message | None) -> str:
         runtime, compacting = self._runtime, self._compacting
         assert compacting is not None
+        if message is not None:
+            self._tell_environment(message)
         self._refresh_prelude()
         runner = ToolRunner(self.toolbox.registry, self.toolbox.context, self.desk.judge)
         executor = TurnExecutor(runtime, runner, compacting, self._prepare_step, self._take_steering)
@@ -411,6 +414,16 @@ class Agent:
                 self._refresh_prelude()
                 self.recount()
         return stop
+
+    def _tell_environment(self, message: Message) -> None:
+        """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
+        what has changed since."""
+        conversation = self.conversation
+        if conversation.info.state.get("environment") is None:
+            conversation.set_state(environment=self.workspace.environment)
+        update = self.workspace.environment_update(conversation.view())
+        if update is not None:
+            message.parts.insert(0, update)
 
     async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
         return await run_subagent(self._runtime, self.toolbox, self.parts.counter, self.desk.judge, title, prompt, emit)
@@ -640,12 +653,16 @@ class Agent:
         """Starts a new session; the old one stays and can be resumed."""
         self._need_idle("start a new session")
         spec = self._runtime.info.spec
+        await asyncio.to_thread(self.workspace.look)
+        self._need_idle("start a new session")
         self.sessions.open_new()
         self.conversation.info.model = spec.key
         self._switched()
 
     async def resume(self, session_id: str) -> None:
         """Continues another session. Raises StoreError when there is none of that id."""
+        self._need_idle("resume a session")
+        await asyncio.to_thread(self.workspace.look)
         self._need_idle("resume a session")
         self.sessions.open(session_id)
         self._switched()

@@ -8,14 +8,19 @@ from pathlib import Path
 
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, environment_text, git_facts
 from agent_tui.errors import AgentError
-from agent_tui.models.requests import SystemBlock
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.requests import SentMessage, SystemBlock
+
+UPDATE = "environment update"
+"""Name of the attachment that tells what has changed."""
 
 MAX_DOCUMENT_BYTES = 2_000_000
 
 
 class Workspace:
     """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
-    at once, while prompt and environment stay the same bytes for the whole session."""
+    at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
+    of the environment since is told with a message (``environment_update``)."""
 
     def __init__(
         self,
@@ -24,30 +29,57 @@ class Workspace:
         added_dirs: Sequence[Path] = (),
         memory: Callable[[], list[SystemBlock]] = list,
         skills: Callable[[], list[SystemBlock]] = list,
+        today: Callable[[], date] = date.today,
     ) -> None:
         self._root = root
         self._cwd = cwd
         self._added = list(added_dirs)
         self._memory = memory
         self._skills = skills
-        self._environment: str | None = None
+        self._today = today
+        self._kept: str | None = None
+        self._looked = False
         self.git = GitFacts()
+
+    def look(self) -> None:
+        """Asks git for the facts of now. Starts processes: to be called in a thread."""
+        self.git = git_facts(self._root)
+        self._looked = True
+
+    def adopt(self, environment: str | None) -> None:
+        """Takes over the environment as a session was told of it; None for a session that begins."""
+        self._kept = environment
+
+    @property
+    def environment(self) -> str:
+        """The environment as the session is told of it."""
+        if self._kept is None:
+            self._kept = self._now()
+        return self._kept
+
+    def environment_update(self, view: Sequence[SentMessage]) -> AttachmentPart | None:
+        """What is different now from what the session was told at its start and in the messages that are sent; None
+        when the model knows."""
+        parts = (p for sent in reversed(view) for p in sent.message.parts)
+        told = next((p.text for p in parts if isinstance(p, AttachmentPart) and p.name == UPDATE), None)
+        text = update_text(self.environment, self._now())
+        if not text and told is not None:
+            text = "The environment is again as at the start of the session."
+        return None if text == (told or "") else AttachmentPart(UPDATE, "text/plain", text=text)
+
+    def _now(self) -> str:
+        if not self._looked:
+            self.look()
+        return environment_text(self._cwd, self._root, self._added, self._today(), self.git)
 
     def blocks(self) -> list[SystemBlock]:
         """Everything but the documents, in the order it is sent."""
-        if self._environment is None:
-            self.git = git_facts(self._root)
-            self._environment = environment_text(self._cwd, self._root, self._added, date.today(), self.git)
         return [
             SystemBlock("system", SYSTEM_PROMPT, "system", "System prompt"),
-            SystemBlock("environment", self._environment, "environment", "Environment"),
+            SystemBlock("environment", self.environment, "environment", "Environment"),
             *self._memory(),
             *self._skills(),
         ]
-
-    def renew(self) -> None:
-        """Takes the environment again, for a new session."""
-        self._environment = None
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
@@ -75,6 +107,18 @@ class Workspace:
 
     def _short(self, path: Path) -> str:
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
+
+
+def update_text(then: str, now: str) -> str:
+    """The facts that are new or different, after a line that says so; empty when there are none."""
+    known = set(_facts(then))
+    changed = [fact for fact in _facts(now) if fact not in known]
+    return "\n".join(["The environment has changed since the session began. Now:", *changed]) if changed else ""
+
+
+def _facts(environment: str) -> list[str]:
+    """The entries of an environment text; an entry may have several lines."""
+    return ["- " + entry for entry in environment.split("\n- ")[1:]]
 
 
 def _read(path: Path) -> str:

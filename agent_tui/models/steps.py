@@ -130,4 +130,5 @@ def conversation_state() -> Metadata:
         "compaction_paused": False,
         "compaction_off": False,
         "thinking": None,
+        "environment": None,
     }

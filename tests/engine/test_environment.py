@@ -1,0 +1,117 @@
+"""The environment a session is told of: the same bytes for its whole life, and what changes is told with a message."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agent_tui.context.prompt import GitFacts
+from agent_tui.engine import workspace as workspace_module
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.workspace import Workspace, update_text
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.requests import SystemBlock
+from tests.support.agents import parts_for, running
+
+
+@pytest.fixture
+def git(monkeypatch: pytest.MonkeyPatch) -> list[GitFacts]:
+    """What git says, the last entry of it."""
+    said = [GitFacts("main", "", "abc first")]
+    monkeypatch.setattr(workspace_module, "git_facts", lambda root: said[-1])
+    return said
+
+
+def sent_blocks(agent: Agent) -> tuple[str, list[SystemBlock]]:
+    runtime = agent.runtime
+    assert runtime is not None
+    return runtime.prelude.fingerprint, runtime.prelude.system
+
+
+def updates(agent: Agent) -> list[str]:
+    parts = [p for m in agent.messages for p in m.parts if isinstance(p, AttachmentPart)]
+    assert all(p.name == "environment update" for p in parts)
+    return [p.text or "" for p in parts]
+
+
+def at(project: Path, day: int) -> Workspace:
+    return Workspace(project, project, today=lambda: date(2026, 3, day))
+
+
+async def test_the_prompt_stays_the_same_bytes_and_changes_are_told_once(tmp_path: Path, git: list[GitFacts]) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project, workspace=at(project, 1))) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        before, session = sent_blocks(agent), agent.info.id
+        assert "2026-03-01" in before[1][1].text and updates(agent) == []
+    git.append(GitFacts("feature", " M app.py\n?? new.py", "abc first"))
+    async with running(parts_for(home, project, workspace=at(project, 2), resume=session)) as (agent, _):
+        assert agent.branch == "feature"
+        assert sent_blocks(agent) == before
+        agent.submit("and now?")
+        await agent.join()
+        agent.submit("again")
+        await agent.join()
+        assert sent_blocks(agent) == before
+        (update,) = updates(agent)
+        assert update.splitlines()[1:] == [
+            "- date: 2026-03-02",
+            "- git branch: feature",
+            "- git status:",
+            " M app.py",
+            "?? new.py",
+        ]
+        assert agent.messages[2].text == "and now?"
+        assert agent.steps[-1].usage is not None and agent.steps[-1].usage.cache_read
+        assert agent.context_usage().calculation.fixed_delta == 0
+    async with running(parts_for(home, project, workspace=at(project, 2), resume=session)) as (agent, _):
+        agent.submit("nothing new")
+        await agent.join()
+        assert len(updates(agent)) == 1
+    git.append(GitFacts("main", "", "abc first"))
+    async with running(parts_for(home, project, workspace=at(project, 1), resume=session)) as (agent, _):
+        agent.submit("back again")
+        await agent.join()
+        assert updates(agent)[1:] == ["The environment is again as at the start of the session."]
+        agent.submit("still")
+        await agent.join()
+        assert len(updates(agent)) == 2
+
+
+async def test_an_update_that_was_compacted_away_is_told_again(tmp_path: Path, git: list[GitFacts]) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project)) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        git.append(GitFacts("other"))
+        await agent.resume(agent.info.id)
+        for number in range(4):
+            agent.submit(f"{number}: tell me a lot")
+            await agent.join()
+        assert len(updates(agent)) == 1
+        await agent.compact()
+        assert agent.records
+        agent.submit("next")
+        await agent.join()
+        assert len(updates(agent)) == 2
+
+
+async def test_a_new_session_is_told_of_the_environment_as_it_is(tmp_path: Path, git: list[GitFacts]) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        git.append(GitFacts("other"))
+        await agent.clear()
+        agent.submit("hello")
+        await agent.join()
+        assert updates(agent) == []
+        assert "git branch: other" in sent_blocks(agent)[1][1].text
+
+
+def test_an_update_lists_only_what_is_different() -> None:
+    then = "Environment:\n- date: 1\n- git status:\n M a\n- newest commits:\nabc"
+    assert update_text(then, then) == ""
+    assert update_text(then, then.replace(" M a", " M b")).splitlines()[1:] == ["- git status:", " M b"]
