@@ -1,0 +1,167 @@
+"""Any sequence of what a user does with a session keeps it valid, complete and truly counted."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.config import PermissionsConfig, Settings
+from agent_tui.context.anchor import SentPrefixes, anchor_problem
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.engine.agent import Agent
+from agent_tui.models.codec import dumps
+from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted
+from agent_tui.models.requests import Effort
+from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.compaction_world import assert_valid
+from tests.support.contexts import assert_identities
+
+EFFORTS: list[Effort] = ["off", "low", "high"]
+
+
+class User:
+    """One user at one terminal, with a mind of their own."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.random = folder, random.Random(seed)
+        self.stack = AsyncExitStack()
+        self.agent: Agent
+        self.stored: dict[str, str] = {}
+        self.records: set[str] = set()
+        self.session = ""
+        self.sent = 0
+
+    async def open(self, session: str | None = None) -> None:
+        settings = Settings(permissions=PermissionsConfig(mode="auto"))
+        parts = parts_for(
+            self.folder / "home",
+            self.folder / "p",
+            script="window = 7000\nmax_output = 1500\n",
+            settings=settings,
+            counter=TokenCounter(),
+            resume=session,
+        )
+        self.agent, _ = await self.stack.enter_async_context(running(parts))
+        await self.agent.ready()
+
+    async def send(self) -> None:
+        self.sent += 1
+        what = ["why?", "tell me a lot", "read notes.txt", "list the files", "tell me a lot " + "and more " * 90]
+        self.agent.submit(f"{self.sent}: {self.random.choice(what)}")
+        await self.agent.join()
+
+    async def send_and_interrupt(self) -> None:
+        wait, kinds = self.random.randrange(40), (PartDelta, ToolStarted, CompactionStarted)
+        seen = 0
+
+        def press(event: Event) -> None:
+            nonlocal seen
+            seen += isinstance(event, kinds)
+            if seen > wait:
+                self.agent.interrupt()
+
+        forget = self.agent.subscribe(press)
+        await self.send()
+        forget()
+
+    async def compact(self) -> None:
+        await self.agent.compact(self.random.choice(["", "the numbers"]))
+
+    async def undo(self) -> None:
+        await self.agent.compact_undo()
+
+    async def rewind(self) -> None:
+        mine = [m for m in self.agent.messages if m.role == "user"]
+        if mine:
+            newest = self.random.choice([mine[-1], mine[-1], self.random.choice(mine)])
+            await self.agent.rewind(newest.id)
+
+    async def fork(self) -> None:
+        path = self.agent.messages
+        if path:
+            view, total = list(self.agent.conversation.view()), self.agent.context_usage().total
+            await self.agent.fork()
+            await self.agent.ready()
+            assert self.agent.conversation.view() == view
+            assert self.agent.context_usage().total == total
+
+    async def restart(self) -> None:
+        await self.agent.ready()
+        view, usage = list(self.agent.conversation.view()), self.agent.context_usage()
+        path, session = [m.id for m in self.agent.messages], self.agent.info.id
+        if not path:
+            return
+        await self.stack.aclose()
+        await self.open(session)
+        assert [m.id for m in self.agent.messages] == path
+        assert self.agent.conversation.view() == view
+        now = self.agent.context_usage()
+        assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
+
+    async def effort(self) -> None:
+        self.agent.set_effort(self.random.choice(EFFORTS))
+
+    async def pin(self) -> None:
+        if self.agent.pinned:
+            self.agent.unpin(self.agent.pinned[0])
+        else:
+            self.agent.pin("notes.txt")
+
+    async def act(self) -> str:
+        acts: list[Any] = [self.send] * 5 + [self.send_and_interrupt, self.compact, self.undo, self.rewind]
+        acts += [self.fork, self.restart, self.restart, self.effort, self.pin]
+        act = self.random.choice(acts)
+        await act()
+        await self.agent.ready()
+        return str(act.__name__)
+
+    def check(self) -> None:
+        agent = self.agent
+        assert not agent.busy
+        view = agent.conversation.view()
+        assert_valid(view)
+        usage, runtime = agent.context_usage(), agent.runtime
+        assert runtime is not None
+        assert_identities(usage)
+        inputs = runtime.inputs()
+        inputs.cache = None
+        fresh = calculate_context_usage(inputs)
+        assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
+        if usage.anchor_step is not None:
+            step = next(s for s in agent.steps if s.id == usage.anchor_step)
+            prefixes = SentPrefixes()
+            prefixes.update(view)
+            assert anchor_problem(step, prefixes, runtime.info.target, runtime.info.limits.window) is None
+        assert all(s.status != "running" for s in agent.steps)
+        self.check_nothing_lost()
+
+    def check_nothing_lost(self) -> None:
+        store, session = self.agent.store, self.agent.info.id
+        stored = {i: dumps(m) for i, m in store.messages(session).items()}
+        records = {r.id for r in store.records(session)}
+        if session == self.session:
+            assert {i: stored.get(i) for i in self.stored} == self.stored
+            assert self.records <= records
+        self.session, self.stored, self.records = session, stored, records
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_session_survives_whatever_its_user_does(tmp_path: Path, seed: int) -> None:
+    user = User(tmp_path, seed)
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "notes.txt").write_text("a note of some length\n" * 60)
+    await user.open()
+    done: list[str] = []
+    try:
+        for _ in range(45):
+            done.append(await user.act())
+            user.check()
+    except BaseException:
+        print("\n".join(done))
+        raise
+    finally:
+        await user.stack.aclose()
