@@ -61,8 +61,10 @@ def new_step(runtime: Runtime, kind: str) -> Step:
 async def count_exactly(runtime: Runtime) -> int | None:
     """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
 
-    None where the provider has no such endpoint, the call failed, or the conversation changed meanwhile.
+    None where it is switched off, the provider has no such endpoint, or the call failed.
     """
+    if runtime.settings.context.exact_counting == "off":
+        return None
     if not runtime.conversation.view() or runtime.conversation.read_only:
         return None
     usage = runtime.usage()

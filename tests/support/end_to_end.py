@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.commands.usage_json import context_json
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.headless import run_headless
 from agent_tui.paths import Paths
@@ -37,13 +37,14 @@ class Product:
     exact_counting: Any = "off"
     session: str = ""
     code: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
+    disabled: list[str] = field(default_factory=list)
 
     def agent(self, model: str | None = None, *, fresh: bool = False) -> Agent:
         settings = Settings(
             default_model=next(iter(self.models)),
             models=self.models,
             context=ContextConfig(exact_counting=self.exact_counting),
+            tools=ToolsConfig(disabled=self.disabled),
             permissions=PermissionsConfig(mode="ask"),
             agent=AgentConfig(step_limit=self.step_limit, retries=1, timeout=30.0),
         )
