@@ -24,7 +24,10 @@ def load(path: Path, name: str) -> tuple[str, os.stat_result]:
     is not a text file, or too large to edit."""
     with open_regular(path, name) as file:
         info = os.fstat(file.fileno())
-        data = file.read(EDIT_BYTES + 1)
+        try:
+            data = file.read(EDIT_BYTES + 1)
+        except OSError as error:
+            raise ToolError(f"{name} cannot be read: {error.strerror}.") from None
     if len(data) > EDIT_BYTES:
         raise ToolError(f"{name} is larger than {EDIT_BYTES:,} bytes; change it with bash.")
     if b"\0" in data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,11 @@ def resolve(path: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
     cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
     resolved = resolve_from(path, context.cwd)
+    try:
+        resolved.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ToolError(f"The path {path[:80]!r}… is too long.") from None
     if context.allowed_paths is not None and resolved not in context.allowed_paths:
         raise ToolError("The path leads elsewhere now than when the call was allowed. Look again before another try.")
     return resolved

@@ -66,7 +66,10 @@ class ReadTool:
         if args.offset < 1 or args.limit < 1:
             raise ToolError("read: offset and limit begin at 1.")
         path = resolve(args.path, context)
-        return await in_thread(lambda stop: _read(path, args, context, stop))
+        try:
+            return await in_thread(lambda stop: _read(path, args, context, stop))
+        except OSError as error:
+            raise ToolError(f"{pictured(shown(path, context))} cannot be read: {error.strerror}.") from None
 
 
 def open_regular(path: Path, name: str) -> BinaryIO:
