@@ -98,6 +98,9 @@ class StepRunner:
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor, result)
                     case UsageReport(usage, cost):
+                        if usage.source == "estimated" and not usage.input:
+                            # Nobody counted the input; ours is the best number there is.
+                            usage = replace(usage, input=result.step.estimated_input or 0)
                         result.step.usage = usage
                         result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
                     case Started(target, notes):

@@ -46,6 +46,21 @@ def test_a_budget_is_below_the_output_and_leaves_room_for_an_answer(effort: Effo
         ("xai/grok-3-mini", "medium", {"reasoning_effort": "high"}),
         ("groq/openai/gpt-oss-120b", "off", {"reasoning_effort": "low"}),
         ("mistral/magistral-medium-latest", "high", {}),
+        ("ollama_chat/qwen3", "off", {"reasoning_effort": "none"}),
+        ("ollama_chat/llama3.3", "high", {"reasoning_effort": "high"}),
+        ("moonshot/kimi-k2.5", "off", {"extra_body": {"thinking": {"type": "disabled"}}}),
+        ("anthropic/claude-opus-4-7", "off", {}),
+        ("bedrock/us.anthropic.claude-opus-4-6-v1", "low", {"reasoning_effort": "low"}),
+        (
+            "openrouter/openai/gpt-5",
+            "off",
+            {"extra_body": {"reasoning": {"effort": "low"}, "usage": {"include": True}}},
+        ),
+        (
+            "openrouter/deepseek/deepseek-v3.2",
+            "off",
+            {"extra_body": {"reasoning": {"enabled": False}, "usage": {"include": True}}},
+        ),
         (
             "openrouter/openai/gpt-5",
             "low",
