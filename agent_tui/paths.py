@@ -49,6 +49,13 @@ def user_paths() -> Paths:
     )
 
 
+def package_themes() -> Path:
+    """The themes that come with the program: inside the wheel, or at the root of a checkout."""
+    package = Path(__file__).resolve().parent
+    inside = package / "themes"
+    return inside if inside.is_dir() else package.parent / "themes"
+
+
 def private_dir(path: Path) -> Path:
     """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

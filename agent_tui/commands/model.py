@@ -8,6 +8,7 @@ from agent_tui.commands.format import money, one_line, percent, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.models.requests import Effort, ModelInfo
+from agent_tui.paths import package_themes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,12 @@ async def thinking(agent: Agent, args: str) -> CommandResult:
     return Text(line, error=bool(args))
 
 
-@command("theme", args="[name]")
+def _themes(agent: Agent) -> Iterable[tuple[str, str]]:
+    folders = (package_themes(), agent.paths.themes)
+    return ((name, "") for name in sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
+
+
+@command("theme", args="[name]", choices=_themes)
 async def theme(agent: Agent, args: str) -> CommandResult:
     """Changes the colours, with a live preview."""
     return OpenScreen("themes", args)

@@ -11,8 +11,12 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from agent_tui.paths import package_themes, private_dir
+
 DEFAULT_THEME = "agent-dark"
 ANSI_THEME = "ansi"
+CHOICE_FILE = "theme"
+"""In the state folder: the theme chosen last."""
 
 COLORS = (
     "primary",
@@ -62,13 +66,6 @@ class Themes:
     problems: list[str] = field(default_factory=list)
 
 
-def package_folder() -> Path:
-    """Where the themes that come with the program are: inside the wheel, or at the root of a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    inside = package / "themes"
-    return inside if inside.is_dir() else package.parent / "themes"
-
-
 def load_theme(path: Path) -> Theme:
     """A theme from a file. Raises ``ValueError`` with one line that names the file and what is wrong."""
     try:
@@ -85,7 +82,7 @@ def load_theme(path: Path) -> Theme:
 def load_themes(user_folder: Path) -> Themes:
     """All themes; a user's file of the same name wins over the package's. One broken file leaves the others."""
     found = Themes()
-    for folder in (package_folder(), user_folder):
+    for folder in (package_themes(), user_folder):
         for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
             try:
                 theme = load_theme(path)
@@ -99,7 +96,7 @@ def load_themes(user_folder: Path) -> Themes:
 def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
     """The theme to start with, reading as few files as possible, and a line when it is not the one asked for."""
     problem = None
-    for folder in (user_folder, package_folder()):
+    for folder in (user_folder, package_themes()):
         path = folder / f"{name}.toml"
         if path.is_file():
             try:
@@ -109,12 +106,34 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
     for theme in load_themes(user_folder).themes.values():
         if theme.name == name:
             return theme, problem
-    names = ", ".join(sorted(p.stem for p in package_folder().glob("*.toml")))
+    names = ", ".join(sorted(p.stem for p in package_themes().glob("*.toml")))
     problem = problem or f"theme {name!r} does not exist; there are: {names}"
     try:
-        return load_theme(package_folder() / f"{DEFAULT_THEME}.toml"), problem
+        return load_theme(package_themes() / f"{DEFAULT_THEME}.toml"), problem
     except ValueError as error:
         return FALLBACK, f"{problem}; {error}"
+
+
+def wanted_theme(configured: str, state: Path) -> str:
+    """The theme to start with: what the configuration names; where it names none but the default, the one that was
+    chosen last with /theme."""
+    if configured != DEFAULT_THEME:
+        return configured
+    try:
+        chosen = (state / CHOICE_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return configured
+    return chosen[:100] or configured
+
+
+def keep_choice(name: str, state: Path) -> str | None:
+    """Remembers the chosen theme for the next start; a line when that is impossible."""
+    try:
+        private_dir(state)
+        (state / CHOICE_FILE).write_text(name + "\n", encoding="utf-8")
+    except OSError as error:
+        return f"the theme is not remembered: {error.strerror or error}"
+    return None
 
 
 def variable_defaults(theme: Theme) -> dict[str, str]:

@@ -82,3 +82,32 @@ async def test_no_color_keeps_segments_apart(tmp_path: Path, monkeypatch: pytest
         await run.until(lambda: "Calculation" in run.shown())
         bar = run.shown().splitlines()[1]
         assert len({c for c in bar if c != " "}) >= 6
+
+
+async def test_a_chosen_theme_is_there_at_the_next_start(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/theme nord")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.app.theme == "nord")
+        await run.until(lambda: "also next time" in run.shown())
+    async with running(tmp_path) as run:
+        assert run.app.theme == "nord"
+
+
+async def test_a_configured_theme_wins_over_the_chosen_one(tmp_path: Path) -> None:
+    settings = Settings()
+    settings.ui.theme = "agent-light"
+    async with running(tmp_path, settings=settings) as run:
+        await run.type("/theme nord")
+        await run.pilot.press("enter")
+        await run.until(lambda: "the configuration names agent-light" in run.shown())
+    async with running(tmp_path, settings=settings) as run:
+        assert run.app.theme == "agent-light"
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"gone\n"])
+async def test_a_broken_memory_of_the_theme_means_the_default(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "theme").write_bytes(content)
+    async with running(tmp_path) as run:
+        assert run.app.theme == "agent-dark"

@@ -255,3 +255,34 @@ async def test_a_conversation_that_is_reloaded_starts_anew() -> None:
         t.clear()
         await pilot.pause()
         assert body(t) == []
+
+
+def _todo(items: list[tuple[str, str]]) -> list[Message]:
+    listed = [{"text": text, "status": status} for text, status in items]
+    display = {"kind": "list", "summary": "", "text": "", "items": listed}
+    result = ToolResultPart("c1", "todo", "The list is updated.", display=display)
+    call = ToolCallPart("c1", "todo", '{"items": []}')
+    return [Message("a", "assistant", [call]), Message("t", "tool", [result])]
+
+
+async def test_a_todo_list_is_a_checklist_under_its_call() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.transcript.load(_todo([("read", "completed"), ("fix [b]it[/b]", "in_progress"), ("test", "pending")]))
+        await pilot.pause()
+        lines = body(app.transcript)
+        assert "todo" in lines[0] and "1 of 3 done" in lines[0]
+        assert [line.strip() for line in lines[1:]] == ["✓ read", "▶ fix [b]it[/b]", "○ test"]
+
+
+async def test_a_long_todo_list_shows_where_the_work_is() -> None:
+    items = [(f"item {n}", "completed" if n < 20 else "pending") for n in range(40)]
+    app = Holder()
+    async with app.run_test(size=(60, 60)) as pilot:
+        app.transcript.load(_todo(items))
+        await pilot.pause()
+        lines = [line.strip() for line in body(app.transcript)[1:]]
+        assert lines[0] == "✓ item 18" and lines[2] == "○ item 20" and lines[-1] == "… 33 more"
+        app.transcript.toggle_tools()
+        await pilot.pause()
+        assert len(body(app.transcript)) == 41

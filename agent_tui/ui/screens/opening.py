@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
 
 if TYPE_CHECKING:
@@ -106,8 +107,18 @@ def _themes(app: AgentApp, name: str) -> None:
 
 
 def _theme_kept(app: AgentApp, name: str | None) -> None:
-    if name:
-        app.hint(f'Theme {name}; [ui] theme = "{name}" in the configuration keeps it')
+    from agent_tui.ui.theme import keep_choice, wanted_theme
+
+    if not name:
+        return
+    problem = keep_choice(name, app.paths.state)
+    configured = app.settings.ui.theme
+    if problem is not None:
+        app.say("warning", problem)
+    elif wanted_theme(configured, app.paths.state) != name:
+        app.hint(f"Theme {one_line(name, 60)} until you leave: the configuration names {one_line(configured, 60)}")
+    else:
+        app.hint(f"Theme {one_line(name, 60)}, also next time")
 
 
 def _resume(app: AgentApp, agent: Agent, session_id: str | None) -> None:

@@ -59,6 +59,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     Picker #preview.-shown { display: block; }
     Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
     Picker.-empty #none { display: block; }
+    Picker.-narrow #frame { width: 100%; height: 92%; }
     Picker.-tiny #frame { width: 100%; height: 100%; border: none; padding: 0; }
     Picker.-tiny #search { margin: 0; }
     Picker.-tiny #preview { display: none; }
@@ -121,6 +122,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.rows.set_count(len(self.shown), self.start_at())
 
     def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < 110 or event.size.height < 30, "-narrow")
         self.set_class(event.size.height < 14 or event.size.width < 50, "-tiny")
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
+from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
 from agent_tui.ui.transcript.lines import Decoration, Flow
 from agent_tui.ui.transcript.piece import Piece
 from agent_tui.ui.transcript.sanitize import cap_line, clean, clean_output
@@ -56,14 +57,18 @@ class ToolBlock(Block):
 
     def pieces(self, is_open: bool) -> list[Piece]:
         out = [Piece(partial(self._header, is_open), gap=self.gap)]
-        if is_open:
+        items = items_of(self.result)
+        if items:
+            out += pieces_of(items, is_open)
+        elif is_open:
             for part in self._body():
                 out += part
         return out
 
     def _header(self, is_open: bool) -> list[Flow]:
         icon, style = self._state()
-        text = clean(self.summary or self._summary()).replace("\n", " ⏎ ")
+        known = self.name if items_of(self.result) else self.summary or self._summary()
+        text = clean(known).replace("\n", " ⏎ ")
         name, _, rest = text.partition(" ")
         runs = [(len(name), "strong", None), (len(text), "", None)] if rest else [(len(text), "strong", None)]
         right = " · ".join([*self._facts(), "▾" if is_open else "▸"])
@@ -86,7 +91,10 @@ class ToolBlock(Block):
                 yield "waiting for permission"
             return
         kind, text = self._shown(result)
-        if result.is_error:
+        items = items_of(result)
+        if items:
+            yield progress(items)
+        elif result.is_error:
             yield clean_output(text.strip().split("\n", 1)[0])[:60] or "failed"
         elif kind == "diff":
             lines = text.split("\n")

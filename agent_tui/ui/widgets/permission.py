@@ -88,7 +88,7 @@ class _Body(RowList, can_focus=False):
     def _color(self, line: str) -> str:
         if self.kind != "diff":
             return "foreground"
-        if line.startswith("@@"):
+        if line.startswith(("@@", "--- ", "+++ ")):
             return "muted"
         return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
 

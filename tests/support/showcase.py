@@ -1,0 +1,178 @@
+"""A fixed conversation and fixed sessions for pictures of the screens: no times, no paths of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_tui.models.events import PermissionAsked
+from agent_tui.models.messages import (
+    Message,
+    ReasoningPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    user_message,
+)
+from agent_tui.models.steps import CompactionRecord, SessionInfo
+from tests.support.fake_agent import FakeAgent
+
+NOW = 1_750_000_000.0
+
+DIFF = """--- a/src/greet.py
++++ b/src/greet.py
+@@ -1,4 +1,5 @@
+ def greet(name: str) -> str:
+-    return "hello " + name
++    name = name.strip()
++    return f"Hello, {name}!"
+
+ print(greet("world"))
+"""
+
+ANSWER = """The greeting is fixed. What changed:
+
+1. `greet` strips blanks **before** it uses the name,
+2. it says *Hello* with a comma, as the test expects,
+   - and nothing else.
+
+| case | before | after |
+|:-----|:------:|------:|
+| `" Ann "` | hello  Ann | Hello, Ann! |
+| 日本 | hello 日本 | Hello, 日本! |
+
+```python
+def greet(name: str) -> str:
+    name = name.strip()  # typed by people
+    return f"Hello, {name}!"
+```
+
+> The tests pass: see [the runner's page](https://example.com/runs/7).
+"""
+
+GALLERY = """# Heading one
+
+A paragraph with **bold**, *italic*, ***both***, `code`, ~~struck~~, a [link](https://example.com) and a long line that
+wraps where the window ends because it has many words in it.
+A soft break above, a hard one here\\
+and the next line.
+
+## Heading two
+
+- a list
+  - inside a list
+    1. numbered
+    2. twice
+- an item of two paragraphs
+
+  this is the second one
+
+### Heading three
+
+3. starts at three
+4. goes on
+
+> A quote with `code`
+>
+> > and a quote inside
+
+```rust
+fn main() {
+    println!("{}", 1 + 2); // code
+}
+```
+
+    indented code
+
+| left | centre | right |
+|:-----|:------:|------:|
+| a | b | 1 |
+| long cell with words | **bold** | 1,234 |
+
+- [ ] open task
+- [x] done task
+
+---
+
+![an image](https://example.com/a.png) and <b>html</b> &amp; an entity
+
+#### Heading four
+##### Heading five
+###### Heading six
+"""
+
+
+def conversation() -> list[Message]:
+    """A finished turn with reasoning, a call with a diff, a command, a todo list and a Markdown answer."""
+    calls = [
+        ToolCallPart("c1", "edit", '{"path": "src/greet.py"}'),
+        ToolCallPart("c2", "bash", '{"command": "pytest -q"}'),
+        ToolCallPart("c3", "todo", "{}"),
+    ]
+    items = [
+        {"text": "fix greet", "status": "completed"},
+        {"text": "run the tests", "status": "in_progress"},
+        {"text": "write the changelog", "status": "pending"},
+    ]
+    edited = ToolResultPart("c1", "edit", "Edited.", display={"kind": "diff", "text": DIFF, "path": "src/greet.py"})
+    tested = ToolResultPart("c2", "bash", "3 passed in 0.12s\n", seconds=1.4)
+    listed = ToolResultPart("c3", "todo", "Updated.", display={"kind": "list", "text": "", "items": items})
+    thought = "The test wants a comma, and names come with blanks around them."
+    return [
+        user_message("Why does the greeting test fail? Please fix it."),
+        Message("m1", "assistant", [ReasoningPart(thought), TextPart("I will look at `greet` first."), *calls]),
+        Message("t1", "tool", [edited]),
+        Message("t2", "tool", [tested]),
+        Message("t3", "tool", [listed]),
+        Message("m2", "assistant", [TextPart(ANSWER)]),
+    ]
+
+
+def agent(home: Path, messages: list[Message] | None = None) -> FakeAgent:
+    """An agent with the conversation, sessions of two projects and a compaction behind it."""
+    made = FakeAgent(home, conversation() if messages is None else messages)
+    made.root = made.cwd = Path("/project")
+    made.info = SessionInfo("ses_1", "/project", title="Fix the greeting", model="demo")
+    for message in made.messages:
+        message.created = NOW - 600
+    made.store.kept = {"sum_1": Message("sum_1", "user", [SummaryPart("# Goal\n\nThe greeting.", "cmp_1")])}
+    made.records = [
+        CompactionRecord(
+            "cmp_1",
+            "op_1",
+            "summary",
+            ["old_1", "old_2"],
+            created=NOW - 3_600,
+            reason="auto",
+            summary_id="sum_1",
+            before_tokens=171_000,
+            after_tokens=24_000,
+            kept_messages=6,
+            seconds=8.2,
+            cost_usd=0.031,
+        )
+    ]
+    titles = [
+        ("ses_1", "/project", "Fix the greeting", 6, 30),
+        ("ses_2", "/project", "Rename the parser's states 日本語", 48, 3_600),
+        ("ses_3", "/project", "", 2, 86_400 * 2),
+        ("ses_4", "/elsewhere/site", "Why is the page [bold]slow[/bold]?", 212, 86_400 * 40),
+    ]
+    made.store.listed = [
+        SessionInfo(id, project, title=title, model="sonnet", messages=count, updated=NOW - ago, preview="How do I…")
+        for id, project, title, count, ago in titles
+    ]
+    return made
+
+
+def question() -> PermissionAsked:
+    """A permission that is asked for the edit."""
+    return PermissionAsked(
+        "req_1",
+        "c9",
+        "edit",
+        "edit src/greet.py",
+        {"kind": "diff", "text": DIFF, "path": "src/greet.py"},
+        ["edit(src/**)"],
+        "Edits ask in this mode.",
+    )

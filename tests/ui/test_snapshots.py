@@ -1,0 +1,139 @@
+"""Pictures of the main screens at two sizes. ``pytest tests/ui/test_snapshots.py --snapshot-update`` takes new ones."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from agent_tui.config import Settings
+from agent_tui.ui.app import AgentApp
+from agent_tui.ui.screens.context import ContextScreen
+from tests.support import showcase
+from tests.support.app import Clock
+from tests.support.fake_agent import FakeAgent
+
+SIZES = [(80, 24), (200, 50)]
+NAMES = ["80x24", "200x50"]
+Look = Callable[[AgentApp, "Pilot[Any]"], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for screen in ("sessions", "context"):
+        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", SimpleNamespace(time=lambda: showcase.NOW))
+
+
+def picture(
+    compare: Any, home: Path, size: tuple[int, int], look: Look | None = None, agent: FakeAgent | None = None, **ui: Any
+) -> None:
+    """Opens the application on the showcase, does what ``look`` says and compares the picture."""
+    made = agent or showcase.agent(home)
+    settings = Settings()
+    for key, value in ui.items():
+        setattr(settings.ui, key, value)
+
+    async def factory() -> FakeAgent:
+        return made
+
+    app = AgentApp(factory, settings, made.paths, made.root, clock=Clock())  # type: ignore[arg-type]
+
+    async def prepare(pilot: Pilot[Any]) -> None:
+        await asyncio.wait_for(app.opened.wait(), 20)
+        await pilot.pause()
+        if look is not None:
+            await look(app, pilot)
+        await pilot.pause()
+        await pilot.pause()
+        assert not app.net.errors
+
+    assert compare(app, terminal_size=size, run_before=prepare)
+
+
+def opening(name: str, *keys: str) -> Look:
+    async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+        app.open_screen(name)
+        async with asyncio.timeout(8):
+            while len(app.screen_stack) < 2 or not app.screen.query("#rows"):
+                await pilot.pause()
+        await pilot.pause()
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    return look
+
+
+@pytest.mark.parametrize("size", SIZES, ids=NAMES)
+class TestScreens:
+    def test_start(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path, [])
+        agent.info.title = ""
+        agent.records = []
+        picture(snap_compare, tmp_path, size, agent=agent)
+
+    def test_chat(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size)
+
+    def test_chat_opened(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            await pilot.press("ctrl+o", "ctrl+t", "ctrl+home")
+
+        picture(snap_compare, tmp_path, size, look)
+
+    def test_permission(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path)
+
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            agent.publish(showcase.question())
+            await pilot.pause()
+
+        picture(snap_compare, tmp_path, size, look, agent)
+
+    def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("context"))
+
+    def test_context_open(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            await opening("context")(app, pilot)
+            screen = app.screen
+            assert isinstance(screen, ContextScreen)
+            screen.opened |= {s.key for s in screen.rows.shown} | {"compactions"}
+            screen.rebuild()
+
+        picture(snap_compare, tmp_path, size, look)
+
+    def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("help"))
+
+    def test_models(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("models"))
+
+    def test_sessions(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("sessions", "down"))
+
+    def test_themes(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        picture(snap_compare, tmp_path, size, opening("themes"))
+
+
+@pytest.mark.parametrize("theme", ["agent-light", "ansi", "high-contrast", "nord", "solarized-dark"])
+def test_theme(snap_compare: Any, tmp_path: Path, theme: str) -> None:
+    picture(snap_compare, tmp_path, (100, 40), theme=theme)
+
+
+@pytest.mark.parametrize("size", [(60, 24), (20, 5)], ids=["60x24", "20x5"])
+def test_narrow_chat(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    picture(snap_compare, tmp_path, size)
+
+
+def test_markdown_gallery(snap_compare: Any, tmp_path: Path) -> None:
+    from agent_tui.models.messages import Message, TextPart
+
+    agent = showcase.agent(tmp_path, [Message("g", "assistant", [TextPart(showcase.GALLERY)])])
+    agent.records = []
+    picture(snap_compare, tmp_path, (100, 100), agent=agent)
