@@ -1,0 +1,237 @@
+"""The numbers a user sees, through the whole agent: what moves them, what is measured, what is only estimated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_tui.engine.workspace import Workspace
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
+from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
+from agent_tui.models.usage import Limits
+from agent_tui.tools.base import Tool
+from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.contexts import assert_identities, leaves, row
+
+SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})
+
+
+class Tickets:
+    """A tool from outside that can be switched off."""
+
+    def __init__(self) -> None:
+        self.on = True
+        self.changed: Callable[[], None] = lambda: None
+
+    def tools(self) -> list[Tool]:
+        return []
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        return [OfferedTool(SEARCH, "mcp:tickets")] if self.on else []
+
+    def start(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
+
+    async def close(self) -> None:
+        return None
+
+
+def found(usage: ContextUsage, name: str) -> ContextRow | None:
+    return next((r for r in usage.rows if r.id == name), None)
+
+
+def delta(usage: ContextUsage) -> int:
+    return usage.calculation.fixed_delta
+
+
+async def test_a_pinned_document_moves_the_number_at_once_and_is_no_message(tmp_path: Path) -> None:
+    project = tmp_path / "p"
+    project.mkdir()
+    (project / "spec.md").write_text("a line of the specification\n" * 40)
+    async with running(parts_for(tmp_path / "home", project, counter=TokenCounter())) as (agent, seen):
+        agent.submit("hello")
+        await agent.join()
+        await agent.ready()
+        before = agent.context_usage()
+        assert found(before, "documents") is None
+        seen.events.clear()
+        agent.pin("spec.md")
+        now = seen.of(ContextChanged)[-1].usage
+        assert now.total > before.total + 150
+        await agent.ready()
+        usage = agent.context_usage()
+        document = row(usage, "documents")
+        assert 200 < delta(usage) == usage.total - before.total
+        assert abs(document.tokens - delta(usage)) <= 0.1 * delta(usage)
+        assert row(usage, "messages").tokens == row(before, "messages").tokens
+        assert_identities(usage)
+        # Read again for every request, and measured with it.
+        (project / "spec.md").write_text("a line of the specification\n" * 80)
+        agent.submit("and now?")
+        await agent.join()
+        await agent.ready()
+        grown = agent.context_usage()
+        assert delta(grown) == 0 and row(grown, "documents").tokens > 1.7 * document.tokens
+        assert all("specification" not in m.text for m in agent.messages)
+        agent.unpin("spec.md")
+        assert found(agent.context_usage(), "documents") is None and delta(agent.context_usage()) < -400
+        assert agent.context_usage().total < grown.total - 400
+
+
+async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) -> None:
+    text = ["Be brief."]
+
+    def memory() -> list[SystemBlock]:
+        return [SystemBlock("memory", text[-1], "AGENTS.md", "AGENTS.md")]
+
+    workspace = Workspace(tmp_path, tmp_path, memory=memory)
+    parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter(), workspace=workspace)
+    async with running(parts) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        small = row(agent.context_usage(), "memory").tokens
+        text.append("Write tests first, then code, then documentation. " * 30)
+        agent.submit("hello again")
+        await agent.join()
+        assert row(agent.context_usage(), "memory").tokens > small + 200
+        step = agent.steps[-1]
+        assert step.estimated_input is not None and step.actual_input is not None
+        assert abs(step.estimated_input - step.actual_input) <= 0.02 * step.actual_input
+        assert_identities(agent.context_usage())
+
+
+async def test_a_tool_that_goes_takes_its_tokens_with_it(tmp_path: Path) -> None:
+    tickets = Tickets()
+    parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())
+    parts.extra_tools = tickets
+    async with running(parts) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        await agent.ready()
+        before = agent.context_usage()
+        cost = row(before, "tools", "mcp:tickets").tokens
+        assert cost > 60
+        tickets.on = False
+        tickets.changed()
+        without = agent.context_usage()
+        assert delta(without) == without.total - before.total
+        assert abs(-delta(without) - cost) <= 0.1 * cost
+        assert_identities(without)
+        tickets.on = True
+        tickets.changed()
+        assert agent.context_usage().total == before.total
+        assert delta(agent.context_usage()) == 0
+
+
+async def test_changing_the_effort_keeps_the_identities_and_the_session(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with running(parts_for(home, tmp_path / "p", counter=TokenCounter())) as (agent, seen):
+        agent.submit("hello")
+        await agent.join()
+        await agent.ready()
+        before = agent.context_usage()
+        seen.events.clear()
+        agent.set_effort("off")
+        now = seen.of(ContextChanged)[-1].usage
+        assert_identities(now)
+        assert now.total <= before.total and now.anchor_step == before.anchor_step
+        session = agent.info.id
+    async with running(parts_for(home, tmp_path / "p", counter=TokenCounter(), resume=session)) as (agent, _):
+        assert agent.effort == "off"
+
+
+BAD_USAGE = {
+    "missing": "usage = false",
+    "zero": "usage = { input = 0, output = 0 }",
+    "absurd": "usage = { input = 900000, output = 10 }",
+    "negative": "usage = { input = -5, output = 3 }",
+}
+
+
+@pytest.mark.parametrize("name", BAD_USAGE)
+async def test_usage_that_cannot_be_true_is_not_built_on(tmp_path: Path, name: str) -> None:
+    script = f'[[step]]\nmatch = "odd"\ntext = "fine"\n{BAD_USAGE[name]}\n'
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    async with running(parts) as (agent, _):
+        agent.submit("odd")
+        await agent.join()
+        await agent.ready()
+        usage = agent.context_usage()
+        assert usage.anchor_step is None and usage.basis == "estimated"
+        assert usage.estimated_tokens == usage.total > 500
+        assert usage.calculation.last_input is None and usage.calculation.new_messages == usage.total
+        assert "estimated" in usage.why
+        assert_identities(usage)
+        agent.submit("even")
+        await agent.join()
+        await agent.ready()
+        after = agent.context_usage()
+        assert after.anchor_step == agent.steps[-1].id and after.basis == "derived"
+        assert_identities(after)
+        # A later one that is wrong again: the one before it is built on.
+        assert after.calculation.last_input == agent.steps[-1].actual_input
+
+
+async def test_what_is_added_between_two_steps_is_measured_by_difference(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "notes.txt").write_text("one line of notes\n" * 50)
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, _):
+        agent.submit("read notes.txt")
+        await agent.join()
+        agent.submit("thanks")
+        await agent.join()
+        await agent.ready()
+        usage = agent.context_usage()
+        by_message = {r.message_id: r for r in leaves(usage.rows) if r.message_id and r.id == r.message_id}
+        first, call, result, answer, thanks, _ = agent.messages
+        steps = {s.message_id: s for s in agent.steps}
+        one, two = steps[call.id].usage, steps[answer.id].usage
+        assert one is not None and two is not None
+        assert by_message[result.id].basis == by_message[thanks.id].basis == "derived"
+        assert by_message[result.id].tokens == two.input - one.input - one.output
+        assert by_message[first.id].basis == "estimated"
+        assert row(usage, "messages", "tool_results").basis == "derived"
+
+
+async def test_the_warning_at_80_percent_comes_once(tmp_path: Path) -> None:
+    script = "window = 8000\nmax_output = 2000\n"
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    async with running(parts) as (agent, seen):
+        await agent.ready()
+        while agent.context_usage().total <= (agent.context_usage().limit or 0):
+            agent.submit("tell me a lot")
+            await agent.join()
+        told = [n for n in seen.of(Notice) if n.code == "context_80"]
+        assert len(told) == 1 and "of the limit" in told[0].text and "compacts at 6k" in told[0].text
+
+
+async def test_what_streams_moves_the_number_until_it_is_measured(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, seen):
+        agent.submit("tell me a lot")
+        await agent.join()
+        kinds = [e for e in seen.events if isinstance(e, (ContextChanged, PartDelta, StepEnded))]
+        first, end = next(i for i, e in enumerate(kinds) if isinstance(e, PartDelta)), len(kinds)
+        end = next(i for i, e in enumerate(kinds) if isinstance(e, StepEnded))
+        flying = [e.in_flight for e in kinds[first:end] if isinstance(e, ContextChanged)]
+        assert flying and all(flying)
+        settled = [e for e in kinds[end:] if isinstance(e, ContextChanged)]
+        assert settled and all(e.in_flight == 0 for e in settled)
+        assert settled[-1].usage.anchor_step == agent.steps[-1].id
+
+
+async def test_a_misfit_is_logged_once_a_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    script = '[[step]]\ntext = "fine"\nusage = { input = 200, output = 10 }\n'
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    with caplog.at_level(logging.WARNING):
+        async with running(parts) as (agent, _):
+            agent.submit("hello")
+            await agent.join()
+            for _ in range(5):
+                usage = agent.context_usage()
+    assert any("Back-calculated" in w for w in usage.warnings)
+    assert_identities(usage)
+    assert [r.getMessage().startswith("Back-calculated") for r in caplog.records].count(True) == 1
