@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from agent_tui.config import McpServer, PermissionsConfig, Settings
@@ -13,15 +14,19 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.workspace import Workspace
 from agent_tui.models.context import ContextRow
-from agent_tui.models.events import ToolOutput, ToolStarted
+from agent_tui.models.events import ContextChanged, Event, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits
 from tests.support.agents import Recorder, parts_for, running
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
 
 @asynccontextmanager
-async def started(tmp_path: Path, script: str, *arguments: str) -> AsyncIterator[tuple[Agent, Recorder]]:
+async def started(
+    tmp_path: Path, script: str, *arguments: str, wait: bool = True
+) -> AsyncIterator[tuple[Agent, Recorder]]:
     project = tmp_path / "project"
     skill = project / ".agents/skills/tidy/SKILL.md"
     skill.parent.mkdir(parents=True)
@@ -34,8 +39,9 @@ async def started(tmp_path: Path, script: str, *arguments: str) -> AsyncIterator
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     parts.workspace = Workspace(project, project, (), extensions.memory.blocks, extensions.skills.blocks)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
-        await extensions.ready(30)
-        await agent.ready()
+        if wait:
+            await extensions.ready(30)
+            await agent.ready()
         yield agent, recorder
 
 
@@ -132,3 +138,94 @@ async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: 
         await agent.join()
         assert [m.role for m in agent.messages] == ["user", "user", "user", "assistant"]
         assert recorder.last_end.stop_reason == "end"
+
+
+async def test_a_server_that_comes_later_moves_the_number_between_turns(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with started(tmp_path, '[[step]]\ntext = "ok"\n', "--wait-for", str(go), wait=False) as (agent, recorder):
+        await agent.ready()
+        before = agent.context_usage()
+        assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.mcp_resources() == []
+        go.touch()
+        assert agent.parts.extensions is not None
+        await agent.parts.extensions.ready(30)
+        await agent.ready()
+        after = agent.context_usage()
+        assert after.total > before.total and sum(r.tokens for r in after.rows) == after.total
+        (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
+        assert after.total - before.total == server.tokens
+        assert recorder.of(ContextChanged)[-1].usage.total == after.total
+        assert agent.mcp_resources() == [("test:test://notes", "Some notes.")]
+        parts, problems = await agent.mcp_attachments("see @test:test://notes.")
+        assert [p.text for p in parts] == ["remember this"] and problems == []
+
+
+async def test_a_running_turn_keeps_its_tools_when_servers_and_documents_change(tmp_path: Path) -> None:
+    script = """
+[[step]]
+tool_calls = [
+  { name = "mcp__test__grow", arguments = {} },
+  { name = "bash", arguments = { command = "echo new and longer than before > pinned.md" } },
+]
+[[step]]
+tool_calls = [{ name = "mcp__test__add", arguments = { a = 1, b = 1 } }]
+[[step]]
+text = "Done."
+[[step]]
+text = "Next turn."
+"""
+    async with started(tmp_path, script) as (agent, recorder):
+        pinned = agent.root / "pinned.md"
+        grown = asyncio.Event()
+
+        def look(event: Event) -> None:
+            if any(tool.schema.name == "mcp__test__extra" for tool in agent.toolbox.registry.tools()):
+                grown.set()
+
+        agent.subscribe(look)
+        agent.pin(str(_written(pinned)))
+        await agent.ready()
+        agent.submit("read it")
+        await agent.join()
+        async with asyncio.timeout(30):
+            while not grown.is_set():
+                await asyncio.sleep(0.02)
+                look(recorder.events[-1])
+        first, second, third = agent.steps
+        assert tools_of(first) == tools_of(second) == tools_of(third) and "mcp__test__extra" not in tools_of(first)
+        documents = [[p.fingerprint for p in s.fixed if p.row == "documents"] for s in agent.steps]
+        assert documents[0] != documents[1] == documents[2]
+        await agent.ready()
+        listed = [name for name, *_ in agent.tools()]
+        assert "mcp__test__extra" in listed
+        agent.submit("and now")
+        await agent.join()
+        assert "mcp__test__extra" in tools_of(agent.steps[-1])
+
+
+def _written(path: Path) -> Path:
+    path.write_text("old")
+    return path
+
+
+def tools_of(step: Step) -> list[str]:
+    return [p.label for p in step.fixed if p.row == "tools"]
+
+
+async def test_tools_are_deferred_by_the_window_that_is_known(tmp_path: Path) -> None:
+    """They are offered before the model is described, whose window decides."""
+    async with started(tmp_path, "window = 1_000_000\n", "--big", "60") as (agent, _):
+        (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
+        assert server.tokens > 3_000 and not server.deferred_tokens
+        described, small = agent.model_info, Limits(16_000, None, 2_000, "config")
+        assert described is not None and agent.runtime is not None
+        agent.runtime.info = replace(described, limits=small)
+        agent._refresh_prelude()
+        await agent.ready()
+        (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
+        assert server.tokens == 0 and server.deferred_tokens
+        agent.runtime.info = described
+        agent._refresh_prelude()
+        await agent.ready()
+        (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
+        assert server.tokens > 3_000 and not server.deferred_tokens
