@@ -67,12 +67,22 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
 def extend_chain(
     chain: list[Step], steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None
 ) -> None:
-    """Append the steps that can be built on. Of several that sent the same messages the newest stays."""
+    """Append the steps that can be built on. Of several that sent the same messages the newest stays, but a count
+    never takes the place of a turn step that sent as much: it came late, and the turn measured more."""
     for step in steps:
-        if anchor_problem(step, prefixes, target, window) is None:
-            while chain and chain[-1].sent_count >= step.sent_count:
-                chain.pop()
-            chain.append(step)
+        if anchor_problem(step, prefixes, target, window) is not None:
+            continue
+        if step.kind == "count" and _turn_reaches(chain, step.sent_count):
+            continue
+        while chain and chain[-1].sent_count >= step.sent_count:
+            chain.pop()
+        chain.append(step)
+
+
+def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
+    """Whether a turn step of the chain, which ascends, sent at least so many messages."""
+    newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
+    return newest is not None and newest.sent_count >= sent_count
 
 
 def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:

@@ -50,6 +50,7 @@ class ContextCache:
     _reach: int = 0
     _keys: list[str] = field(default_factory=list)
     _seen: list[str] = field(default_factory=list)
+    _passed: bool = False
     _estimates: dict[str, tuple[int | None, bool, MessageEstimate]] = field(default_factory=dict)
 
     def follow(
@@ -85,7 +86,11 @@ class ContextCache:
         for step in steps[len(self._seen) :]:
             if step.message_id is not None:
                 self.by_message[step.message_id] = step
-        new = steps[len(self._seen) : len(finished)]
+        if self._passed:
+            chosen = set(finished[len(self._seen) :])
+            new = [s for s in steps if s.id in chosen]
+        else:
+            new = list(steps[len(self._seen) : len(finished)])
         self._reach = max(self._reach, *(s.sent_count + (s.kind == "turn") for s in new), 0)
         extend_chain(self.chain, new, self.prefixes, target, window)
         self._seen = finished
@@ -100,9 +105,13 @@ class ContextCache:
         return made
 
     def _finished(self, steps: Sequence[Step]) -> list[str]:
-        """Ids of the leading steps that will not change any more."""
+        """Ids of the steps that will not change any more. One that still runs is passed over (``_passed``): an exact
+        count may come in meanwhile. When it ends, the list is another and the chain is made anew."""
         ids = [s.id for s in steps]
-        for i, step in enumerate(steps[len(self._seen) :], len(self._seen)):
+        start = 0 if self._passed else len(self._seen)
+        self._passed = False
+        for i, step in enumerate(steps[start:], start):
             if step.status == "running":
-                return ids[:i]
+                self._passed = any(s.status != "running" for s in steps[i + 1 :])
+                return [s.id for s in steps if s.status != "running"] if self._passed else ids[:i]
         return ids

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable
 
 from agent_tui.context.policy import max_output_for
 from agent_tui.context.view import active_prune_ids
@@ -13,6 +15,8 @@ from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.replay import prefix_fingerprint
+
+log = logging.getLogger(__name__)
 
 WORTH_TOKENS = 8_000
 """Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
@@ -58,10 +62,12 @@ def new_step(runtime: Runtime, kind: str) -> Step:
     )
 
 
-async def count_exactly(runtime: Runtime) -> int | None:
+async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: True) -> int | None:
     """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
 
-    None where it is switched off, the provider has no such endpoint, or the call failed.
+    None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
+    while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
+    runtime is still the session's.
     """
     if runtime.settings.context.exact_counting == "off":
         return None
@@ -71,14 +77,25 @@ async def count_exactly(runtime: Runtime) -> int | None:
     step = new_step(runtime, "count")
     step.estimated_input = usage.total
     request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
+    asked = _subject(runtime)
     tokens = await runtime.provider.count_exact(request)
     if tokens is None or tokens <= 0:
+        return None
+    if not current() or _subject(runtime) != asked:
+        log.info("An exact count of %s came too late: the conversation has changed", tokens)
         return None
     step.usage = TokenUsage(input=tokens, output=0)
     step.actual_input = tokens
     step.status, step.finished = "complete", time.time()
     runtime.conversation.add_step(step)
     return tokens
+
+
+def _subject(runtime: Runtime) -> tuple[object, ...]:
+    """What a count is about: the messages as sent, the fixed parts, the model, and how much was measured before."""
+    measured = sum(s.status != "running" for s in runtime.conversation.steps)
+    keys = tuple(sent.key for sent in runtime.conversation.view())
+    return keys, measured, runtime.info.target, runtime.prelude.fingerprint, runtime.effort
 
 
 def worth_counting(runtime: Runtime) -> bool:

@@ -440,3 +440,33 @@ def test_a_kept_cache_reopens_a_turn_after_a_rewind() -> None:
     assert conversation.usage(cache=cache).calculation.dropped_reasoning == 100
     conversation.path.pop()
     assert conversation.usage(cache=cache) == before
+
+
+def test_a_count_that_comes_late_does_not_take_the_place_of_a_measured_turn() -> None:
+    conversation = weather()
+    late = replace(conversation.steps[0], id="late", kind="count", message_id=None, usage=TokenUsage(4_900, 0))
+    conversation.steps.append(late)
+    for cache in (None, ContextCache()):
+        usage = conversation.usage(cache=cache)
+        assert usage.anchor_step == "s0" and usage.total == weather().usage().total
+    conversation.answer(TokenUsage(5_300, 0), kind="count")
+    assert conversation.usage().total == 5_300, "a count of more than the turn sent anchors"
+
+
+def test_a_count_made_while_a_step_runs_anchors_until_the_step_is_measured() -> None:
+    conversation, cache = Conversation(), ContextCache()
+    conversation.say(raw=9_000)
+    view = len(conversation.view())
+    conversation.answer(None, status="running")
+    draft = conversation.path.pop()
+    running = conversation.steps[0]
+    assert conversation.usage(cache=cache).anchor_step is None
+    conversation.answer(TokenUsage(9_500, 0), kind="count")
+    assert conversation.steps[1].sent_count == view
+    counted = conversation.usage(cache=cache)
+    assert counted.total == 9_500 and counted == conversation.usage()
+    conversation.path.append(draft)
+    draft.status = "complete"
+    running.status, running.usage = "complete", TokenUsage(9_510, 40)
+    ended = conversation.usage(cache=cache)
+    assert ended.anchor_step == running.id and ended == conversation.usage()
