@@ -47,6 +47,13 @@ FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
 
 
+class Room(Widget):
+    """Stands where the transcript will be, and is empty: a plain widget shows its own name."""
+
+    def render(self) -> str:
+        return ""
+
+
 class AgentApp(Changes):
     """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
 
@@ -104,7 +111,7 @@ class AgentApp(Changes):
             self.use_first_theme(theme)
 
     def compose(self) -> ComposeResult:
-        yield Widget(id="room")
+        yield Room(id="room")
         yield self.activity
         yield self.prompt
         yield self.status

@@ -80,7 +80,7 @@ class Prompting:
             shell = [e[1:] for e in self.app.history_file.search("!") if e.startswith("!") and "\n" not in e]
         found = await propose(query, self.app.agent, self.app.files, shell)
         if self.app.prompt.query_now == query:
-            self.app.completions.show_proposals(found)
+            self.app.completions.show_proposals(found, query)
 
     # Draft
 

@@ -104,6 +104,7 @@ class Sender:
                 if error:
                     app.say("warning", text)
                 elif "\n" in text or markdown:
+                    app.transcript.follow_end()
                     app.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     app.say("info", text)

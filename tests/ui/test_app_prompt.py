@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from agent_tui.models.messages import AttachmentPart
@@ -168,3 +169,26 @@ async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
         run.app.open_screen("context")
         await run.until(lambda: "Calculation" in run.shown())
         assert "[link=javascript:1]model" in run.shown()
+
+
+async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/")
+        await run.until(lambda: run.app.completions.open)
+        prompt = run.app.prompt
+        # The next letters and Enter arrive before anything new was proposed.
+        prompt.insert_text("model gpt")
+        prompt.action_send()
+        await run.until(lambda: run.agent.called("set_model"))
+        assert run.agent.called("set_model") == ["gpt"]
+        assert len(run.app.screen_stack) == 1
+
+
+@pytest.mark.parametrize("text", ["/model gpt", "weather?", "/context", "@a/b why?"])
+async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path, text: str) -> None:
+    async with running(tmp_path) as run:
+        await run.pilot.press(*text, "enter", *"weather?")
+        await run.until(lambda: run.app.prompt.text == "weather?" or len(run.app.screen_stack) > 1)
+        if text == "/context":
+            return
+        assert run.app.prompt.text == "weather?" and len(run.app.screen_stack) == 1

@@ -403,3 +403,42 @@ async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> Non
         await run.screen(SessionPicker)
         assert run.app.screen.query_one("#search", Input).value == "[/nothing"
         assert "No session matches." in run.shown()
+
+
+async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [user_message(f"question {n}\n" * 5) for n in range(40)])
+    async with running(tmp_path, agent) as run:
+        transcript = run.app.transcript
+        await run.type("/c")
+        await run.until(lambda: run.app.completions.open)
+        assert transcript.follow
+        await run.pilot.press("escape", "ctrl+c")
+        await run.until(lambda: not run.app.completions.open)
+        await run.pilot.pause()
+        assert transcript.follow
+        await run.type("/context")
+        await run.pilot.press("enter")
+        await run.screen(ContextScreen)
+        await run.pilot.resize_terminal(80, 40)
+        await run.pilot.pause()
+        await run.pilot.press("escape")
+        await run.until(lambda: len(run.app.screen_stack) == 1)
+        for size in ((80, 50), (60, 12), (100, 30), (80, 24)):
+            await run.pilot.resize_terminal(*size)
+            await run.pilot.pause()
+            assert transcript.follow
+        run.app.say("info", "the newest line")
+        await run.until(lambda: "the newest line" in run.shown())
+        assert transcript.follow and "new" not in run.shown().split("the newest line")[1]
+
+
+async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [user_message(f"question {n}\n" * 5) for n in range(40)])
+    async with running(tmp_path, agent) as run:
+        await run.pilot.press("pageup", "pageup")
+        await run.pilot.pause()
+        assert not run.app.transcript.follow
+        await run.type("go on")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        await run.until(lambda: run.app.transcript.follow)

@@ -226,7 +226,8 @@ class DocumentView(Guarded, ScrollView, can_focus=True):
             ahead = document.lines(self._top, rows + 1)
             top = ahead[-1].cursor if ahead else self._top
         self._top = top
-        self._follow_state(target >= self.max_scroll_y and rows > 0)
+        # Upwards and still at the end: not the reader, the view became higher.
+        self._set_follow(target >= self.max_scroll_y and (rows > 0 or self._follow))
         self._dirty = True
         self.settle()
 
@@ -241,9 +242,6 @@ class DocumentView(Guarded, ScrollView, can_focus=True):
         last = self._slots[-1].cursor
         if last.entry == len(self.document.entries) - 1 and self.scroll_y >= self.max_scroll_y > 0:
             self._set_follow(False)
-
-    def _follow_state(self, follow: bool) -> None:
-        self._set_follow(follow)
 
     def _set_follow(self, follow: bool) -> None:
         if follow != self._follow:

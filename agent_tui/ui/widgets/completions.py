@@ -13,7 +13,7 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
 if TYPE_CHECKING:
-    from agent_tui.ui.completion import Proposal
+    from agent_tui.ui.completion import Proposal, Query
 
 
 class Completions(RowList, can_focus=False):
@@ -27,6 +27,7 @@ class Completions(RowList, can_focus=False):
     def __init__(self) -> None:
         super().__init__(id="completions")
         self.proposals: Sequence[Proposal] = ()
+        self.query: Query | None = None
         self._label_width = 0
 
     @property
@@ -37,8 +38,9 @@ class Completions(RowList, can_focus=False):
     def current(self) -> Proposal | None:
         return self.proposals[self.cursor] if self.proposals else None
 
-    def show_proposals(self, proposals: Sequence[Proposal]) -> None:
-        self.proposals = proposals
+    def show_proposals(self, proposals: Sequence[Proposal], query: Query | None = None) -> None:
+        """Shows what fits ``query``; the prompt takes nothing that was proposed for another one."""
+        self.proposals, self.query = proposals, query
         self._label_width = max((cell_len(one_line(p.label, 60)) for p in proposals), default=0)
         self.set_class(bool(proposals), "-open")
         self.styles.height = min(8, len(proposals)) if proposals else 0

@@ -61,8 +61,14 @@ class _Header(Lines):
         what = f"Allow {one_line(self.asked.tool, 40)}?"
         return [
             (what, paint("warning", bold=True)),
-            ("  " + shorten(one_line(visible(self.asked.summary)), max(0, width - len(what) - 2)), paint("foreground")),
+            ("  " + shorten(self._subject(), max(0, width - len(what) - 2)), paint("foreground")),
         ]
+
+    def _subject(self) -> str:
+        """What the tool would do it to; nothing when the body below says it word by word."""
+        subject = one_line(visible(self.asked.summary).removeprefix(f"{self.asked.tool} "))
+        body = one_line(visible(str((self.asked.display or {}).get("text") or "")), 100_000)
+        return "" if subject.rstrip("…") in body else subject
 
 
 class _Body(RowList, can_focus=False):

@@ -255,12 +255,13 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     @property
     def completing(self) -> Completions | None:
-        """The popup while it proposes something."""
-        return self.completions if self.completions is not None and self.completions.open else None
+        """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
+        popup = self.completions
+        return popup if popup is not None and popup.open and popup.query == self._query else None
 
     def hide_completions(self) -> None:
-        if self.completing is not None:
-            self.completing.show_proposals(())
+        if self.completions is not None and self.completions.open:
+            self.completions.show_proposals(())
 
     def close_completions(self) -> None:
         self.hide_completions()
