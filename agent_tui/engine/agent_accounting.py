@@ -1,0 +1,141 @@
+"""The numbers of the Agent: the next request's fixed parts, its counts, its context usage."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from agent_tui.context.accuracy import drift
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.engine.agent_state import AgentState
+from agent_tui.engine.calibration import learn
+from agent_tui.engine.exact import count_exactly, worth_counting
+from agent_tui.engine.prelude import build_prelude, with_documents
+from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import (
+    ContextChanged,
+    Notice,
+)
+
+log = logging.getLogger(__name__)
+
+COUNT_PATIENCE = 0.3
+"""Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds."""
+
+DECISION_SHARE = 0.5
+"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess."""
+
+
+class Accounting(AgentState):
+    """Keeps the ephemeral parts fresh and everything counted, so that the calculator can be asked at any time."""
+
+    def context_usage(self) -> ContextUsage:
+        """The calculator's answer for the next request, now."""
+        return self._runtime.usage()
+
+    def trigger_total(self) -> int:
+        """The very integer the compactor compares with the limit."""
+        return self._runtime.usage().total
+
+    def _refresh_prelude(self) -> None:
+        """Builds the fixed parts of the next request anew, and counts what is new in them."""
+        documents, problems = self.workspace.documents(self.pinned)
+        prelude = build_prelude([*self.workspace.blocks(), *documents], self.toolbox.offered(self._runtime.info.limits))
+        runtime = self._runtime
+        prelude.set_counts(runtime.prelude.counts())
+        runtime.prelude = prelude
+        for problem in problems:
+            self.publish(Notice("warning", problem, "document"))
+
+    def _refresh_documents(self) -> None:
+        """Takes the pinned files as they are now; a running turn keeps its tools and memory."""
+        documents, _ = self.workspace.documents(self.pinned)
+        self._runtime.prelude = with_documents(self._runtime.prelude, documents)
+
+    async def _prepare_step(self) -> None:
+        """Before a step: the model's facts are known, documents are fresh, everything is counted."""
+        await self._described.wait()
+        documents, problems = self.workspace.documents(self.pinned)
+        runtime = self._runtime
+        runtime.prelude = with_documents(runtime.prelude, documents)
+        for problem in problems:
+            log.warning("%s", problem)
+        counting = asyncio.create_task(self._count(), name="count")
+        usage = runtime.usage()
+        near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
+        try:
+            await asyncio.wait([counting], timeout=None if near else COUNT_PATIENCE)
+        except asyncio.CancelledError:
+            counting.cancel()
+            raise
+        self._keep(counting)
+
+    async def _count(self) -> None:
+        runtime = self._runtime
+        if await runtime.counts.ensure(runtime.conversation, runtime.prelude):
+            self.publish(ContextChanged(self.context_usage()))
+
+    def recount(self) -> None:
+        """Shows the numbers as they are now and counts what has no count yet."""
+        self.publish(ContextChanged(self.context_usage()))
+        self._spawn(self._count(), "count")
+
+    def _tools_changed(self) -> None:
+        """Tools came or went. Between turns the numbers move at once; a running turn keeps its tools to its end."""
+        self._tools_stale = self.busy
+        if not self.busy and self.runtime is not None:
+            self._refresh_prelude()
+            self.recount()
+
+    def _learn(self) -> None:
+        """After a step: the calibration, and in development mode a recount from nothing."""
+        learn(self._runtime)
+        if self.settings.agent.development:
+            tracked = self._runtime.usage().total
+            recount = calculate_context_usage(replace(self._runtime.inputs(), cache=None)).total
+            if (line := drift(tracked, recount)) is not None:
+                log.warning("%s", line)
+
+    async def ready(self) -> None:
+        """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
+        await self._described.wait()
+        await self._count()
+
+    async def count_exact(self) -> int | None:
+        """Asks the provider for the exact size of the next request; None where it cannot say."""
+        await self._described.wait()
+        tokens = await count_exactly(self._runtime)
+        if tokens is not None:
+            self.publish(ContextChanged(self.context_usage()))
+        return tokens
+
+    def _count_exact_soon(self) -> None:
+        """Where there is nothing to build on and the context is long: an exact count, off the hot path."""
+        if self._described.is_set() and worth_counting(self._runtime):
+            self._spawn(self.count_exact(), "exact count")
+
+    def context_stats(self) -> dict[str, int | float | str | None]:
+        """The token counter's metrics, in the order in which they are shown."""
+        return self.metrics.as_dict()
+
+    def reset_context_stats(self) -> None:
+        self.metrics.reset()
+
+    def pin(self, path: str) -> None:
+        """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
+        resolved = self.workspace.pinnable(path)
+        self.conversation.set_state(pinned=[*(p for p in self.pinned if p != resolved), resolved])
+        self._refresh_documents()
+        self.recount()
+
+    def unpin(self, path: str) -> None:
+        """Stops sending a pinned file. Raises AgentError when it is not pinned."""
+        resolved = self.workspace.resolve(path)
+        matching = [p for p in self.pinned if p in (resolved, path)]
+        if not matching:
+            raise AgentError(f"{path} is not pinned. Pinned: {', '.join(self.pinned) or 'nothing'}.")
+        self.conversation.set_state(pinned=[p for p in self.pinned if p not in matching])
+        self._refresh_documents()
+        self.recount()

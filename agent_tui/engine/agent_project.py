@@ -1,0 +1,79 @@
+"""What the Agent says of its project: rules, tools, skills, servers, health."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_tui.context.user_commands import UserCommand
+from agent_tui.engine import project
+from agent_tui.engine.agent_accounting import Accounting
+from agent_tui.engine.extensions import ToolRow, tool_rows
+from agent_tui.models.events import (
+    SessionChanged,
+)
+from agent_tui.models.messages import AttachmentPart
+
+
+class ProjectFacts(Accounting):
+    """Read by commands and screens; changes only trust and remembered rules."""
+
+    def permission_rules(self) -> list[project.Row]:
+        """(decision, rule, source) of every rule in force."""
+        return project.permission_rules(self.settings, self.store, self.root)
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
+        return self.desk.permissions.forget(rule) and self.store.remove_permission_rule(self.root, rule)
+
+    def tools(self) -> list[ToolRow]:
+        """(name, group, description, tokens, enabled) of every tool."""
+        disabled = self.settings.tools.disabled
+        return tool_rows(self.toolbox, self._runtime.prelude, self._runtime.info.limits, disabled)
+
+    def trust(self) -> str:
+        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came."""
+        self.store.trust(self.root)
+        self.parts.trusted = True
+        settings = self.parts.reload() if self.parts.reload is not None else self.settings
+        line = self.parts.extensions.trust(settings) if self.parts.extensions is not None else "Trusted."
+        self._tools_changed()
+        self.publish(SessionChanged(self.info))
+        return line
+
+    def user_commands(self) -> list[UserCommand]:
+        """The user's and the project's commands, and the prompts of MCP servers."""
+        return list(self.parts.extensions.user_commands()) if self.parts.extensions is not None else []
+
+    def skills(self) -> list[project.Row]:
+        """(name, description, path) of every skill."""
+        return self.parts.extensions.skill_rows() if self.parts.extensions is not None else []
+
+    def mcp_servers(self) -> list[project.Row]:
+        """(name, state, detail) of every MCP server."""
+        return [*self.parts.extensions.mcp.servers()] if self.parts.extensions is not None else []
+
+    async def mcp_reconnect(self, name: str) -> str:
+        """Connects an MCP server again; one line on how that went."""
+        if self.parts.extensions is None:
+            return "There are no MCP servers here."
+        return await self.parts.extensions.mcp.reconnect(name)
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
+        extensions = self.parts.extensions
+        found = extensions.mcp.resources() if extensions is not None else []
+        return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
+
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
+        if self.parts.extensions is None:
+            return [], []
+        return await self.parts.extensions.mcp.attachments(text)
+
+    async def doctor(self) -> list[project.Row]:
+        """Checks of the installation: (ok, warn or fail; what; detail)."""
+        info = self.model_info
+        if info is None:
+            spec = self.runtime.info.spec if self.runtime is not None else self.parts.catalogue.default()
+            info = await self.parts.provider.describe(spec)
+        return await asyncio.to_thread(project.doctor, self.parts, info)

@@ -1,0 +1,165 @@
+"""What an Agent consists of and what can be read of it; events and background tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from agent_tui.config import PermissionMode
+from agent_tui.context.metrics import TokenCounterMetrics
+from agent_tui.engine.compaction_service import CompactionService
+from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.counting import CountService
+from agent_tui.engine.executor import TurnExecutor
+from agent_tui.engine.inbox import Inbox
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.permissions import PermissionDesk
+from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.sessions import Sessions
+from agent_tui.engine.toolbox import Toolbox
+from agent_tui.errors import AgentError
+from agent_tui.models.events import (
+    Event,
+    Notice,
+)
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+
+log = logging.getLogger(__name__)
+
+
+class AgentState:
+    """The parts of an Agent, its current session and its subscribers. What an Agent can do is built on it."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self.parts = parts
+        self.settings = parts.settings
+        self.paths = parts.paths
+        self.root = parts.root
+        self.cwd = parts.cwd
+        self.store = parts.store
+        self.metrics = TokenCounterMetrics()
+        self._subscribers: list[Callable[[Event], None]] = []
+        self._inbox = Inbox()
+        self._counts = CountService(parts.counter, self.metrics)
+        self._task: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._executor: TurnExecutor | None = None
+        self._described = asyncio.Event()
+        self._started = False
+        self._tools_stale = False
+        self._compacting: CompactionService | None = None
+        self.sessions = Sessions(parts)
+        self.desk = PermissionDesk(parts.permissions, self.publish)
+        self.runtime: Runtime | None = None
+        self.workspace = parts.workspace
+        self.toolbox = Toolbox(
+            parts.settings, parts.paths, parts.root, parts.cwd, parts.added_dirs, lambda: self.conversation
+        )
+        self.toolbox.extra = parts.extra_tools
+        self.toolbox.hidden = parts.permissions.denies_reading
+
+    @property
+    def info(self) -> SessionInfo:
+        return self.conversation.info
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.sessions.current
+
+    @property
+    def read_only(self) -> bool:
+        return self.conversation.read_only
+
+    @property
+    def read_only_reason(self) -> str:
+        return "open in another window" if self.read_only else ""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn or a compaction runs."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.conversation.path
+
+    @property
+    def records(self) -> list[CompactionRecord]:
+        return self.conversation.records
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.conversation.steps
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self._runtime.info.spec
+
+    @property
+    def model_info(self) -> ModelInfo | None:
+        """What is known about the model; None until it has been described."""
+        return self._runtime.info if self._described.is_set() else None
+
+    @property
+    def mode(self) -> PermissionMode:
+        return self.desk.permissions.mode
+
+    @property
+    def effort(self) -> Effort:
+        return self._runtime.effort
+
+    @property
+    def queue(self) -> list[str]:
+        return self._inbox.queued_texts()
+
+    @property
+    def steering(self) -> list[str]:
+        return self._inbox.steer_texts()
+
+    @property
+    def pinned(self) -> list[str]:
+        return list(self.info.state.get("pinned") or [])
+
+    @property
+    def branch(self) -> str:
+        """The git branch at the start of the session; empty outside a repository."""
+        return self.workspace.git.branch
+
+    @property
+    def trusted(self) -> bool:
+        return self.parts.trusted
+
+    @property
+    def _runtime(self) -> Runtime:
+        if self.runtime is None:
+            raise AgentError("The session is still opening.")
+        return self.runtime
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
+
+    def publish(self, event: Event) -> None:
+        for callback in tuple(self._subscribers):
+            try:
+                callback(event)
+            except Exception:
+                log.exception("A subscriber failed on %s", type(event).__name__)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any], name: str) -> None:
+        self._keep(asyncio.create_task(work, name=name))
+
+    def _keep(self, task: asyncio.Task[Any]) -> None:
+        self._background.add(task)
+        task.add_done_callback(self._reap)
+
+    def _reap(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("Background task %s failed", task.get_name(), exc_info=error)
+            self.publish(Notice("error", str(error) or type(error).__name__, "background"))
