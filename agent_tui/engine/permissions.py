@@ -29,8 +29,9 @@ class PermissionDesk:
         self._open: dict[str, asyncio.Future[_Answer]] = {}
         self._one_at_a_time = asyncio.Lock()
 
-    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
-        """Whether a call may run; waits for the user where the rules say ask."""
+    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
+        """Whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call, where
+        that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
             decision = self.permissions.decide(name, intent)
@@ -53,7 +54,7 @@ class PermissionDesk:
                     intent.summary,
                     display,
                     decision.patterns,
-                    decision.reason,
+                    f"{asker}: {decision.reason}" if asker else decision.reason,
                 )
             )
             try:

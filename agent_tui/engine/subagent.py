@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -13,12 +13,13 @@ from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.prelude import build_prelude
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import Toolbox
-from agent_tui.engine.toolrunner import Judge, ToolRunner
+from agent_tui.engine.toolrunner import ToolRunner, Verdict
 from agent_tui.models.events import ToolStarted, TurnEnded
-from agent_tui.models.messages import new_id, user_message
+from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import conversation_state
-from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.output import pictured
 from agent_tui.tools.registry import ToolRegistry
 
 STEP_LIMIT = 40
@@ -31,7 +32,7 @@ async def run_subagent(
     runtime: Runtime,
     toolbox: Toolbox,
     counter: Counter,
-    judge: Judge,
+    judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
     title: str,
     prompt: str,
     emit: Callable[[str], None] = lambda text: None,
@@ -72,7 +73,12 @@ async def run_subagent(
         return replace(toolbox.context(), session_id=info.id, subagent=None, state=state)
 
     compaction = CompactionService(own, counter)
-    executor = TurnExecutor(own, ToolRunner(ToolRegistry(tools), context, judge), compaction, prepare)
+    asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
+
+    async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+        return await judge(call, tool, intent, asker)
+
+    executor = TurnExecutor(own, ToolRunner(ToolRegistry(tools), context, judged), compaction, prepare)
     ended = TurnEnded("error")
     with store.lock(info.id):
         try:

@@ -14,7 +14,7 @@ from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.diffs import MAX_CHARACTERS, diff_display
 from agent_tui.tools.output import pictured
-from agent_tui.tools.paths import resolve, shown
+from agent_tui.tools.paths import may_tell, resolve, shown
 from agent_tui.tools.threads import in_thread
 
 
@@ -77,7 +77,9 @@ class EditTool:
                 return Intent("edit", f"edit {pictured(name)}", [path], display=_unplaced(args.edits, name))
             planned = _plan(path, args.edits, context)
         except ToolError as problem:
-            # The call will fail when it runs; what it says must not depend on the user's answer.
+            if may_tell(path, context):
+                raise  # it would fail when it runs: nothing to ask the user about
+            # Of a file that may not be read, nothing is said before the user agreed.
             display: Metadata = {"kind": "text", "text": str(problem), "path": pictured(name)}
         else:
             display = diff_display(planned.before, planned.after, name)

@@ -46,6 +46,11 @@ def inside(path: Path, context: ToolContext) -> bool:
     return is_within(path, [context.root, *context.added_dirs])
 
 
+def may_tell(path: Path, context: ToolContext) -> bool:
+    """Whether the model may learn about the resolved ``path`` without asking: it could read it just as well."""
+    return inside(path, context) and not context.hidden(path)
+
+
 def is_protected(path: Path) -> bool:
     """True for git internals and for files that decide permissions."""
     return any(part.casefold() in PROTECTED_NAMES for part in path.parts)

@@ -15,7 +15,7 @@ from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.diffs import diff_display
 from agent_tui.tools.output import pictured
-from agent_tui.tools.paths import resolve, shown
+from agent_tui.tools.paths import may_tell, resolve, shown
 from agent_tui.tools.threads import in_thread
 
 
@@ -43,6 +43,8 @@ class WriteTool:
         args = validate(WriteArguments, arguments, "write")
         path = resolve(args.path, context)
         name = shown(path, context)
+        if may_tell(path, context):
+            _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
         display = diff_display("" if files.is_large(path) else _content(path), args.content, name)
         if files.is_large(path):
             display["text"] = f"[the {path.stat().st_size:,} bytes of the file are replaced by this]\n{display['text']}"
@@ -63,11 +65,18 @@ class WriteTool:
 
 def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:
     """The content and state of the file that is about to be replaced."""
+    info = _require_known(path, context)
+    return (_content(path) if info is not None else ""), info
+
+
+def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
+    """The state of the file, None where there is none. Raises ToolError for one that the model has not read as it is
+    now."""
     name = pictured(shown(path, context))
     try:
         info = path.stat()
     except FileNotFoundError:
-        return "", None
+        return None
     except OSError as error:
         raise ToolError(f"{name} cannot be written: {error.strerror}.") from None
     if not stat.S_ISREG(info.st_mode):
@@ -75,7 +84,7 @@ def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | N
     if not seen.was_read(context, path):
         raise ToolError(f"{name} exists. Read it before replacing it, or use edit.")
     seen.require_unchanged(context, path, info)
-    return _content(path), info
+    return info
 
 
 def _content(path: Path) -> str:

@@ -251,6 +251,7 @@ async def test_where_nobody_can_be_asked_the_refusal_names_the_way(tmp_path: Pat
 async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_path: Path, project: Path) -> None:
     script = (
         step(subagent={"description": "find add", "prompt": "Where is add defined?"})
+        + step(bash={"command": "make tags"})
         + step(
             "Searching.", grep={"pattern": "def add"}, todo={"items": []}, subagent={"description": "x", "prompt": "y"}
         )
@@ -259,13 +260,15 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         + step("And again.")
     )
     async with running(parts(tmp_path, project, script)) as (agent, seen):
+        asked = answering(agent, allow=False)
         await say(agent, "where is add?")
+        assert [a.reason for a in asked] == ["subagent “find add”: runs make"]
         (answer,) = results(agent)
         assert answer.text == "add is in src/calc.py:1." and not answer.is_error
         assert [m.role for m in agent.messages] == ["user", "assistant", "tool", "assistant"]
-        assert "".join(e.text for e in seen.of(ToolOutput)).startswith("grep def add\n")
+        assert "".join(e.text for e in seen.of(ToolOutput)).startswith("make tags\ngrep def add\n")
         kinds = [s.kind for s in agent.steps]
-        assert kinds.count("subagent") == 2 and kinds.count("turn") == 2
+        assert kinds.count("subagent") == 3 and kinds.count("turn") == 2
         usage = agent.context_usage()
         turns = {s.id for s in agent.steps if s.kind == "turn"}
         assert usage.anchor_step in turns
@@ -280,7 +283,7 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         assert newest is not None and newest.id == agent.info.id
         (child,) = [s for s in store.sessions(project, subagents=True) if s.id != agent.info.id]
         assert child.parent_session == agent.info.id and child.state["subagent"] is True
-        denied = [m.tool_result for m in store.path(child.id, child.head_id) if m.tool_result is not None][1:]
+        denied = [m.tool_result for m in store.path(child.id, child.head_id) if m.tool_result is not None][2:]
         assert len(denied) == 2 and all(r.is_error and "no tool named" in r.text for r in denied)
         await agent.fork()
         assert [s.id for s in store.sessions(project)] == [agent.info.id, newest.id]

@@ -132,8 +132,17 @@ async def test_the_intent_shows_the_diff_and_changes_nothing(context: ToolContex
     assert (intent.kind, intent.summary, intent.paths) == ("edit", "edit a", [context.root / "a"])
     assert intent.display is not None and intent.display["text"] == "@@ -1 +1 @@\n-x␛[31m\n+y␛[31m"
     assert (context.root / "a").read_text() == "x\x1b[31m\n"
-    intent = EditTool().intent({"path": "a", "edits": [{"old_string": "q", "new_string": "y"}]}, context)
-    assert intent.display is not None and "is not in a" in intent.display["text"]
+    # What would fail is said at once where the file may be read anyway, and not a word of it where it may not.
+    with pytest.raises(ToolError, match="is not in a"):
+        EditTool().intent({"path": "a", "edits": [{"old_string": "q", "new_string": "y"}]}, context)
+    with pytest.raises(ToolError, match="Read it before replacing"):
+        WriteTool().intent({"path": "a", "content": "y"}, context)
+    outside = context.root.parent / "outside"
+    outside.write_text("x")
+    intent = EditTool().intent({"path": str(outside), "edits": [{"old_string": "q", "new_string": "y"}]}, context)
+    assert intent.paths == [outside]
+    context.hidden = lambda path: path.name == "a"
+    assert WriteTool().intent({"path": "a", "content": "y"}, context).kind == "edit"
     intent = WriteTool().intent({"path": "new", "content": "x"}, context)
     assert intent.display is not None and intent.display["text"] == "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file"
     assert not (context.root / "new").exists()
