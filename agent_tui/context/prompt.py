@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from agent_tui.tools.git_config import names_programs
 from agent_tui.tools.output import pictured
 
 SYSTEM_PROMPT = """\
@@ -42,9 +43,16 @@ def git_facts(root: Path) -> GitFacts:
     branch = _git(root, "rev-parse", "--abbrev-ref", "HEAD") or _git(root, "symbolic-ref", "--short", "HEAD")
     if not branch:
         return GitFacts()
+    if names_programs(root):
+        # `git status` would run filters that the repository names.
+        return GitFacts(branch, "not looked at: the repository's configuration names programs", _newest(root))
     lines = _git(root, "status", "--porcelain", "--untracked-files=normal").splitlines()
     status = "\n".join(lines[:20]) + (f"\n… and {len(lines) - 20} more" if len(lines) > 20 else "")
-    return GitFacts(branch, status, _git(root, "log", "--oneline", "--no-show-signature", "-5"))
+    return GitFacts(branch, status, _newest(root))
+
+
+def _newest(root: Path) -> str:
+    return _git(root, "log", "--oneline", "--no-show-signature", "-5")
 
 
 def environment_text(cwd: Path, root: Path, added_dirs: list[Path], today: date, git: GitFacts) -> str:

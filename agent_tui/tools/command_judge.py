@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.command_paths import named_paths
+from agent_tui.tools.git_config import names_programs
 from agent_tui.tools.paths import is_within, resolve_from
 from agent_tui.tools.permissions import ALLOWED, PLAN_MESSAGE, Decision, Permissions, worst
 from agent_tui.tools.readonly import only_looks
@@ -118,7 +119,8 @@ class _Judge:
         if command.assignments or command.dynamic or not only_looks(self._words):
             return False
         # git reads the configuration of the folder it is in, which can name programs to run.
-        return self._name != "git" or self._folders == {self._permissions.cwd}
+        cwd = self._permissions.cwd
+        return self._name != "git" or (self._folders == {cwd} and not names_programs(cwd))
 
     def _paths(self, looks: bool) -> Decision:
         permissions = self._permissions
