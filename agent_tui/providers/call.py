@@ -29,6 +29,7 @@ from agent_tui.models.requests import (
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.errors import StreamError, classify
 from agent_tui.providers.keys import Key, missing_key_line, resolve_key
+from agent_tui.providers.litellm_setup import lean_arguments
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import build_call
 from agent_tui.providers.wording import failure
@@ -89,6 +90,8 @@ class _Call:
         try:
             wire = build_call(self.request, self.info)
             arguments = {**wire.kwargs, **connection(self.request, self.info.target, self.key)}
+            if wire.method == "acompletion":
+                arguments |= lean_arguments(litellm)
             self.emit(Started(self.info.target, wire.notes))
             async with asyncio.timeout(self.request.timeout) as clock:
                 self.accumulator.tap.on_data = functools.partial(self._arrived, clock)

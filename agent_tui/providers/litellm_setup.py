@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import inspect
 import logging
 import os
+import sys
+import types
 import warnings
 from collections.abc import MutableMapping
 from typing import Any
 
-from agent_tui.providers import fixes
+from agent_tui.errors import WorkerError
+from agent_tui.providers import counting, fixes
 
 ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -47,6 +52,7 @@ def load() -> Any:
     litellm.disable_streaming_logging = True
     litellm.modify_params = False
     _shorten_the_end(litellm)
+    _share_the_tokenizer()
     fixes.install()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
         logger = logging.getLogger(name)
@@ -55,6 +61,28 @@ def load() -> Any:
     # What an import leaves behind stays: collecting it again and again would stall the loop.
     gc.freeze()
     return litellm
+
+
+@functools.cache
+def lean_arguments(litellm: Any) -> dict[str, Any]:
+    """Arguments that spare a chat call what it does not need: its gateway to MCP servers costs 20 MB as soon as there
+    are tools. Empty for versions that do not know them (they would be sent to the provider)."""
+    code = getattr(inspect.unwrap(litellm.completion), "__code__", None)
+    known = code is not None and "_skip_mcp_handler" in code.co_consts
+    return {"_skip_mcp_handler": True} if known else {}
+
+
+def _share_the_tokenizer() -> None:
+    """LiteLLM loads a vocabulary of its own (39 MB) to guess usage, which is never believed. It gets ours."""
+    name = "litellm.litellm_core_utils.default_encoding"
+    if name in sys.modules:
+        return
+    try:
+        shared = types.ModuleType(name)
+        shared.encoding = counting.encoding()  # type: ignore[attr-defined]
+    except WorkerError:
+        return
+    sys.modules[name] = shared
 
 
 def _shorten_the_end(litellm: Any) -> None:

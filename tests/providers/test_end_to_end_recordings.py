@@ -105,6 +105,8 @@ async def test_exported_and_sent_back_exactly(
         for n, step_name in enumerate(names):
             assert export_differences(step_name, answers[n], steps[n]) == [], step_name
             assert resent_differences(step_name, bodies[n + 1]) == [], step_name
+            assert "_skip_mcp_handler" not in bodies[n], "meant for LiteLLM alone"
+            assert "temperature" not in bodies[n]
         context = await product.context()
     assert context["calculation"]["last_input_tokens"] == steps[-1]["usage"]["input_tokens"]
     assert context["total"] == sum(row["tokens"] for row in context["rows"])

@@ -166,6 +166,8 @@ async def test_several_reasoning_items_summaries_phases_and_calls(worker: Worker
     first, second, text, *calls = got.parts
     assert first[1] == "onetwo"
     assert [s["text"] for s in first[2]["summary"]] == ["one", "two"]
+    assert ReasoningPart(first[1], first[2]).paragraphs == "one\n\ntwo", "what is shown"
+    assert ReasoningPart("other", first[2]).paragraphs == "other"
     assert (first[2]["id"], first[2]["encrypted_content"]) == ("rs_1", "encrypted rs_1")
     assert (second[1], second[2]["encrypted_content"]) == ("", "encrypted rs_2")
     assert (text[2]["id"], text[2]["phase"]) == ("msg_1", "commentary")

@@ -124,14 +124,11 @@ class Content:
             block = old.get(key)
             if isinstance(part, (TextPart, ReasoningPart)):
                 kind = TextBlock if isinstance(part, TextPart) else ReasoningBlock
-                if (
-                    isinstance(block, (TextBlock, ReasoningBlock))
-                    and type(block) is kind
-                    and block.body.text == part.text
-                ):
+                text = part.text if isinstance(part, TextPart) else part.paragraphs
+                if isinstance(block, (TextBlock, ReasoningBlock)) and type(block) is kind and block.body.text == text:
                     block.body.finish()
                 else:
-                    block = kind(key, part.text)
+                    block = kind(key, text)
                 blocks.append(block)
             elif isinstance(part, ToolCallPart):
                 if isinstance(block, ToolBlock) and block.call_id == part.call_id:

@@ -134,7 +134,7 @@ def blocks_of(message: Message, tools: Tools, status: str = "") -> list[Block]:
         if isinstance(part, TextPart):
             out.append(TextBlock(key, part.text, complete))
         elif isinstance(part, ReasoningPart):
-            block = ReasoningBlock(key, part.text, complete)
+            block = ReasoningBlock(key, part.paragraphs, complete)
             block.status = status
             out.append(block)
         elif isinstance(part, ToolCallPart):
