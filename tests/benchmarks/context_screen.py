@@ -3,7 +3,7 @@
     python tests/benchmarks/context_screen.py [--messages N] [--runs N] [--json]
 
 The agent answers with the product's own calculator, with what a running session has cached (see ``context.py`` for the
-calculator alone). Medians in milliseconds, from the act until it is drawn. ``frame`` is an empty refresh of the same screen.
+calculator alone). Medians in milliseconds, from the act until it is drawn. ``frame`` is an empty refresh.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).resolve().parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context import LIMITS, build
 
