@@ -119,6 +119,28 @@ async def test_a_summary_call_is_tried_again_like_a_step(tmp_path: Path) -> None
         assert outcomes(seen) == ["done"]
 
 
+async def test_esc_ends_the_wait_of_a_summary_call(tmp_path: Path) -> None:
+    async with opened(tmp_path, summary_script('error = { kind = "overloaded", retry_after = 200.0 }')) as (
+        agent,
+        seen,
+    ):
+        await fill(agent, seen, 0.7)
+        agent.subscribe(interrupts(agent, RetryWaiting))
+        await agent.compact()
+        assert outcomes(seen) == ["cancelled"] and len(seen.of(RetryWaiting)) == 1
+        assert agent.records == [] and not agent.busy
+
+
+async def test_a_summary_call_that_is_too_long_itself_drops_its_oldest_input(tmp_path: Path) -> None:
+    script = summary_script('error = { kind = "context_overflow" }').replace("repeat = 0", "repeat = 2")
+    async with opened(tmp_path, script) as (agent, seen):
+        await fill(agent, seen)
+        assert (await turn(agent, seen, "why?")).stop_reason == "end"
+        assert outcomes(seen) == ["done"]
+        calls = [s for s in agent.steps if s.kind == "compaction"]
+        assert [s.status for s in calls] == ["failed", "failed", "complete"]
+
+
 async def test_three_failures_switch_it_off_visibly_until_a_compaction_succeeds(tmp_path: Path) -> None:
     script = summary_script('text = ""').replace("repeat = 0", "repeat = 3")
     async with opened(tmp_path, script) as (agent, seen):
@@ -219,11 +241,11 @@ async def test_closing_during_a_compaction_ends_the_turn_too(tmp_path: Path) -> 
         assert outcomes(seen) == ["done"]
 
 
-def interrupts(agent: Agent) -> Callable[[Event], None]:
-    """Presses Esc as soon as a compaction is shown."""
+def interrupts(agent: Agent, kind: type[Event] = CompactionStarted) -> Callable[[Event], None]:
+    """Presses Esc as soon as a compaction (or another kind of event) is shown."""
 
     def look(event: Event) -> None:
-        if starts(event):
+        if isinstance(event, kind):
             asyncio.get_running_loop().call_soon(agent.interrupt)
 
     return look
