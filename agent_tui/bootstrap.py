@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_tui.auth import stored_key
 from agent_tui.config import Settings
-from agent_tui.config_files import Layer, build_settings, env_layer, file_layer, merge
+from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.models import ModelCatalogue
@@ -46,7 +46,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
-    from agent_tui.config_schema import check
+    from agent_tui.config.schema import check
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)

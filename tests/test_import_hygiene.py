@@ -16,9 +16,9 @@ WORKERS_ONLY = ("litellm", "tiktoken", "mcp", "openai", "httpx")
 FIRST_FRAME = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_tui.arguments import build_parser
+from agent_tui.cli.arguments import build_parser
 from agent_tui.cli import parse_options
-from agent_tui.early import early_settings
+from agent_tui.config.early import early_settings
 from agent_tui.paths import user_paths
 from agent_tui.ui.app import AgentApp
 
@@ -27,7 +27,7 @@ async def factory():
 
 async def main():
     paths = user_paths()
-    app = AgentApp(factory, early_settings(parse_options([]), paths), paths, Path.cwd())
+    app = AgentApp(factory, early_settings(parse_options([]).config, paths), paths, Path.cwd())
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         print("\\n".join(sys.modules))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from agent_tui.arguments import SUBCOMMANDS, build_parser
+from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
 from agent_tui.models.events import StopReason
 from agent_tui.tools.registry import builtin_tools
 from tests.support.readme import command_table, key_table

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import Settings
-from agent_tui.config_files import Layer, build_settings, env_layer, file_layer
-from agent_tui.config_schema import check
+from agent_tui.config.files import Layer, build_settings, env_layer, file_layer
+from agent_tui.config.schema import check
 from agent_tui.errors import ConfigError
 
 

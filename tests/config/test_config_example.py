@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from agent_tui.config import KEY_ACTIONS, McpServer, ModelConfig, Settings
-from agent_tui.config_example import example_text, show_settings
-from agent_tui.config_files import Layer, build_settings
-from agent_tui.config_schema import McpSchema, ModelSchema, SettingsSchema, check
+from agent_tui.config.example import example_text, show_settings
+from agent_tui.config.files import Layer, build_settings
+from agent_tui.config.schema import McpSchema, ModelSchema, SettingsSchema, check
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "config.example.toml"
 _COMMENTED = re.compile(r"^# ((?:\[[\w.]+\]|\w+ = ).*)$")

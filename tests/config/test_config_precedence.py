@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.bootstrap import config_layers, load_settings
 from agent_tui.config import Settings
-from agent_tui.config_files import build_settings, env_layer, merge
-from agent_tui.early import early_settings
+from agent_tui.config.early import early_settings
+from agent_tui.config.files import build_settings, env_layer, merge
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths
@@ -111,12 +111,12 @@ def test_everything_is_below_the_home_that_was_set(home: Paths, tmp_path: Path) 
 
 def test_the_first_frame_ignores_what_is_broken(home: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home.config_file, "[ui]\ntheme = 'agent-light'\n[keys]\nfind = 'f3'\n[nonsense]\n")
-    settings = early_settings(Options(), home)
+    settings = early_settings(None, home)
     assert (settings.ui.theme, settings.keys) == ("agent-light", {"find": "f3"})
     monkeypatch.setenv("AGENT_TUI_UI__THEME", "other")
-    assert early_settings(Options(), home).ui.theme == "other"
+    assert early_settings(None, home).ui.theme == "other"
     write(home.config_file, "theme =")
-    assert early_settings(Options(), home).ui.theme == "other"
+    assert early_settings(None, home).ui.theme == "other"
 
 
 def test_a_projects_root_is_the_nearest_repository_or_configured_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ NAME = "config.example.toml"
 
 def example_text() -> str:
     """``config.example.toml``, from the package or the checkout. Raises AgentError when the installation lacks it."""
-    for candidate in (Path(str(files("agent_tui") / NAME)), Path(__file__).parent.parent / NAME):
+    for candidate in (Path(str(files("agent_tui") / NAME)), Path(__file__).parent.parent.parent / NAME):
         if candidate.is_file():
             return candidate.read_text("utf-8")
     raise AgentError(f"{NAME} is missing from this installation; reinstall agent-tui.")

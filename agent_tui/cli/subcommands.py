@@ -231,7 +231,7 @@ def _doctor(values: argparse.Namespace) -> int:
 
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
-    from agent_tui.config_example import example_text, show_settings
+    from agent_tui.config.example import example_text, show_settings
 
     paths = user_paths()
     if values.action == "path":
@@ -258,9 +258,9 @@ def _config(values: argparse.Namespace) -> int:
 
 
 def _completions(values: argparse.Namespace) -> int:
-    from agent_tui.arguments import SUBCOMMANDS
-    from agent_tui.arguments import build_parser as chat_parser
-    from agent_tui.completions import script
+    from agent_tui.cli.arguments import SUBCOMMANDS
+    from agent_tui.cli.arguments import build_parser as chat_parser
+    from agent_tui.cli.completions import script
 
     print(script(values.shell, chat_parser(), SUBCOMMANDS))
     return EXIT_OK

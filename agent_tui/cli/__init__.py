@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_tui.arguments import SUBCOMMANDS, build_parser
+from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import Options
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments and arguments[0] in SUBCOMMANDS:
-        from agent_tui import subcommands
+        from agent_tui.cli import subcommands
 
         return subcommands.run(arguments)
     return _chat(parse_options(arguments))
@@ -128,7 +128,7 @@ def _piped() -> str:
 def _screen(options: Options) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
-    from agent_tui.early import early_settings
+    from agent_tui.config.early import early_settings
     from agent_tui.paths import project_root, user_paths
     from agent_tui.ui.app import run_ui
 
@@ -141,7 +141,7 @@ def _screen(options: Options) -> int:
 
     return run_ui(
         factory,  # type: ignore[arg-type]
-        early_settings(options, paths),
+        early_settings(options.config, paths),
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_tui.config import KEY_ACTIONS
-from agent_tui.config_files import Layer
+from agent_tui.config.files import Layer
 from agent_tui.errors import ConfigError
 
 Positive = Annotated[int, Field(gt=0)]
