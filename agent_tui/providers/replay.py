@@ -194,7 +194,7 @@ def _has_thought_signature(message: Message) -> bool:
 
 def is_signed(metadata: Metadata) -> bool:
     """Whether a block carries what its provider checks: a signature, opaque data, or details with either."""
-    if metadata.get("signature") or metadata.get("data"):
+    if metadata.get("signature") or metadata.get("data") or metadata.get("reasoning_opaque"):
         return True
     details = metadata.get("reasoning_details")
     return isinstance(details, list) and any(

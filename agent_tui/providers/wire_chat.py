@@ -123,12 +123,14 @@ def _answer(answer: Answer, plan: ReplayPlan, dialect: Dialect) -> Iterator[Meta
 
 
 def _groups(parts: list[tuple[int, Part]]) -> Iterator[list[tuple[int, Part]]]:
-    """Runs in the order that one chat message keeps: reasoning, then one text, then tool calls."""
+    """Runs in the order that one chat message keeps: reasoning, then one text, then tool calls. Only one part of
+    each may have a thought signature of its own, so reasoning with one stands alone."""
     group: list[tuple[int, Part]] = []
     rank = 0
     for n, part in parts:
         mine = 0 if isinstance(part, ReasoningPart) else 1 if isinstance(part, TextPart) else 2
-        if mine < rank or (mine == rank == 1 and group):
+        signed = rank == 0 and group and (group[-1][1].provider_metadata or {}).get("thought_signature")
+        if mine < rank or (mine == rank == 1 and group) or signed:
             yield group
             group, rank = [], 0
         group.append((n, part))

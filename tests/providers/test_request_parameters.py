@@ -1,0 +1,117 @@
+"""What is asked of each provider beside the conversation, as it goes over the wire: output, thinking, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.providers.client import WorkerClient
+from tests.support import anthropic_stream as anthropic
+from tests.support import responses_stream as responses
+from tests.support.end_to_end import Product, calls, model
+from tests.support.loopback import Loopback, Reply, chat_stream, sse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+CONTENT = {"model", "messages", "input", "contents", "tools", "toolConfig"}
+SYSTEM = {"system", "instructions", "system_instruction"}
+ROUTINE = {"stream", "stream_options", "store", "include", "prompt_cache_key", "usage"}
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+
+
+def _budget(tokens: int) -> dict[str, Any]:
+    return {"type": "enabled", "budget_tokens": tokens}
+
+
+def _gemini(output: int, **thinking: Any) -> dict[str, Any]:
+    return {"generationConfig": {"max_output_tokens": output, "thinkingConfig": thinking}}
+
+
+def _effort(effort: str) -> dict[str, Any]:
+    return {"effort": effort, "summary": "auto"}
+
+
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("anthropic/claude-opus-4-7", "off", {"max_tokens": 128_000}),
+    (
+        "anthropic/claude-opus-4-7",
+        "low",
+        {"max_tokens": 128_000, "thinking": ADAPTIVE, "output_config": {"effort": "low"}},
+    ),
+    (
+        "anthropic/claude-sonnet-4-6",
+        "high",
+        {"max_tokens": 128_000, "thinking": ADAPTIVE, "output_config": {"effort": "high"}},
+    ),
+    ("anthropic/claude-sonnet-4-5", "off", {"max_tokens": 64_000}),
+    ("anthropic/claude-sonnet-4-5", "high", {"max_tokens": 64_000, "thinking": _budget(24_576)}),
+    ("anthropic/claude-sonnet-4-20250514", "low", {"max_tokens": 64_000, "thinking": _budget(2_048)}),
+    ("anthropic/claude-3-5-haiku-20241022", "high", {"max_tokens": 8_192}),
+    ("openai/gpt-5", "off", {"max_completion_tokens": 128_000, "reasoning_effort": "minimal"}),
+    ("openai/gpt-5.1", "off", {"max_completion_tokens": 128_000, "reasoning_effort": "none"}),
+    ("openai/gpt-4o", "high", {"max_tokens": 16_384}),
+    ("openai/unheard-of", "high", {}),
+    ("responses:openai/gpt-5", "high", {"max_output_tokens": 128_000, "reasoning": _effort("high")}),
+    ("responses:openai/gpt-5.5", "off", {"max_output_tokens": 128_000, "reasoning": _effort("none")}),
+    ("responses:openai/o3", "off", {"max_output_tokens": 100_000, "reasoning": _effort("low")}),
+    ("gemini/gemini-2.5-flash", "off", _gemini(65_536, thinkingBudget=0)),
+    ("gemini/gemini-2.5-pro", "off", _gemini(65_536, includeThoughts=True, thinkingBudget=128)),
+    ("gemini/gemini-2.5-pro", "high", _gemini(65_536, includeThoughts=True, thinkingBudget=24_576)),
+    ("openrouter/anthropic/claude-haiku-4.5", "high", {"max_tokens": 64_000, "reasoning": {"effort": "high"}}),
+    ("openrouter/openai/gpt-5", "off", {"max_tokens": 128_000, "reasoning": {"effort": "low"}}),
+    ("deepseek/deepseek-reasoner", "off", {"max_tokens": 65_536, "thinking": {"type": "disabled"}}),
+    ("zai/glm-4.7-flash", "high", {"max_tokens": 128_000, "thinking": {"type": "enabled"}}),
+    ("groq/openai/gpt-oss-120b", "high", {"max_tokens": 65_536, "reasoning_effort": "high"}),
+    (
+        "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
+        "low",
+        {
+            "inferenceConfig": {"maxTokens": 64_000},
+            "additionalModelRequestFields": {"thinking": _budget(2_048)},
+            "additionalModelResponseFieldPaths": ["/usage/output_tokens_details"],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "effort", "expected"), CASES, ids=[f"{c[0]} {c[1]}" for c in CASES])
+async def test_output_and_thinking(
+    worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, effort: str, expected: dict[str, Any]
+) -> None:
+    server.serve("*", Reply(chat_stream(["hi"])))
+    server.serve("/v1/messages", anthropic.answer(anthropic.text("hi")))
+    server.serve("/v1/responses", responses.answer(responses.message("msg_1", "hi")))
+    asked = await _asked(worker, tmp_path, server, name, reasoning_effort=effort)
+    assert asked == expected
+
+
+@pytest.mark.parametrize("window", [3_000, 5_000, 8_192, 20_000])
+async def test_what_is_asked_for_fits(worker: WorkerClient, tmp_path: Path, server: Loopback, window: int) -> None:
+    server.serve("*", anthropic.answer(anthropic.text("hi")))
+    config = {"reasoning_effort": "high", "context_window": window, "max_output": window}
+    product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-5", server, **config)})
+    await product.run("hi")
+    if not (sent := calls(server)):
+        assert product.code == 1, "no room for an answer: said, not sent"
+        return
+    body = sent[-1].json
+    [step] = product.steps()
+    assert 0 < body["max_tokens"] <= window - step["estimated_input_tokens"]
+    if "thinking" in body:
+        assert 1_024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
+
+
+async def _asked(worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, **more: Any) -> dict[str, Any]:
+    prefix, _, plain = name.rpartition("responses:")
+    if prefix or name.startswith("responses:"):
+        more["api"] = "responses"
+    if name.startswith("gemini/"):
+        usage = {"promptTokenCount": 10, "candidatesTokenCount": 1, "totalTokenCount": 11}
+        candidate = {"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP", "index": 0}
+        server.serve("*", sse([{"candidates": [candidate], "usageMetadata": usage}]))
+    product = Product(tmp_path, worker, {"m": model(plain, server, "", **more)})
+    await product.run("hi")
+    body = calls(server)[0].json
+    return {key: value for key, value in body.items() if key not in CONTENT | SYSTEM | ROUTINE}
