@@ -216,8 +216,10 @@ class _Planner:
             return
         keep = min(KEEP_TOKENS, int(self.scale * KEEP_SHARE))
         if self.reason == "manual":
-            # Asked for by the user, at any size: keep a quarter, so that there is something to summarise.
-            keep = min(keep, sum(self.tokens.values()) // 4)
+            # Asked for by the user, at any size: keep a quarter, so that there is something to summarise, or the newest
+            # turn where that leaves half.
+            whole, newest = sum(self.tokens.values()), self._newest_turn()
+            keep = min(keep, max(whole // 4, newest if newest <= whole // 2 else 0))
         cuts = valid_cuts(self.path)
         best, cost = last, 0
         for index in range(len(self.path) - 1, self.covered, -1):
@@ -229,6 +231,15 @@ class _Planner:
         yield best
         if best != last:
             yield last
+
+    def _newest_turn(self) -> int:
+        """Tokens from the last user message on."""
+        total = 0
+        for message in reversed(self.path):
+            total += self.tokens.get(message.id, 0)
+            if message.role == "user":
+                break
+        return total
 
     def _summary(self, cut: int) -> SummaryPlan:
         before = self.path[:cut]

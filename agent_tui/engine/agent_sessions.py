@@ -17,6 +17,7 @@ from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
     ContextChanged,
+    Event,
     Notice,
     SessionChanged,
 )
@@ -175,8 +176,12 @@ class SessionControl(Turns):
     async def compact_undo(self) -> None:
         """Takes the newest compaction back. The outcome arrives as an event."""
         self._need_idle("undo a compaction")
-        if self._compaction.undo(self.publish):
+        told: list[Event] = []
+        if self._compaction.undo(told.append):
+            # The transcript is built anew first: what the user is told comes below it.
             self.publish(SessionChanged(self.info, reload=True))
+        for event in told:
+            self.publish(event)
         self.recount()
 
     def _switched(self) -> None:

@@ -25,6 +25,7 @@ class Changes(Actions):
     permissions: Permissions
     _opening: Agent | None = None
     _facts: StatusFacts
+    _turn_runs = False
 
     def session_changed(self, reload: bool) -> None:
         agent = self._opening
@@ -80,6 +81,7 @@ class Changes(Actions):
             self.facts_changed()
 
     def turn_started(self) -> None:
+        self._turn_runs = True
         self.activity_phase("Working")
         self.facts_changed()
 
@@ -90,6 +92,7 @@ class Changes(Actions):
 
     def turn_ended(self, reason: str) -> None:
         lasted = self.activity.seconds
+        self._turn_runs = False
         self.activity.end()
         self.permissions.clear()
         self.files.stale()
@@ -100,10 +103,11 @@ class Changes(Actions):
 
     def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
         agent = self.agent
-        if agent is None or not agent.busy:
-            self.activity.end()
-        elif self.activity.phase:
+        # A compaction that the user asked for is still busy here, but nothing follows it.
+        if self._turn_runs:
             self.activity_phase("Working")
+        else:
+            self.activity.end()
         level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
         self.transcript.add_notice(level, text)
         if agent is not None and outcome == "done":

@@ -18,6 +18,7 @@ from agent_tui.models.events import (
     Event,
     Notice,
     RetryWaiting,
+    SessionChanged,
     StepStarted,
     TurnEnded,
 )
@@ -288,6 +289,19 @@ async def fill_again(agent: Agent, seen: Recorder) -> None:
             return
         await turn(agent, seen, f"again {number}: tell me a lot")
     raise AssertionError("it never compacted")
+
+
+async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await fill(agent, seen, 0.8)
+        await agent.compact()
+        # The newest turn stays word for word.
+        assert [s.message.id for s in agent.conversation.view()[-2:]] == [m.id for m in agent.messages[-2:]]
+        seen.events.clear()
+        await agent.compact_undo()
+        kinds = [type(e) for e in seen.events if isinstance(e, (SessionChanged, CompactionEnded, Notice))]
+        assert kinds == [SessionChanged, CompactionEnded, Notice]
+        assert "Compaction undone" in seen.of(CompactionEnded)[0].text
 
 
 async def test_an_unknown_window_never_compacts_by_itself(tmp_path: Path) -> None:
