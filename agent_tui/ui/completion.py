@@ -1,4 +1,4 @@
-"""What the prompt proposes: commands after ``/``, files after ``@``, earlier shell commands after ``!``."""
+"""What the prompt proposes: commands after ``/``, files and MCP resources after ``@``, shell commands after ``!``."""
 
 from __future__ import annotations
 
@@ -83,6 +83,16 @@ class FileIndex:
         return [*sorted(folders), *files]
 
 
+def _resources(text: str, agent: Agent | None) -> list[Proposal]:
+    """What MCP servers offer, named ``@server:uri``."""
+    if agent is None:
+        return []
+    from agent_tui.ui.fuzzy import match as match_texts
+
+    details = {name: detail for name, detail in agent.mcp_resources() if not any(c.isspace() for c in name)}
+    return [Proposal(f"@{name} ", name, details[name]) for name in match_texts(text, list(details), 50)]
+
+
 def _parents(path: str) -> Sequence[str]:
     parts = path.split("/")[:-1]
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
@@ -102,7 +112,9 @@ async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Se
             from agent_tui.commands.mentions import quote_path
 
             paths = await files.search(query.text)
-            return [Proposal(quote_path(p) if p.endswith("/") else quote_path(p) + " ", p) for p in paths]
+            found = [Proposal(quote_path(p) if p.endswith("/") else quote_path(p) + " ", p) for p in paths]
+            resources = _resources(query.text, agent)
+            return [*resources, *found] if ":" in query.text else [*found, *resources]
         case "shell":
             from agent_tui.ui.fuzzy import match as match_texts
 

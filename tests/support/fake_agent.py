@@ -158,6 +158,7 @@ class FakeAgent:
         self.usage = usage or sample_usage()
         self.calls: list[tuple[str, Any]] = []
         self.own_commands: list[UserCommand] = []
+        self.resources: list[tuple[str, str]] = []
         self.exact: int | None = 84_211
         self._subscribers: list[Callable[[Event], None]] = []
 
@@ -306,6 +307,9 @@ class FakeAgent:
 
     def mcp_servers(self) -> list[tuple[str, str, str]]:
         return [("github", "connected", "12 tools")]
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        return self.resources
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         return [], []

@@ -192,3 +192,16 @@ async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path, text: str) -> N
         if text == "/context":
             return
         assert run.app.prompt.text == "weather?" and len(run.app.screen_stack) == 1
+
+
+async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.resources = [("docs:file:///guide", "The guide"), ("docs:two words", "cannot be named")]
+    async with running(tmp_path, agent) as run:
+        await run.type("read @docs:")
+        await run.until(lambda: run.app.completions.open)
+        assert [p.label for p in run.app.completions.proposals] == ["docs:file:///guide"]
+        assert "The guide" in run.shown()
+        await run.pilot.press("tab")
+        await run.pilot.pause()
+        assert run.app.prompt.text == "read @docs:file:///guide "

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from textual.widgets import Input
 
 from agent_tui.commands.usage_json import context_json
@@ -31,6 +32,7 @@ from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.screens.themes import ThemePicker
+from agent_tui.ui.widgets.permission import _pieces
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
 
@@ -442,3 +444,45 @@ async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.called("submit"))
         await run.until(lambda: run.app.transcript.follow)
+
+
+@given(st.text(alphabet="ab 日\u0301-", max_size=200), st.integers(2, 30))
+def test_a_command_is_wrapped_without_losing_a_character(line: str, width: int) -> None:
+    pieces = _pieces(line, width)
+    assert "".join(pieces) == line
+    assert all(cell_len(piece) <= width for piece in pieces)
+
+
+def test_a_command_breaks_between_words() -> None:
+    assert _pieces("python -m calc --now", 12) == ["python -m ", "calc --now"]
+
+
+def _asked(*patterns: str, **display: str) -> PermissionAsked:
+    return PermissionAsked("r1", "c1", "edit", "edit long.py", {**display}, list(patterns))
+
+
+async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.publish(
+            _asked("edit(a)", "edit(b)", "edit(c)", "edit(d)", kind="diff", text="-a\n+b", summary="+1 -1")
+        )
+        await run.until(lambda: "edit(c)" in run.shown())
+        shown = run.shown()
+        assert "Allow edit?  long.py  +1 -1" in shown and "… and 1 more" in shown
+        await run.pilot.press("4")
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission") == [("r1", True, "edit(c)", "")]
+
+
+async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.app.activity.begin("Waiting for your permission")
+        run.app.hint("Tool output open")
+        assert run.app.activity.hint_text
+        run.app.activity._hint_over()
+        await run.pilot.pause()
+        assert "Waiting for your permission" in run.shown()
+        run.app.activity.end()
+        run.app.hint("stays")
+        run.app.activity._hint_over()
+        assert run.app.activity.hint_text == "stays"

@@ -286,3 +286,32 @@ async def test_a_long_todo_list_shows_where_the_work_is() -> None:
         app.transcript.toggle_tools()
         await pilot.pause()
         assert len(body(app.transcript)) == 41
+
+
+async def test_a_refused_call_says_what_the_user_said() -> None:
+    app = Holder()
+    async with app.run_test(size=(80, 20)) as pilot:
+        t = app.transcript
+        calls = [ToolCallPart(f"c{n}", "bash", '{"command": "rm x"}') for n in range(2)]
+        t.load([Message("a", "assistant", [*calls])])
+        first = "The user refused this call. Do not try it again as is."
+        for n, text in enumerate((first, "The user refused this call. They said: use trash")):
+            t.add_message(Message(f"t{n}", "tool", [ToolResultPart(f"c{n}", "bash", text, is_error=True)]))
+        await pilot.pause()
+        lines = body(t)
+        assert "refused ·" in lines[0] and "Do not" not in lines[0]
+        assert "refused: use trash" in lines[1]
+
+
+async def test_a_call_keeps_its_name_and_a_subagent_its_newest_line() -> None:
+    app = Holder()
+    async with app.run_test(size=(80, 20)) as pilot:
+        t = app.transcript
+        t.load([Message("a", "assistant", [ToolCallPart("c1", "subagent", '{"description": "look"}')])])
+        t.tool_started("c1", "look around")
+        t.tool_output("c1", "read a.py\nread b.py\n")
+        await pilot.pause()
+        assert "subagent look around" in body(t)[0] and "read b.py" in body(t)[0]
+        t.add_message(Message("t", "tool", [ToolResultPart("c1", "subagent", "done")]))
+        await pilot.pause()
+        assert "subagent look around" in body(t)[0] and "read b.py" not in body(t)[0]

@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from agent_tui.commands.format import money, one_line
+from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices
@@ -25,10 +25,9 @@ from agent_tui.ui.screens.context_foot import Foot, Words, wrapped
 from agent_tui.ui.screens.context_head import Head
 from agent_tui.ui.screens.context_rows import (
     adds_up,
-    cached_tokens,
     compaction_lines,
     flatten,
-    row_cost,
+    request_text,
 )
 from agent_tui.ui.screens.context_table import ContextRows
 from agent_tui.ui.theme import Paint
@@ -145,15 +144,7 @@ class ContextScreen(Guarded, Screen[None]):
 
     def next_request(self) -> str:
         """What sending the next request costs and how much of it is cached, where that is known."""
-        costs = [row_cost(row, self.prices) for row in self.usage.rows]
-        known = [c for c in costs if c is not None]
-        cached = [cached_tokens(row) for row in self.usage.rows]
-        parts = []
-        if known and len(known) == len(costs):
-            parts.append(f"next request {money(sum(known))}")
-        if self.usage.total and any(c is not None for c in cached):
-            parts.append(f"{100 * sum(c or 0 for c in cached) / self.usage.total:.0f} % cached")
-        return ", ".join(parts)
+        return request_text(self.usage, self.prices)
 
     def toggle(self, key: str) -> None:
         """Opens or closes a row."""

@@ -75,14 +75,19 @@ def row_details(row: ContextRow, message: Message | None) -> str:
     if row.estimated_tokens and row.basis != "estimated":
         facts.append(f"{row.estimated_tokens:,} of them estimated")
     if row.approximate:
-        facts.append("rough: no exact rule for this content")
+        facts.append("not counted yet: a rule by characters stands in")
     if row.deferred_tokens:
         facts.append(f"{row.deferred_tokens:,} more when its deferred tools are loaded")
-    if row.cached is not None:
+    if row.cached_tokens is not None and row.tokens:
+        amount = "" if row.cached else f"{row.cached_tokens:,} of them "
+        facts.append(f"{amount}read from the provider's cache" if row.cached_tokens else "not cached")
+    elif row.cached is not None:
         facts.append("read from the provider's cache" if row.cached else "not cached")
     if row.replay:
         facts.append(f"reasoning: {one_line(row.replay, 200)}")
-    if row.detail:
+    if row.detail == "rough":
+        facts.append("rough: images and files have no exact rule")
+    elif row.detail:
         facts.append(one_line(row.detail, 300))
     if row.path:
         facts.append(one_line(row.path, 400))

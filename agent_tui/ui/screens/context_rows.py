@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_tui.commands.format import money
 from agent_tui.commands.usage_text import adds_up as adds_up
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
@@ -103,7 +104,9 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
 
 
 def cached_tokens(row: ContextRow) -> int | None:
-    """How many of a row's tokens the provider reads from its cache; None when that is not known."""
+    """How many of a row's tokens the provider read from its cache; None when that is not known."""
+    if row.cached_tokens is not None:
+        return row.cached_tokens
     if row.cached is not None:
         return row.tokens if row.cached else 0
     if not row.children:
@@ -119,6 +122,23 @@ def row_cost(row: ContextRow, prices: Prices | None) -> float | None:
     cached = cached_tokens(row) or 0
     read = prices.input if prices.cache_read is None else prices.cache_read
     return (row.tokens - cached) * prices.input + cached * read
+
+
+def request_text(usage: ContextUsage, prices: Prices | None) -> str:
+    """What the next request costs and how much of it is cached. Where the provider does not report what it writes to
+    its cache, nobody knows what the next request will find there: the last one's share is named as that."""
+    known = [cached_tokens(row) for row in usage.rows]
+    last = sum(k for k in known if k is not None) if any(k is not None for k in known) else None
+    read = usage.expected_read if usage.expected_read is not None else last
+    parts = []
+    if prices is not None and prices.input is not None:
+        price = prices.input if prices.cache_read is None else prices.cache_read
+        parts.append(f"next request {money((usage.total - (read or 0)) * prices.input + (read or 0) * price)}")
+    if usage.total and read is not None:
+        expected = usage.expected_read is not None
+        whole = usage.total if expected else usage.calculation.last_input or usage.total
+        parts.append(f"{'' if expected else 'last request '}{100 * read / whole:.0f} % cached")
+    return ", ".join(parts)
 
 
 def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:

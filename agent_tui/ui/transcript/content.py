@@ -158,7 +158,7 @@ class Content:
         block = self._call(call_id, "")
         block.output(text)
         entry = self.document.tools.owner[call_id]
-        if entry.is_open(block, self.document.folding):
+        if block.shows_progress or entry.is_open(block, self.document.folding):
             self._touch(entry)
 
     def waiting(self, call_id: str, waiting: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from agent_tui.commands.format import visible
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
 from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
@@ -16,6 +17,9 @@ from agent_tui.ui.transcript.sanitize import cap_line, clean, clean_output
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
 MAX_LIVE = 200_000
+REFUSED = "The user refused this call."
+FEEDBACK = "They said:"
+"""How the result of a refused call begins, and the user's words in it; the rest of it is for the model."""
 _SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
 
 
@@ -35,6 +39,11 @@ class ToolBlock(Block):
         self.result: ToolResultPart | None = None
         self._arguments = [arguments]
         self._output: list[str] = []
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether the newest line of its output stands in its own line while it runs."""
+        return self.name == "subagent"
 
     def append(self, text: str) -> None:
         self._arguments.append(text)
@@ -67,13 +76,20 @@ class ToolBlock(Block):
 
     def _header(self, is_open: bool) -> list[Flow]:
         icon, style = self._state()
-        known = self.name if items_of(self.result) else self.summary or self._summary()
-        text = clean(known).replace("\n", " ⏎ ")
+        text = clean(visible(self._label())).replace("\n", " ⏎ ")
         name, _, rest = text.partition(" ")
         runs = [(len(name), "strong", None), (len(text), "", None)] if rest else [(len(text), "strong", None)]
         right = " · ".join([*self._facts(), "▾" if is_open else "▸"])
         first = (*MARGIN, (f"{icon} ", style))
         return [Flow(text[:500], runs, first=first, wrap="cut", wide=True, right=right, action=("fold", self.key))]
+
+    def _label(self) -> str:
+        """The tool's name and what it does, the same while it runs and afterwards."""
+        if items_of(self.result):
+            return self.name
+        label = self.summary or self._summary()
+        first = label.partition(" ")[0].rstrip(":")
+        return label if first == self.name or "__" in self.name else f"{self.name} {label}"
 
     def _state(self) -> tuple[str, str]:
         if self.result is not None:
@@ -89,13 +105,17 @@ class ToolBlock(Block):
         if result is None:
             if self.waiting:
                 yield "waiting for permission"
+            elif self.running and self.shows_progress and self._output:
+                newest = "".join(self._output[-20:]).rstrip("\n").rpartition("\n")[2]
+                if newest:
+                    yield clean_output(newest)[:60]
             return
         kind, text = self._shown(result)
         items = items_of(result)
         if items:
             yield progress(items)
         elif result.is_error:
-            yield clean_output(text.strip().split("\n", 1)[0])[:60] or "failed"
+            yield _refusal(result.text) or clean_output(text.strip().split("\n", 1)[0])[:60] or "failed"
         elif kind == "diff":
             lines = text.split("\n")
             added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
@@ -152,6 +172,15 @@ class ToolBlock(Block):
         for key, value in data.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             yield from clean_output(f"{key}: {text}").split("\n")
+
+
+def _refusal(text: str) -> str:
+    """What the user answered, without what is said to the model around it."""
+    if not text.startswith(REFUSED):
+        return ""
+    word = text.removeprefix(REFUSED).strip().partition("\n")[0]
+    feedback = word.removeprefix(FEEDBACK).strip() if word.startswith(FEEDBACK) else ""
+    return f"refused: {clean_output(feedback)[:50]}" if feedback else "refused"
 
 
 def diff_pieces(text: str) -> list[Piece]:

@@ -13,6 +13,8 @@ from agent_tui.ui.draw import Piece, shorten
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
+HINT_SECONDS = 2.0
+"""How long a hint stands in front of what goes on."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -33,6 +35,7 @@ class Activity(Lines):
         self.until: float | None = None
         self._since = 0.0
         self._timer: Timer | None = None
+        self._hint_timer: Timer | None = None
 
     def begin(self, phase: str, key_hint: str = "Esc to interrupt", *, seconds: float | None = None) -> None:
         """Shows a phase; ``seconds`` makes it a countdown. A phase that follows another keeps its clock."""
@@ -55,7 +58,19 @@ class Activity(Lines):
 
     def hint(self, text: str) -> None:
         self.hint_text = one_line(text)
+        if self._hint_timer is not None:
+            self._hint_timer.stop()
+            self._hint_timer = None
+        if text and self.phase and self.is_attached:
+            self._hint_timer = self.set_timer(HINT_SECONDS, self._hint_over)
         self.refresh()
+
+    def _hint_over(self) -> None:
+        """What goes on is more important than a hint that was read."""
+        self._hint_timer = None
+        if self.phase:
+            self.hint_text = ""
+            self.refresh()
 
     @property
     def seconds(self) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -23,6 +23,9 @@ from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 MAX_PATTERNS = 3
+NEAR = 24
+"""A word of a command is cut only when it is longer than this many characters."""
+SHORT_WORDS = {"y": "yes", "a": "always", "n": "no", "f": "no, because…"}
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
 
@@ -38,10 +41,18 @@ class Choice:
 
 def choices_for(asked: PermissionAsked) -> list[Choice]:
     """What can be answered: once, always by pattern, no, no with a word about what to do instead."""
+    shown = asked.patterns[:MAX_PATTERNS]
     always = [
-        Choice("a" if i == 0 else "", f"Always allow {one_line(visible(pattern), 120)} in this project", True, pattern)
-        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
+        Choice(
+            "a" if i == 0 else str(i + 2),
+            f"Always allow {one_line(visible(pattern), 120)} in this project",
+            True,
+            pattern,
+        )
+        for i, pattern in enumerate(shown)
     ]
+    if len(asked.patterns) > len(shown):
+        always[-1] = replace(always[-1], label=f"{always[-1].label} … and {len(asked.patterns) - len(shown)} more")
     return [
         Choice("y", "Yes, this once", True),
         *always,
@@ -67,8 +78,12 @@ class _Header(Lines):
     def _subject(self) -> str:
         """What the tool would do it to; nothing when the body below says it word by word."""
         subject = one_line(visible(self.asked.summary).removeprefix(f"{self.asked.tool} "))
-        body = one_line(visible(str((self.asked.display or {}).get("text") or "")), 100_000)
-        return "" if subject.rstrip("…") in body else subject
+        display = self.asked.display or {}
+        if display.get("kind") == "diff":
+            size = display.get("summary")
+            return f"{subject}  {one_line(size, 40)}" if isinstance(size, str) and size else subject
+        body = one_line(visible(str(display.get("text") or "")), 100_000)
+        return "" if display.get("kind") == "command" and subject.rstrip("…") in body else subject
 
 
 class _Body(RowList, can_focus=False):
@@ -88,7 +103,7 @@ class _Body(RowList, can_focus=False):
         self._wrapped = width
         self.lines = []
         for line in self.text.split("\n") if self.text else ():
-            self.lines += [(piece, self._color(line)) for piece in chop_cells(line, max(1, width - 1)) or [""]]
+            self.lines += [(piece, self._color(line)) for piece in _pieces(line, max(1, width - 1))]
         self.set_count(len(self.lines))
 
     def _color(self, line: str) -> str:
@@ -109,6 +124,23 @@ class _Body(RowList, can_focus=False):
         return [(text, paint(color))]
 
 
+def _pieces(line: str, width: int) -> list[str]:
+    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
+    pieces: list[str] = []
+    at = 0
+    while True:
+        window = line[at : at + 4 * width]
+        head = window
+        if cell_len(window) > width:
+            head = chop_cells(window, width)[0] or window[:1]
+            blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
+            head = head[:blank] if blank else head
+        pieces.append(head)
+        at += len(head)
+        if at >= len(line):
+            return pieces
+
+
 class _Choices(Lines):
     def __init__(self, choices: list[Choice]) -> None:
         super().__init__(height=len(choices))
@@ -127,7 +159,9 @@ class _Choices(Lines):
         if self.short:
             pieces: list[Piece] = []
             for i, choice in enumerate(c for c in self.choices if c.key):
-                word = {"y": "yes", "a": "always", "n": "no", "f": "no, because…"}[choice.key]
+                word = SHORT_WORDS.get(choice.key)
+                if word is None:
+                    continue
                 here = self.choices[self.cursor] is choice
                 pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
                 pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
@@ -165,6 +199,7 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
         Binding("a", "answer('a')", "Always", show=False, id="always"),
         Binding("n", "answer('n')", "No", show=False, id="deny"),
         Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
+        *(Binding(str(n), f"row({n})", f"Row {n}", show=False) for n in range(1, 10)),
         Binding("up,k", "move(-1)", "Up", show=False),
         Binding("down,j", "move(1)", "Down", show=False),
         Binding("enter", "choose", "Choose", show=False),
@@ -231,6 +266,11 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
         for choice in self.choices:
             if choice.key == key:
                 self.choose(choice)
+
+    def action_row(self, number: int) -> None:
+        """The choice in that row, counted from 1, as long as rows are shown."""
+        if not self._choices.short and number <= len(self.choices):
+            self.choose(self.choices[number - 1])
 
     def action_escape(self) -> None:
         if self.has_class("-feedback"):
