@@ -25,6 +25,7 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
         "why": usage.why,
         "turns_left": usage.turns_left,
         "pending": usage.pending,
+        "expected_cache_read_tokens": usage.expected_read,
         "warnings": list(usage.warnings),
         "calculation": {
             "last_input_tokens": calculation.last_input,
@@ -64,7 +65,7 @@ def _row(row: ContextRow) -> dict[str, Any]:
         "estimated_tokens": row.estimated_tokens,
         "approximate": row.approximate,
     }
-    for name in ("deferred_tokens", "message_id", "path", "cached", "replay"):
+    for name in ("deferred_tokens", "message_id", "path", "cached", "cached_tokens", "replay"):
         value = getattr(row, name)
         if value is not None:
             data[name] = value

@@ -45,8 +45,9 @@ def _row(row: ContextRow, depth: int, share: float | None) -> Iterator[str]:
         notes.append(f"{row.estimated_tokens:,} estimated")
     if row.deferred_tokens:
         notes.append(f"{row.deferred_tokens:,} deferred")
-    if row.cached is not None:
-        notes.append("cached" if row.cached else "not cached")
+    if row.cached_tokens is not None and row.tokens:
+        read = f"{row.cached_tokens:,} cached" if row.cached_tokens else "not cached"
+        notes.append("cached" if row.cached else read)
     if row.replay:
         notes.append(one_line(row.replay, 80))
     yield f"{line}  {', '.join(notes)}"
@@ -100,7 +101,7 @@ def accuracy_line(usage: ContextUsage) -> str:
     last = "?"
     if a.last_error_percent is not None:
         sign = f" ({a.last_error_tokens:+,})" if a.last_error_tokens is not None else ""
-        last = f"{a.last_error_percent:+.1f} %{sign}"
+        last = f"{a.last_error_percent:+.1f} %{sign}".replace("-", "−")
     median = "?" if a.median_error_percent is None else f"{a.median_error_percent:.1f} %"
     return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {a.ratio:.2f}"
 
@@ -113,12 +114,12 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if s.cache_read_tokens is not None and s.input_tokens:
         parts.append(f"cached {100 * s.cache_read_tokens / s.input_tokens:.0f} %")
     parts.append(money(s.cost_usd))
-    newest = max(records, key=lambda r: r.created, default=None)
+    newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
         change = ""
         if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
             change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
-        parts.append(f"{plural(s.compactions, 'compaction')}{change}")
+        parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
     return " · ".join(parts)
 
 

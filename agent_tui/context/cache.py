@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_tui.context.anchor import SentPrefixes, common_prefix, extend_chain
+from agent_tui.context.coverage import Reach
 from agent_tui.context.estimate import MessageEstimate, estimate_message
 from agent_tui.context.families import Family
 from agent_tui.context.reasoning import ReasoningLedger
@@ -19,11 +20,13 @@ Setting = tuple[Target, int | None]
 
 @dataclass(slots=True)
 class Seal:
-    """Rows of the first messages that can be taken over as they are: ``chain`` steps of the chain are in them."""
+    """Rows of the first messages that can be taken over as they are: ``chain`` steps of the chain are in them.
+    ``reach`` says how they were read from the provider's cache, ``left`` what was read of the rows after them."""
 
     tally: Tally
     chain: int
-    cached: bool | None
+    reach: Reach
+    left: int
     last_answers: list[str] = field(default_factory=list)
 
 
@@ -37,8 +40,8 @@ class ContextCache:
     chain: list[Step] = field(default_factory=list)
     by_message: dict[str, Step] = field(default_factory=dict)
     seals: list[Seal] = field(default_factory=list)
-    estimated: tuple[tuple[int, float, int | None], Tally] | None = None
-    head: tuple[tuple[int, int, int | None], Tally] | None = None
+    estimated: tuple[tuple[int, float, bool], Tally] | None = None
+    head: tuple[tuple[int, int, Reach, int], Tally] | None = None
     head_estimate: tuple[int, int] | None = None
     """Number and estimated tokens of the messages before the first measured answer."""
 

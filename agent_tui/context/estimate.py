@@ -51,13 +51,15 @@ KIND_LABELS: dict[Kind, str] = {
 class MessageEstimate:
     """What one message costs without its reasoning: ``tokens`` is the sum of ``shares``.
 
-    ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it.
+    ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
+    the estimate before it was rounded up.
     """
 
     tokens: int
     shares: tuple[tuple[Kind, int], ...]
     approximate: bool = False
     rough: bool = False
+    exact: float = 0.0
 
 
 def text_of_part(part: Part) -> str:
@@ -124,8 +126,9 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     weights.extend((kind, body * len(text) / chars) for kind, text in texts)
     overheads = overhead_of(message, family, first_result)
     weights.extend(overheads)
-    total = round_up(body + rough_tokens + sum(o for _, o in overheads))
-    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens))
+    exact = body + rough_tokens + sum(o for _, o in overheads)
+    total = round_up(exact)
+    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact)
 
 
 def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[Kind, float]]:

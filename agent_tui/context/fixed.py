@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, wire_order, with_preamble
 from agent_tui.context.estimate import estimate_fixed, largest_remainder, round_up
 from agent_tui.context.families import Family
 from agent_tui.models.context import ContextRow
@@ -18,6 +19,8 @@ FIXED_LABELS: dict[RowId, str] = {
     "tools": "Tools",
     "documents": "Documents",
 }
+COUNTED: tuple[RowId, ...] = ("memory", "tools", "documents")
+"""Rows whose parts the user adds and takes away: their label says how many there are."""
 
 
 @dataclass(slots=True)
@@ -34,14 +37,10 @@ class FixedEstimate:
 
 
 def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: float = 1.0) -> FixedEstimate:
-    """Estimate all parts, each rounded up once. What the family adds when any tool is sent goes to the first tool."""
-    result = FixedEstimate(parts)
-    tools_seen = False
-    for part in parts:
-        tokens, approximate = estimate_fixed(part, family)
-        if part.row == "tools" and part.deferred_tokens is None and not tools_seen:
-            tools_seen = True
-            tokens += family.tools
+    """Estimate all parts, each rounded up once. What the family adds when any tool is sent is a part of its own."""
+    result = FixedEstimate(with_preamble(parts) if family.tools else parts)
+    for part in result.parts:
+        tokens, approximate = (family.tools, False) if part is PREAMBLE else estimate_fixed(part, family)
         result.tokens.append(round_up(tokens * ratio))
         result.approximate.append(approximate)
     return result
@@ -75,28 +74,24 @@ def fixed_delta(now: Sequence[FixedPart], then: Sequence[FixedPart], family: Fam
     return delta, approximate
 
 
-def fixed_rows(estimate: FixedEstimate, scaled_to: int | None = None, cached: bool | None = None) -> list[ContextRow]:
-    """The rows that have parts, in their fixed order; children are the groups and below them the parts.
+def fixed_rows(
+    estimate: FixedEstimate, scaled_to: int | None = None, coverage: Coverage | None = None
+) -> list[ContextRow]:
+    """A row of each kind, in their fixed order; those without parts are empty. Children are the parts; of the tools
+    their groups, and below them the parts.
 
     ``scaled_to`` spreads that many tokens over the parts instead of the estimates, in proportion.
     """
     tokens = estimate.tokens
     if scaled_to is not None:
         tokens = largest_remainder(scaled_to, [float(t) for t in tokens])
-    rows: list[ContextRow] = []
-    for row_id in FIXED_ROWS:
-        numbers = [i for i, part in enumerate(estimate.parts) if part.row == row_id]
-        if numbers:
-            rows.append(_row(row_id, numbers, estimate, tokens, cached))
-    return rows
-
-
-def _row(
-    row_id: RowId, numbers: list[int], estimate: FixedEstimate, tokens: list[int], cached: bool | None
-) -> ContextRow:
-    groups: dict[str, list[ContextRow]] = {}
-    for i in numbers:
-        part = estimate.parts[i]
+    read: list[int | None] = [None] * len(tokens)
+    if coverage is not None and coverage.read is not None:
+        read = [0] * len(tokens)
+        for i in wire_order(estimate.parts):
+            read[i] = coverage.part(estimate.parts[i], tokens[i])
+    leaves: dict[RowId, list[tuple[str, ContextRow]]] = {row_id: [] for row_id in FIXED_ROWS}
+    for i, part in enumerate(estimate.parts):
         leaf = ContextRow(
             id=part.label or part.group,
             label=part.label or part.group,
@@ -106,19 +101,42 @@ def _row(
             deferred_tokens=part.deferred_tokens,
             path=part.path,
             detail="deferred" if part.deferred_tokens is not None else "",
-            cached=cached,
+            cached=covered(tokens[i], read[i]),
+            cached_tokens=read[i],
             approximate=estimate.approximate[i],
         )
-        groups.setdefault(part.group, []).append(leaf)
-    children = [parent_row(name, name, leaves) for name, leaves in groups.items()]
-    return parent_row(row_id, FIXED_LABELS[row_id], children)
+        leaves[part.row].append((part.group, leaf))
+    return [_row(row_id, leaves[row_id]) for row_id in FIXED_ROWS]
+
+
+def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
+    label = FIXED_LABELS[row_id]
+    if row_id == "tools":
+        groups: dict[str, list[ContextRow]] = {}
+        for group, leaf in parts:
+            groups.setdefault(group, []).append(leaf)
+        children = [
+            replace(leaves[0], id=PREAMBLE.group) if name == PREAMBLE.group else parent_row(name, name, leaves)
+            for name, leaves in groups.items()
+        ]
+    else:
+        children = [leaf for _, leaf in parts]
+    if row_id in COUNTED and parts:
+        label = f"{label} ({sum(group != PREAMBLE.group for group, _ in parts)})"
+    whole = parent_row(row_id, label, children)
+    if row_id not in COUNTED and len(children) == 1:
+        # The part is the row: what is below would only say it again.
+        whole.children, whole.detail = [], children[0].detail
+        if children[0].label.startswith(label):
+            whole.label = children[0].label
+    return whole
 
 
 def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRow:
     """A row of ephemeral parts that is the sum of its children."""
     total = sum(c.tokens for c in children)
     deferred = [c.deferred_tokens for c in children if c.deferred_tokens is not None]
-    flags = {c.cached for c in children}
+    read = total_read([c.cached_tokens for c in children])
     paths = {c.path for c in children}
     return ContextRow(
         id=row_id,
@@ -129,7 +147,8 @@ def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRo
         children=children,
         deferred_tokens=sum(deferred) if deferred else None,
         path=next(iter(paths)) if len(paths) == 1 else None,
-        cached=flags.pop() if len(flags) == 1 else None,
+        cached=covered(total, read),
+        cached_tokens=read,
         approximate=any(c.approximate for c in children),
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_tui.context.cache import ContextCache, Seal
+from agent_tui.context.coverage import Coverage
 from agent_tui.context.estimate import Kind
 from agent_tui.context.families import Family
 from agent_tui.context.fixed import fixed_delta
@@ -21,6 +22,7 @@ from agent_tui.models.context import Basis
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
+from agent_tui.providers.replay import turn_is_closed
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class Measurement:
         self._prunes = PruneStates(inputs.records)
         self.chain = cache.chain
         self.anchor = self.chain[-1] if self.chain else None
-        self.cached_until = self._cached_until()
+        self.coverage = Coverage(self.chain)
         self.head = self.chain[0].sent_count if self.chain else 0
         self.tally = Tally(self.head, self.head)
         self._turn: list[str] = []
@@ -63,24 +65,16 @@ class Measurement:
             message, key = self._prunes.sent(item.stored or message, state)
         first = message.role != "tool" or index == 0 or self._view[index - 1].message.role != "tool"
         made = self._cache.estimate(message, key, self._family, first)
-        weights = list(made.shares)
+        weights, exact = list(made.shares), made.exact
         note = None
         if message.role == "assistant":
             tokens, _ = self._reasoning.of(message)
             status = self._cache.ledger.status(message.id)
             if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
                 weights.append(("reasoning", round(tokens * status.counted)))
+                exact += tokens * status.counted
                 note = status.reason
-        return Weighed(message, key, weights, made.approximate, made.rough, note)
-
-    def cached_flag(self, index: int) -> bool | None:
-        """Whether the message was read from the provider's cache in the newest step; None where it did not say."""
-        return None if self.cached_until is None else index < self.cached_until
-
-    def prompt_cached(self, tokens: int) -> bool | None:
-        """Whether the ephemeral parts, of this many tokens, were read from the cache in the newest step."""
-        usage = self.anchor.usage if self.anchor else None
-        return None if usage is None or usage.cache_read is None else usage.cache_read >= max(1, tokens)
+        return Weighed(message, key, weights, made.approximate, made.rough, note, exact)
 
     def dropped(self) -> Change:
         """Reasoning in the anchor's input and output that the next input will not have."""
@@ -90,6 +84,8 @@ class Measurement:
         ledger, then = self._cache.ledger, self._shares_at_anchor(anchor)
         result = Change()
         if then is None:
+            if self._closed_at(anchor):
+                return result
             closed = ledger.turn_closed or ledger.turn_start > anchor.sent_count
             answers = self._turn if closed else self._turn[-1:]
             for message_id in answers:
@@ -118,6 +114,9 @@ class Measurement:
             if step.kind == "turn":
                 self._add_answer(step)
             self._seal(number)
+        seals, places = self._cache.seals, (self._cache.ledger.turn_start, self.coverage.until, self.tally.end)
+        kept = {max((s.chain for s in seals if s.tally.end <= at), default=-1) for at in places}
+        self._cache.seals = [s for s in seals if s.chain in kept]
 
     def _resume(self) -> int:
         """Take over the longest stretch of rows that still holds. Returns the chain step to go on with."""
@@ -130,7 +129,7 @@ class Measurement:
             and s.tally.start == self.head
             and s.tally.end <= sure
             and s.tally.end == _end_of(self.chain[s.chain])
-            and s.cached == self._flag_of(s.tally.start, s.tally.end)
+            and s.reach == self.coverage.reach(s.tally.start, s.tally.end)
         ]
         if not fitting:
             cache.seals = []
@@ -139,28 +138,23 @@ class Measurement:
         cache.seals = [s for s in fitting if s.chain <= best.chain]
         self.tally = best.tally.copy()
         self._turn = list(best.last_answers)
+        if isinstance(best.reach, tuple):
+            self.coverage.left = best.left
         return best.chain + 1
 
     def _seal(self, number: int) -> None:
-        """Keep rows at the end of the last closed turn and at the newest step: what can be built on next time."""
+        """Keep rows at the end of the last closed turn, where the cache's reading ended, and at the newest step: what
+        can be built on next time."""
         step = self.chain[number]
         newest = number == len(self.chain) - 1
         following = None if newest else self.chain[number + 1]
-        boundary = self._cache.ledger.turn_start
-        closing = _end_of(step) <= boundary and (following is None or _end_of(following) > boundary)
+        places = (self._cache.ledger.turn_start, self.coverage.until)
+        closing = any(_end_of(step) <= at and (following is None or _end_of(following) > at) for at in places)
         if not (newest or closing) or self.tally.approximate:
             return
-        flag = self._flag_of(self.head, self.tally.end)
-        if flag is None and self.cached_until is not None:
-            return
-        seals = [s for s in self._cache.seals if s.chain < number][-1:]
-        self._cache.seals = [*seals, Seal(self.tally.copy(), number, flag, list(self._turn))]
-
-    def _flag_of(self, start: int, end: int) -> bool | None:
-        """The cached flag that all these messages share; None when they differ or nothing is known."""
-        if self.cached_until is None or start < self.cached_until < end:
-            return None
-        return end <= self.cached_until
+        reach = self.coverage.reach(self.head, self.tally.end)
+        seals = [s for s in self._cache.seals if s.chain < number]
+        self._cache.seals = [*seals, Seal(self.tally.copy(), number, reach, self.coverage.left, list(self._turn))]
 
     def _add_answer(self, step: Step) -> None:
         index = step.sent_count
@@ -172,15 +166,14 @@ class Measurement:
         value = output - tokens + counted
         rest: list[tuple[Kind, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]
         basis: Basis = "measured" if value == output else "derived" if reported else "estimated"
-        cached = self.cached_flag(index)
-        labels = self._cache.labels
+        cover, labels = self.coverage, self._cache.labels
         if any(kind == "reasoning" for kind, _ in weighed.weights):
             own: Basis = "derived" if reported else "estimated"
             thought = Weighed(weighed.message, weighed.key, [("reasoning", counted)], note=weighed.note)
-            add_message(self.tally, thought, counted, own, cached, labels, sure=False)
+            add_message(self.tally, thought, index, counted, own, cover, labels, sure=False)
         spoken = Weighed(weighed.message, weighed.key, rest, weighed.approximate, weighed.rough)
-        split = len(rest) > 1
-        add_message(self.tally, spoken, value - counted, "estimated" if split else basis, cached, labels, sure=False)
+        basis = "estimated" if len(rest) > 1 else basis
+        add_message(self.tally, spoken, index, value - counted, basis, cover, labels, sure=False)
         self.tally.end = index + 1
         self._turn.append(weighed.message.id)
 
@@ -202,10 +195,10 @@ class Measurement:
             else:
                 group.append(self.weigh(i))
         if group:
-            cached = self.cached_flag(start)
             sure = derived and value >= len(group)
             cost = value if value >= len(group) else None
-            add_group(self.tally, group, cost, sure, cached, self._cache.labels, today, self._prunes.mentioned)
+            watched = self._prunes.mentioned
+            add_group(self.tally, group, start, cost, sure, self.coverage, self._cache.labels, today, watched)
         self.tally.end = max(self.tally.end, end)
 
     def _difference(self, before: Step, step: Step, user: bool) -> tuple[int, bool]:
@@ -215,16 +208,21 @@ class Measurement:
             return 0, False
         ledger = self._cache.ledger
         dropped = Change()
-        for message_id in self._turn if user else self._turn[-1:]:
+        open_before, open_after = not self._closed_at(before), not user and not self._closed_at(step)
+        for message_id in self._turn[-1:] if open_after else self._turn:
             own = message_id == before.message_id
-            share = 1.0 if own else ledger.counted_then(message_id, self._target, turn_open=True)
-            later = ledger.counted_then(message_id, self._target, turn_open=not user)
+            share = 1.0 if own else ledger.counted_then(message_id, self._target, turn_open=open_before)
+            later = ledger.counted_then(message_id, self._target, turn_open=open_after)
             self._add_drop(dropped, message_id, share - later)
         removed = self._removed_since(before.prune_ids, step.prune_ids)
         delta, _ = fixed_delta(step.fixed, before.fixed, self._family)
         output = first.output if before.kind == "turn" else 0
         value = second.input - first.input - output + dropped.tokens + removed.tokens - delta
         return value, delta == 0 and not dropped.estimated and not removed.tokens
+
+    def _closed_at(self, step: Step) -> bool:
+        """Whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
+        return step.kind == "count" and turn_is_closed(self._view[step.sent_count - 1 : step.sent_count])
 
     def _add_drop(self, change: Change, message_id: str, share: float) -> None:
         if share == 0.0:
@@ -298,16 +296,6 @@ class Measurement:
 
     def _anchored(self) -> int:
         return self.anchor.sent_count if self.anchor else 0
-
-    def _cached_until(self) -> int | None:
-        """Messages that the newest step read from the cache: those of the longest earlier request that fits in."""
-        usage = self.anchor.usage if self.anchor else None
-        if usage is None or usage.cache_read is None:
-            return None
-        for step in reversed(self.chain):
-            if step.usage is not None and step.usage.input <= usage.cache_read:
-                return step.sent_count
-        return 0
 
 
 def _end_of(step: Step) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent_tui.context.coverage import Coverage, covered
 from agent_tui.context.estimate import KIND_LABELS, KINDS, Kind, largest_remainder
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, ToolCallPart
@@ -15,7 +16,8 @@ LABEL_CHARS = 60
 
 @dataclass(slots=True)
 class Weighed:
-    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent."""
+    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``exact`` is
+    the whole estimate before it was rounded up."""
 
     message: Message
     key: str
@@ -23,6 +25,7 @@ class Weighed:
     approximate: bool = False
     rough: bool = False
     note: str | None = None
+    exact: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -32,13 +35,15 @@ class Weighed:
 @dataclass(slots=True)
 class Tally:
     """The rows of the messages ``[start, end)`` of a view by kind, and their sums. ``estimated`` is the part of a kind
-    that is estimate: in a measured group of one kind only the split is, not the sum."""
+    that is estimate: in a measured group of one kind only the split is, not the sum. ``cached`` is what the provider
+    read from its cache; None where that is not known."""
 
     start: int = 0
     end: int = 0
     rows: dict[Kind, list[ContextRow]] = field(default_factory=dict)
     tokens: dict[Kind, int] = field(default_factory=dict)
     estimated: dict[Kind, int] = field(default_factory=dict)
+    cached: dict[Kind, int | None] = field(default_factory=dict)
     approximate: set[Kind] = field(default_factory=set)
     values: dict[str, tuple[int, str]] = field(default_factory=dict)
     total: int = 0
@@ -50,6 +55,7 @@ class Tally:
             {kind: list(rows) for kind, rows in self.rows.items()},
             dict(self.tokens),
             dict(self.estimated),
+            dict(self.cached),
             set(self.approximate),
             dict(self.values),
             self.total,
@@ -59,6 +65,7 @@ class Tally:
         self.rows.setdefault(kind, []).append(row)
         self.tokens[kind] = self.tokens.get(kind, 0) + row.tokens
         self.estimated[kind] = self.estimated.get(kind, 0) + estimated
+        self._add_cached(kind, row.cached_tokens)
         self.total += row.tokens
         if row.approximate:
             self.approximate.add(kind)
@@ -69,9 +76,14 @@ class Tally:
             self.rows.setdefault(kind, []).extend(rows)
             self.tokens[kind] = self.tokens.get(kind, 0) + other.tokens[kind]
             self.estimated[kind] = self.estimated.get(kind, 0) + other.estimated[kind]
+            self._add_cached(kind, other.cached[kind])
         self.approximate |= other.approximate
         self.total += other.total
         self.end = other.end
+
+    def _add_cached(self, kind: Kind, tokens: int | None) -> None:
+        known = self.cached.get(kind, 0)
+        self.cached[kind] = None if tokens is None or known is None else known + tokens
 
     def kind_rows(self) -> list[ContextRow]:
         """The children of ``messages``: one row a kind, its messages below it in their order."""
@@ -89,6 +101,8 @@ class Tally:
                     basis="estimated" if estimated == tokens and tokens else "derived",
                     estimated_tokens=estimated,
                     children=children,
+                    cached=covered(tokens, self.cached[kind]),
+                    cached_tokens=self.cached[kind],
                     approximate=kind in self.approximate,
                 )
             )
@@ -126,14 +140,16 @@ class Labels:
 def add_group(
     tally: Tally,
     group: Sequence[Weighed],
+    index: int,
     value: int | None,
     derived: bool,
-    cached: bool | None,
+    coverage: Coverage,
     labels: Labels,
     now: Mapping[str, Weighed],
     watched: Container[str],
 ) -> None:
-    """Add messages that together cost ``value`` (None: what they are estimated at), split by their estimates.
+    """Add the messages from ``index`` on that together cost ``value`` (None: what they are estimated at), split by
+    their estimates.
 
     ``now`` holds the messages of the group that are sent otherwise today than when they were measured: their
     estimate of today is shown. The measured value of ``watched`` messages is kept in ``values``.
@@ -141,7 +157,7 @@ def add_group(
     estimates = [w.tokens for w in group]
     tokens = estimates if value is None else largest_remainder(value, [float(t) for t in estimates])
     kinds = {kind for w in group for kind, _ in w.weights}
-    for weighed, cost in zip(group, tokens, strict=True):
+    for number, (weighed, cost) in enumerate(zip(group, tokens, strict=True), index):
         alone = derived and len(group) == 1
         today = now.get(weighed.message.id)
         if weighed.message.id in watched:
@@ -150,13 +166,22 @@ def add_group(
             weighed, cost, alone = today, today.tokens, False
         sure = derived and len(kinds) == 1 and today is None
         basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
-        add_message(tally, weighed, cost, basis, cached, labels, sure=sure)
+        add_message(tally, weighed, number, cost, basis, coverage, labels, sure=sure)
 
 
 def add_message(
-    tally: Tally, weighed: Weighed, tokens: int, basis: Basis, cached: bool | None, labels: Labels, *, sure: bool
+    tally: Tally,
+    weighed: Weighed,
+    index: int,
+    tokens: int,
+    basis: Basis,
+    coverage: Coverage,
+    labels: Labels,
+    *,
+    sure: bool,
 ) -> None:
-    """Add one message at a cost; ``sure``: the kinds' sums stay measured although the split is an estimate."""
+    """Add the message at ``index`` at a cost; ``sure``: the kinds' sums stay measured although the split is an
+    estimate."""
     weights = weighed.weights
     shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
     message = weighed.message
@@ -164,6 +189,7 @@ def add_message(
         labels.see(message)
     for (kind, _), share in zip(weights, shares, strict=True):
         known = basis != "estimated"
+        read = coverage.message(index, share)
         row = ContextRow(
             id=weighed.key,
             label=labels.of(message, kind),
@@ -172,7 +198,8 @@ def add_message(
             estimated_tokens=0 if known else share,
             message_id=message.id,
             detail="rough" if weighed.rough else "",
-            cached=cached,
+            cached=covered(share, read),
+            cached_tokens=read,
             replay=weighed.note if kind == "reasoning" else None,
             approximate=weighed.approximate and not known,
         )

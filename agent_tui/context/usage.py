@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agent_tui.context.accuracy import accuracy_of, clamp_ratio
 from agent_tui.context.cache import ContextCache
+from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
 from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
 from agent_tui.context.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta, fixed_rows
@@ -20,13 +21,20 @@ from agent_tui.context.measure import Measurement
 from agent_tui.context.policy import Budget, budget, compact_at_of, max_output_for, reserve_problem
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.context.totals import session_totals
+from agent_tui.context.view import active_prune_ids
 from agent_tui.context.why import why_text
 from agent_tui.models.context import Basis, Calculation, ContextRow, ContextUsage
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
 GIVE_WAY = 0.1
-"""Share of the ephemeral rows' estimates that is within their error: up to this much they give way to messages."""
+"""Share of the ephemeral rows' estimates that is within their error.
+
+Where they and the first messages together are estimated at more than was measured, the ephemeral rows are scaled down
+by up to this much, all in proportion and without a warning: taken from the first message, a misfit of 2 % of a long
+prompt could be more than the message. Any other misfit is a warning. It moves tokens between rows only, never the
+total.
+"""
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -61,7 +69,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         basis=terms.basis,
         estimated_tokens=terms.estimated,
         would_compact=_would_compact(room, terms.total, inputs.policy),
-        turns_left=turns_left(inputs.view, cache.chain, terms.total, room.limit),
+        turns_left=turns_left(inputs.view, cache.chain, terms.total, room.limit, active_prune_ids(inputs.records)),
         calculation=terms.calculation,
         rows=rows,
         accuracy=accuracy_of(inputs.steps, target, inputs.ratio),
@@ -69,6 +77,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         pending=terms.pending,
         anchor_step=anchor.id if anchor else None,
         warnings=warnings,
+        expected_read=_expected_read(inputs, measured, fixed, terms.total),
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
@@ -111,8 +120,8 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
 def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement, ratio: float) -> Tally:
     """Everything after the anchor (without one: everything), at its estimates."""
     start = measured.tally.end
-    flag = None if measured.cached_until is None else False
-    key = (start, ratio, measured.cached_until)
+    coverage = measured.coverage
+    key = (start, ratio, coverage.read is None)
     tally = Tally(start, start)
     if cache.estimated is not None and cache.estimated[0] == key:
         known = cache.estimated[1]
@@ -120,8 +129,8 @@ def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement
             tally = known.copy()
     for index in range(tally.end, len(inputs.view)):
         weighed = measured.weigh(index)
-        tokens = weighed.tokens if ratio == 1.0 else round_up(weighed.tokens * ratio)
-        add_message(tally, weighed, tokens, "estimated", flag, cache.labels, sure=False)
+        tokens = weighed.tokens if ratio == 1.0 else round_up(weighed.exact * ratio)
+        add_message(tally, weighed, index, tokens, "estimated", coverage, cache.labels, sure=False)
         tally.end = index + 1
     cache.estimated = None if tally.approximate else (key, tally.copy())
     return tally
@@ -154,19 +163,22 @@ def _rows(
     if fixed_total < 0 or (fixed_total > 0 and not fixed.parts):
         # Nothing but the messages can take it: spread the whole over them.
         cache.head = None
-        messages = _spread_all(inputs, cache, measured, total)
-        fixed_total = 0
+        rows, messages = fixed_rows(fixed, 0), _spread_all(inputs, cache, measured, total)
         warnings.append("The measured parts do not fit the total; the split of the messages is estimated.")
     else:
+        # In the order in which they are sent: what was read from the cache is shared out as they come.
+        rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, measured.coverage)
         messages = _head(cache, measured, head_cost)
         messages.join(measured.tally)
         messages.join(new)
-    rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, measured.prompt_cached(fixed_total))
     children = messages.kind_rows()
     unattributed = total - sum(r.tokens for r in rows) - messages.total
     if unattributed:
-        rows.insert(0, ContextRow("system", "System prompt", unattributed, "estimated", unattributed))
+        # There is nothing to attribute it to: no messages, and no parts with tokens.
+        rows[0].tokens = rows[0].estimated_tokens = unattributed
+        rows[0].children, rows[0].cached, rows[0].cached_tokens = [], None, None
     estimated = min(messages.total, sum(c.estimated_tokens for c in children))
+    read = total_read([c.cached_tokens for c in children])
     basis: Basis = "derived" if measured.anchor else "estimated"
     rows.append(
         ContextRow(
@@ -176,6 +188,8 @@ def _rows(
             basis=basis,
             estimated_tokens=estimated,
             children=children,
+            cached=covered(messages.total, read),
+            cached_tokens=read,
             approximate=any(c.approximate for c in children),
         )
     )
@@ -198,12 +212,13 @@ def _head_estimate(cache: ContextCache, measured: Measurement) -> int:
 
 def _head(cache: ContextCache, measured: Measurement, cost: int) -> Tally:
     """The messages before the first measured answer: what is left of the total, split by their estimates."""
-    key = (measured.head, cost, measured.cached_until and min(measured.cached_until, measured.head))
+    coverage = measured.coverage
+    key = (measured.head, cost, coverage.reach(0, measured.head), coverage.left)
     if cache.head is not None and cache.head[0] == key and measured.head <= min(cache.kept, cache.ledger.changed_from):
         return cache.head[1].copy()
     tally = Tally()
     group = [measured.weigh(i) for i in range(measured.head)]
-    _add_split(tally, group, cost, cache, measured)
+    _add_split(tally, group, cost, cache, coverage)
     tally.end = measured.head
     cache.head = None if tally.approximate else (key, tally.copy())
     return tally
@@ -211,14 +226,30 @@ def _head(cache: ContextCache, measured: Measurement, cost: int) -> Tally:
 
 def _spread_all(inputs: ContextInputs, cache: ContextCache, measured: Measurement, total: int) -> Tally:
     tally = Tally()
-    _add_split(tally, [measured.weigh(i) for i in range(len(inputs.view))], total, cache, measured)
+    _add_split(tally, [measured.weigh(i) for i in range(len(inputs.view))], total, cache, Coverage(()))
     tally.end = len(inputs.view)
     return tally
 
 
-def _add_split(tally: Tally, group: list[Weighed], cost: int, cache: ContextCache, measured: Measurement) -> None:
+def _add_split(tally: Tally, group: list[Weighed], cost: int, cache: ContextCache, coverage: Coverage) -> None:
     if group:
-        add_group(tally, group, cost, False, measured.cached_flag(0), cache.labels, {}, ())
+        add_group(tally, group, 0, cost, False, coverage, cache.labels, {}, ())
+
+
+def _expected_read(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, total: int) -> int | None:
+    """Tokens of the next request that the provider will find in its cache; None where it does not say what it writes.
+
+    A cache is good up to the first difference: a tool that went away leaves only what is sent before it.
+    """
+    step, tokens = measured.coverage.step, measured.coverage.expected()
+    if step is None or tokens is None:
+        return None
+    order = unchanged(fixed.parts, with_preamble(step.fixed) if PREAMBLE in fixed.parts else step.fixed)
+    if order is not None:
+        tokens = min(tokens, sum(fixed.tokens[i] for i in order))
+    elif set(step.prune_ids) != set(active_prune_ids(inputs.records)):
+        tokens = min(tokens, fixed.total)
+    return min(tokens, total)
 
 
 def _would_compact(room: Budget, total: int, policy: CompactPolicy) -> bool:

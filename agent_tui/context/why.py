@@ -40,6 +40,7 @@ def _origin(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> 
         return f"All of it is estimated: {reason}."
     return (
         f"Last input {terms.last_input or 0:,} + last output {terms.last_output or 0:,}"
-        f" - dropped reasoning {terms.dropped_reasoning:,} - removed {terms.removed:,}"
-        f" + changed {terms.fixed_delta:,} + new {terms.new_messages:,} = {usage.total:,}."
+        f" − dropped reasoning {terms.dropped_reasoning:,} − removed {terms.removed:,}"
+        f" {'−' if terms.fixed_delta < 0 else '+'} changed {abs(terms.fixed_delta):,}"
+        f" + new {terms.new_messages:,} = {usage.total:,}."
     )

@@ -10,7 +10,10 @@ Basis = Literal["measured", "derived", "estimated"]
 
 @dataclass(slots=True)
 class ContextRow:
-    """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in."""
+    """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in.
+
+    ``cached_tokens`` is what the provider read from its cache in the newest turn step; ``cached`` whether that was the
+    whole row. Both are None where the provider does not say."""
 
     id: str
     label: str
@@ -25,6 +28,7 @@ class ContextRow:
     cached: bool | None = None
     replay: str | None = None
     approximate: bool = False
+    cached_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -52,7 +56,8 @@ class Accuracy:
 
 @dataclass(slots=True)
 class SessionTotals:
-    """Sums over all steps of a session, of every kind. What no step reported is None."""
+    """Sums over the steps of a session, exact counts apart. What no step reported is None; ``compactions`` are those
+    in force."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -68,7 +73,9 @@ class SessionTotals:
 class ContextUsage:
     """One answer for the screen, the status line, JSON and the compactor. All tokens; see context-accounting rules:
     sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
-    (the character rule stands in for some); a compaction decision waits for it to become False."""
+    (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
+    what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
+    the same; None where the provider does not report what it writes."""
 
     model: str
     window: int | None
@@ -90,3 +97,4 @@ class ContextUsage:
     anchor_step: str | None = None
     warnings: list[str] = field(default_factory=list)
     why: str = ""
+    expected_read: int | None = None
