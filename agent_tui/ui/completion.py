@@ -112,9 +112,9 @@ async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Se
             from agent_tui.commands.mentions import quote_path
 
             paths = await files.search(query.text)
-            found = [Proposal(quote_path(p) if p.endswith("/") else quote_path(p) + " ", p) for p in paths]
+            named = [Proposal(quote_path(p) if p.endswith("/") else quote_path(p) + " ", p) for p in paths]
             resources = _resources(query.text, agent)
-            return [*resources, *found] if ":" in query.text else [*found, *resources]
+            return [*resources, *named] if ":" in query.text else [*named, *resources]
         case "shell":
             from agent_tui.ui.fuzzy import match as match_texts
 

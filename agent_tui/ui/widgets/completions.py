@@ -27,7 +27,7 @@ class Completions(RowList, can_focus=False):
     def __init__(self) -> None:
         super().__init__(id="completions")
         self.proposals: Sequence[Proposal] = ()
-        self.query: Query | None = None
+        self.made_for: Query | None = None
         self._label_width = 0
 
     @property
@@ -40,7 +40,7 @@ class Completions(RowList, can_focus=False):
 
     def show_proposals(self, proposals: Sequence[Proposal], query: Query | None = None) -> None:
         """Shows what fits ``query``; the prompt takes nothing that was proposed for another one."""
-        self.proposals, self.query = proposals, query
+        self.proposals, self.made_for = proposals, query
         self._label_width = max((cell_len(one_line(p.label, 60)) for p in proposals), default=0)
         self.set_class(bool(proposals), "-open")
         self.styles.height = min(8, len(proposals)) if proposals else 0

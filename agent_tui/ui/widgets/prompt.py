@@ -257,7 +257,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def completing(self) -> Completions | None:
         """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
         popup = self.completions
-        return popup if popup is not None and popup.open and popup.query == self._query else None
+        return popup if popup is not None and popup.open and popup.made_for == self._query else None
 
     def hide_completions(self) -> None:
         if self.completions is not None and self.completions.open:
