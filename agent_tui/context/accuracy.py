@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agent_tui.models.context import Accuracy, ContextUsage
 from agent_tui.models.requests import Target
@@ -48,24 +48,21 @@ def verification_line(estimated: int, actual: int) -> str:
     )
 
 
-def growth_ratio(steps: Iterable[Step]) -> float | None:
-    """Σ measured growth / Σ estimated growth over the newest 50 verified turn steps, clamped to 0.7–1.5.
-
-    The caller passes the steps of one model. None when nothing was verified yet.
-    """
-    verified = [
-        (s.actual_growth, s.estimated_growth)
-        for s in steps
-        if s.kind == "turn"
-        and s.status == "complete"
-        and s.actual_growth is not None
-        and s.estimated_growth is not None
-        and s.estimated_growth > 0
-    ][-RATIO_STEPS:]
-    estimated = sum(e for _, e in verified)
-    if not estimated:
+def verified_growth(step: Step) -> tuple[int, int] | None:
+    """(measured, estimated) growth of a turn step that can be learned from; None of any other."""
+    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or not step.estimated_growth:
         return None
-    return min(RATIO_HIGH, max(RATIO_LOW, sum(a for a, _ in verified) / estimated))
+    return step.actual_growth, step.estimated_growth
+
+
+def growth_ratio(growths: Sequence[tuple[int, int]]) -> float | None:
+    """Σ measured growth / Σ estimated growth over the newest 50 of a model's verified turn steps, clamped to 0.7–1.5.
+
+    None when nothing was verified yet.
+    """
+    newest = growths[-RATIO_STEPS:]
+    estimated = sum(e for _, e in newest)
+    return clamp_ratio(sum(a for a, _ in newest) / estimated) if estimated > 0 else None
 
 
 def clamp_ratio(ratio: float) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from agent_tui.models.fingerprint import EMPTY, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
 
 ABSURD_FACTOR = 2
 """Usage above this many windows is a provider's mistake and not built on."""
@@ -48,19 +49,26 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
         return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
         return "it was another model"
-    usage = step.usage
-    if usage is None:
-        return "the provider reported no usage"
-    if not usage.anchors or usage.output < 0:
-        return "the provider's usage is not the size of a context"
-    if window and usage.input + usage.output > ABSURD_FACTOR * window:
-        return "the provider's usage is absurd"
+    problem = usage_problem(step.usage, window)
+    if problem is not None:
+        return problem
     ids, count = prefixes.ids, step.sent_count
     own = 1 if step.kind == "turn" else 0
     if count < 1 or count + own > len(ids) or prefixes.at(count) != step.sent_fingerprint:
         return "the conversation before it has changed"
     if own and ids[count] != step.message_id:
         return "its answer is not part of the conversation"
+    return None
+
+
+def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
+    """Why a step's usage is no measure of its context, in words for people; None when it is one."""
+    if usage is None:
+        return "the provider reported no usage"
+    if not usage.anchors or usage.output < 0:
+        return "the provider's usage is not the size of a context"
+    if window and usage.input + usage.output > ABSURD_FACTOR * window:
+        return "the provider's usage is absurd"
     return None
 
 

@@ -8,7 +8,6 @@ from agent_tui.engine.agent_project import ProjectFacts
 from agent_tui.engine.agent_sessions import READ_ONLY, SessionControl
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
-    ContextChanged,
     Notice,
     SessionChanged,
 )
@@ -30,7 +29,7 @@ class Agent(SessionControl, ProjectFacts):
         self._attach(spec)
         self._started = True
         self.publish(SessionChanged(self.info, reload=True))
-        self.publish(ContextChanged(self.context_usage()))
+        self.publish(self._runtime.changed())
         self._spawn(self._warm_up(), "warm-up")
         if parts.extensions is not None:
             parts.extensions.mcp.on_failure = lambda name, why: self.publish(

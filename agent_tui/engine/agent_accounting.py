@@ -15,9 +15,9 @@ from agent_tui.engine.prelude import build_prelude, with_documents
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
-    ContextChanged,
     Notice,
 )
+from agent_tui.models.steps import Step
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +75,11 @@ class Accounting(AgentState):
     async def _count(self) -> None:
         runtime = self._runtime
         if await runtime.counts.ensure(runtime.conversation, runtime.prelude):
-            self.publish(ContextChanged(self.context_usage()))
+            self.publish(self._runtime.changed())
 
     def recount(self) -> None:
         """Shows the numbers as they are now and counts what has no count yet."""
-        self.publish(ContextChanged(self.context_usage()))
+        self.publish(self._runtime.changed())
         self._spawn(self._count(), "count")
 
     def _tools_changed(self) -> None:
@@ -89,9 +89,9 @@ class Accounting(AgentState):
             self._refresh_prelude()
             self.recount()
 
-    def _learn(self) -> None:
+    def _learn(self, step: Step) -> None:
         """After a step: the calibration, and in development mode a recount from nothing."""
-        learn(self._runtime)
+        learn(self._runtime, step)
         if self.settings.agent.development:
             tracked = self._runtime.usage().total
             recount = calculate_context_usage(replace(self._runtime.inputs(), cache=None)).total
@@ -108,7 +108,7 @@ class Accounting(AgentState):
         await self._described.wait()
         tokens = await count_exactly(self._runtime)
         if tokens is not None:
-            self.publish(ContextChanged(self.context_usage()))
+            self.publish(self._runtime.changed())
         return tokens
 
     def _count_exact_soon(self) -> None:

@@ -10,13 +10,13 @@ from agent_tui.config import PermissionMode
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.policy import reserve_problem
 from agent_tui.engine.agent_turns import Turns
+from agent_tui.engine.calibration import recalled_ratio
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.models import DEMO
 from agent_tui.engine.prelude import Prelude
 from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
-    ContextChanged,
     Event,
     Notice,
     SessionChanged,
@@ -55,7 +55,7 @@ class SessionControl(Turns):
             info=info,
             effort=stored or spec.reasoning_effort or "medium",
             prelude=Prelude(),
-            ratio=self.store.ratio(spec.model) or 1.0,
+            ratio=recalled_ratio(self.store, info),
             cache=ContextCache(),
         )
         self._compacting = CompactionService(self.runtime, self.parts.counter, self.parts.catalogue.find)
@@ -81,12 +81,12 @@ class SessionControl(Turns):
             info = replace(runtime.info, problem=str(error))
         if runtime is not self.runtime or info.spec.key != runtime.info.spec.key:
             return
-        runtime.info = info
+        runtime.info, runtime.ratio = info, recalled_ratio(self.store, info)
         self._refresh_prelude()  # which tools are deferred depends on the window
         self._described.set()
         self._tell_problems(info)
         self._prepare_backend(info)
-        self.publish(ContextChanged(self.context_usage()))
+        self.publish(self._runtime.changed())
 
     async def _describe_and_count(self) -> None:
         await self._describe()
@@ -130,7 +130,7 @@ class SessionControl(Turns):
         if self.conversation.path and not self.read_only and self._described.is_set():
             await self._exclusive(self._compaction.before_switch(info, self.publish, self._prepare_step))
         self._attach(spec)
-        self._runtime.info = info
+        self._runtime.info, self._runtime.ratio = info, recalled_ratio(self.store, info)
         self._refresh_prelude()
         self._described.set()
         self._tell_problems(info)
@@ -150,7 +150,7 @@ class SessionControl(Turns):
         self._runtime.effort = effort
         self.conversation.set_state(thinking=effort)
         self.publish(SessionChanged(self.info))
-        self.publish(ContextChanged(self.context_usage()))
+        self.publish(self._runtime.changed())
 
     @property
     def _compaction(self) -> CompactionService:
@@ -189,7 +189,7 @@ class SessionControl(Turns):
         self._attach(self._runtime.info.spec if not self.info.model else self._model_of_session())
         self.toolbox.session_changed()
         self.publish(SessionChanged(self.info, reload=True))
-        self.publish(ContextChanged(self.context_usage()))
+        self.publish(self._runtime.changed())
         self._spawn(self._describe_and_count(), "describe")
 
     async def clear(self) -> None:

@@ -96,8 +96,8 @@ class Turns(Accounting):
                 async for event in events:
                     self.publish(event)
                     match event:
-                        case StepEnded():
-                            self._learn()
+                        case StepEnded(step, _):
+                            self._learn(step)
                         case TurnEnded(reason, _):
                             stop = reason
                         case MessageAdded(added):

@@ -14,7 +14,7 @@ from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, ContextChanged, Notice
+from agent_tui.models.events import CompactionEnded, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
 
 Prepare = Callable[[], Awaitable[None]]
@@ -134,7 +134,7 @@ class CompactionService:
         emit(result.event())
         self._save_state()
         await prepare()
-        emit(ContextChanged(runtime.usage()))
+        emit(runtime.changed())
         return result
 
     async def _configured_model(self, emit: Emit) -> ModelInfo | None:

@@ -93,14 +93,14 @@ class TurnExecutor:
                 self._close_open_calls()
             except Exception:
                 log.exception("Open tool calls could not be closed")
-            self.emit(ContextChanged(self._runtime.usage()))
+            self.emit(self._runtime.changed())
             self.emit(TurnEnded(stop, failure))
             self._events.put_nowait(None)
 
     def _add(self, message: Message) -> None:
         self._runtime.conversation.append(message)
         self.emit(MessageAdded(message))
-        self.emit(ContextChanged(self._runtime.usage()))
+        self.emit(self._runtime.changed())
 
     async def _steps(self) -> tuple[StopReason, Failure | None]:
         limit = self._runtime.settings.agent.step_limit
@@ -142,7 +142,7 @@ class TurnExecutor:
         """
         self._compaction.begin_step()
         await self._prepare()
-        self.emit(ContextChanged(self._runtime.usage()))
+        self.emit(self._runtime.changed())
         blocked = await self._compaction.before_step(self.emit, self._prepare)
         if blocked is not None:
             return blocked
@@ -162,7 +162,7 @@ class TurnExecutor:
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:
         def finished(message: Message) -> None:
             self._runtime.conversation.append(message)
-            self.emit(ContextChanged(self._runtime.usage()))
+            self.emit(self._runtime.changed())
 
         await self._tools.run(calls, self.emit, finished, cut_off)
 

@@ -14,7 +14,7 @@ from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.prelude import Prelude
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Event
+from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.requests import Effort, ModelInfo, Provider
 
 Emit: TypeAlias = Callable[[Event], None]
@@ -23,7 +23,8 @@ Emit: TypeAlias = Callable[[Event], None]
 @dataclass(slots=True)
 class Runtime:
     """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
-    subagent, whose steps are counted in the parent's cost."""
+    subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
+    streaming."""
 
     conversation: Conversation
     provider: Provider
@@ -35,6 +36,7 @@ class Runtime:
     ratio: float = 1.0
     cache: ContextCache = field(default_factory=ContextCache)
     parent: Conversation | None = None
+    in_flight: int = 0
 
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""
@@ -66,3 +68,7 @@ class Runtime:
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
         return calculate_context_usage(self.inputs())
+
+    def changed(self) -> ContextChanged:
+        """The event that tells what the next request costs now, with what is streaming."""
+        return ContextChanged(self.usage(), self.in_flight)

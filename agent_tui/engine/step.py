@@ -9,13 +9,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accuracy import after_step, before_step
+from agent_tui.context.anchor import usage_problem
+from agent_tui.context.estimate import round_up
+from agent_tui.context.families import family_of
 from agent_tui.context.policy import max_output_for
 from agent_tui.engine.exact import build_request, new_step
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.stream import StreamProcessor
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
@@ -24,7 +27,6 @@ from agent_tui.models.steps import Step
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-CHARS_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class StepRunner:
         self._emit = emit
         self._last_flush = 0.0
         self._last_meter = 0.0
+        self._char_factor = family_of(runtime.info.target).char_factor
         self._flush_timer: asyncio.TimerHandle | None = None
         self._stored = False
 
@@ -96,7 +99,7 @@ class StepRunner:
                         processor.apply(item)
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
-                        self._meter(processor, result)
+                        self._meter(processor)
                     case UsageReport(usage, cost):
                         if usage.source == "estimated" and not usage.input:
                             # Nobody counted the input; ours is the best number there is.
@@ -147,16 +150,18 @@ class StepRunner:
             self._flush_timer.cancel()
             self._flush_timer = None
 
-    def _meter(self, processor: StreamProcessor, result: StepResult) -> None:
+    def _meter(self, processor: StreamProcessor) -> None:
         """Moves the status line by what is in flight, at most four times a second."""
-        now = time.monotonic()
+        runtime, now = self._runtime, time.monotonic()
+        runtime.in_flight = max(1, round_up(processor.tokens * self._char_factor))
         if now - self._last_meter >= FLUSH_SECONDS:
             self._last_meter = now
-            self._emit(ContextChanged(result.usage_before, max(1, processor.chars // CHARS_PER_TOKEN)))
+            self._emit(runtime.changed())
 
     def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
         """Ends the draft and the step in the store. Synchronous, so that a cancellation cannot cut it short."""
         self._cancel_timer()
+        self._runtime.in_flight = 0
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
         message.status = "complete" if status == "complete" else "stopped" if status == "stopped" else "failed"
@@ -166,8 +171,12 @@ class StepRunner:
         step.finished = time.time()
         if result.failure is not None:
             message.note = result.failure.message
-        if status == "complete" and (line := after_step(step)) is not None:
-            log.info("%s", line)
+        if status == "complete":
+            line, problem = after_step(step), usage_problem(step.usage, self._runtime.info.limits.window)
+            if line is not None:
+                log.info("%s", line)
+            if problem is not None:
+                log.warning("Usage of step %s is not built on: %s", step.id, problem)
         if self._stored:
             conversation.finish(message)
         conversation.save_step(step)

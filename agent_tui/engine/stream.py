@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_tui.context.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import Delta
 
@@ -9,13 +10,14 @@ from agent_tui.models.requests import Delta
 class StreamProcessor:
     """Builds ``message`` from deltas. ``dirty`` are the part indexes changed since ``take_dirty``.
 
-    ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it.
+    ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it. ``tokens``
+    is how long the answer is so far by the character rule, before the family's factor.
     """
 
     def __init__(self, message: Message, prefix: str) -> None:
         self.message = message
         self.prefix = prefix
-        self.chars = 0
+        self.tokens = 0.0
         self._dirty: set[int] = set()
         self._pieces: dict[int, list[str]] = {}
 
@@ -30,7 +32,7 @@ class StreamProcessor:
         if part.type != delta.kind:
             raise ValueError(f"{delta.kind} delta for a {part.type} part")
         if delta.text:
-            self.chars += len(delta.text)
+            self.tokens += char_tokens(delta.text)
             self._pieces.setdefault(delta.index, []).append(delta.text)
         if isinstance(part, ToolCallPart):
             part.call_id = delta.call_id or part.call_id

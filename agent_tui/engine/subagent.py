@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from agent_tui.context.cache import ContextCache
+from agent_tui.engine.calibration import learn
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.executor import TurnExecutor
@@ -14,7 +15,7 @@ from agent_tui.engine.prelude import build_prelude
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.engine.toolrunner import ToolRunner, Verdict
-from agent_tui.models.events import ToolStarted, TurnEnded
+from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import conversation_state
@@ -86,6 +87,8 @@ async def run_subagent(
                 async for event in events:
                     if isinstance(event, ToolStarted):
                         emit(f"{event.summary}\n")
+                    elif isinstance(event, StepEnded):
+                        learn(own, event.step)
                     elif isinstance(event, TurnEnded):
                         ended = event
         finally:

@@ -13,6 +13,9 @@ from agent_tui.store.rows import decode, encode
 
 _BATCH = 500
 
+GROWTHS_KEPT = 50
+"""Steps of a model that its calibration is taken from."""
+
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
@@ -47,16 +50,23 @@ class FactTables(Tables):
                 list(counts.items()),
             )
 
-    def ratio(self, model: str) -> float | None:
-        """The calibration ratio of a model: measured over estimated growth. None before the first."""
-        row = self._db.one("SELECT value FROM ratio WHERE model = ?", (encode(model),))
-        return None if row is None else float(row[0])
+    def growths(self, model: str) -> list[tuple[int, int]]:
+        """(measured, estimated) growth in tokens of a model's newest verified steps over all sessions, oldest first."""
+        rows = self._db.all("SELECT actual, estimated FROM growth WHERE model = ? ORDER BY n", (encode(model),))
+        return [(int(actual), int(estimated)) for actual, estimated in rows]
 
-    def set_ratio(self, model: str, value: float) -> None:
+    def add_growth(self, model: str, step_id: str, actual: int, estimated: int) -> None:
+        """Adds a verified step, once; of each model the newest ``GROWTHS_KEPT`` stay."""
+        name = encode(model)
         with self._db.writing():
             self._db.run(
-                "INSERT INTO ratio (model, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                (encode(model), value),
+                "INSERT OR IGNORE INTO growth (model, step_id, actual, estimated) VALUES (?, ?, ?, ?)",
+                (name, step_id, actual, estimated),
+            )
+            self._db.run(
+                "DELETE FROM growth WHERE model = ? AND n <= "
+                "(SELECT n FROM growth WHERE model = ? ORDER BY n DESC LIMIT 1 OFFSET ?)",
+                (name, name, GROWTHS_KEPT),
             )
 
     def trusted(self, folder: str | Path) -> bool:

@@ -99,7 +99,20 @@ _FIRST: Migration = (
     )""",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST]
+_GROWTH: Migration = (
+    # The ratio is of the model's newest steps over all sessions, so the steps are kept instead of one number.
+    "DROP TABLE ratio",
+    """CREATE TABLE growth (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        model BLOB NOT NULL,
+        step_id TEXT NOT NULL UNIQUE,
+        actual INTEGER NOT NULL,
+        estimated INTEGER NOT NULL
+    )""",
+    "CREATE INDEX growth_by_model ON growth (model, n)",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

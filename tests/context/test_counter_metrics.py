@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accuracy import clamp_ratio, drift, growth_ratio
+from agent_tui.context.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
 from agent_tui.context.metrics import TokenCounterMetrics, format_metrics, format_uptime, health_hints
 from agent_tui.models.steps import Step
 
@@ -75,12 +75,14 @@ def verified(actual: int, estimated: int, kind: str = "turn") -> Step:
 
 def test_ratio_is_of_sums_bounded_and_of_the_newest_50() -> None:
     assert growth_ratio([]) is None
-    assert growth_ratio([verified(100, 0)]) is None
-    assert growth_ratio([verified(110, 100), verified(10, 20)]) == 1.0
-    assert growth_ratio([verified(900, 100)]) == 1.5
-    assert growth_ratio([verified(1, 100)]) == 0.7
-    assert growth_ratio([verified(900, 100, "compaction"), verified(1, 1)]) == 1.0
-    assert growth_ratio([verified(900, 100), *[verified(11, 10)] * 50]) == pytest.approx(1.1)
+    assert growth_ratio([(100, 0)]) is None
+    assert growth_ratio([(110, 100), (10, 20)]) == 1.0
+    assert growth_ratio([(900, 100)]) == 1.5
+    assert growth_ratio([(1, 100)]) == 0.7
+    assert growth_ratio([(900, 100), *[(11, 10)] * 50]) == pytest.approx(1.1)
+    assert verified_growth(verified(900, 100)) == (900, 100)
+    assert verified_growth(verified(900, 100, "compaction")) is None
+    assert verified_growth(verified(100, 0)) is None
     assert (clamp_ratio(float("nan")), clamp_ratio(9.0), clamp_ratio(0.1)) == (1.0, 1.5, 0.7)
 
 

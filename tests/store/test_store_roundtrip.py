@@ -66,8 +66,8 @@ def test_a_session_row_comes_back_exactly(tmp_path_factory, title: str, model: s
         assert store.trusted(project)
         store.add_permission_rule(project, title)
         assert store.permission_rules(project) == [title]
-        store.set_ratio(model, 1.25)
-        assert store.ratio(model) == 1.25
+        store.add_growth(model, "step", 12, 10)
+        assert store.growths(model) == [(12, 10)]
         store.snapshot(info.id, "m", project, b"\x00\xff", 0o644)
         assert [(s.path, s.content) for s in store.snapshots(info.id)] == [(project, b"\x00\xff")]
 
@@ -129,4 +129,14 @@ def test_token_counts_of_many_contents(tmp_path: Path) -> None:
         store.put_counts({"f1": 100})
         assert store.counts([*counts, "unknown", "f1"]) == {**counts, "f1": 100}
         assert store.counts([]) == {}
-        assert store.ratio("demo") is None
+        assert store.growths("demo") == []
+
+
+def test_growth_is_kept_by_model_once_a_step_and_only_the_newest(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        for n in range(60):
+            store.add_growth("one", f"s{n}", n, n + 1)
+        store.add_growth("one", "s59", 999, 999)
+        store.add_growth("other", "o", 5, 6)
+        assert store.growths("one") == [(n, n + 1) for n in range(10, 60)]
+        assert store.growths("other") == [(5, 6)]

@@ -1,0 +1,77 @@
+"""The calibration of a model: over its newest steps in all sessions, under one name for writing and reading."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from agent_tui.engine.calibration import calibration_key
+from agent_tui.models.events import ContextChanged, Event, PartDelta
+from tests.support.agents import TokenCounter, parts_for, running
+
+
+async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project)) as (agent, _):
+        await agent.ready()
+        assert agent.context_usage().accuracy.ratio == 1.0
+        agent.submit("hello")
+        await agent.join()
+        agent.submit("more")
+        await agent.join()
+        steps = [s for s in agent.steps if s.kind == "turn"]
+        assert agent.model_info is not None
+        key = calibration_key(agent.model_info)
+        learned = agent.store.growths(key)
+        assert learned == [(s.actual_growth, s.estimated_growth) for s in steps if s.estimated_growth]
+        ratio = agent.context_usage().accuracy.ratio
+        assert ratio != 1.0
+        await agent.clear()
+        await agent.ready()
+        assert agent.context_usage().accuracy.ratio == ratio
+        agent.submit("once more")
+        await agent.join()
+        assert len(agent.store.growths(key)) == len(learned) + 1
+        ratio = agent.context_usage().accuracy.ratio
+    async with running(parts_for(home, project)) as (agent, _):
+        await agent.ready()
+        assert agent.context_usage().accuracy.ratio == ratio
+
+
+async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_path: Path) -> None:
+    script = '[[step]]\ntext = "%s"\nhang = true\nafter = 400\n' % ("word " * 100)
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    async with running(parts) as (agent, seen):
+        await agent.ready()
+        arrived, streamed = asyncio.Event(), [0]
+
+        def during(event: Event) -> None:
+            if isinstance(event, PartDelta):
+                streamed[0] += len(event.delta.text)
+                if streamed[0] >= 400:
+                    arrived.set()
+
+        agent.subscribe(during)
+        agent.submit("hello")
+        await arrived.wait()
+        agent.recount()
+        told = seen.of(ContextChanged)[-1]
+        assert told.in_flight == -(-streamed[0] // 4), "the character rule, rounded up once"
+        assert told.usage == agent.context_usage()
+        agent.interrupt()
+        await agent.join()
+        assert seen.of(ContextChanged)[-1].in_flight == 0
+
+
+async def test_missing_usage_is_a_warning_once_a_step(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    script = '[[step]]\ntext = "no numbers"\nusage = false\n'
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, _):
+        agent.submit("hello")
+        await agent.join()
+        agent.context_usage()
+        told = [r.getMessage() for r in caplog.records if "not built on" in r.getMessage()]
+        assert len(told) == 1 and "no usage" in told[0] and agent.steps[-1].id in told[0]
