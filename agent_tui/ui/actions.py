@@ -80,8 +80,10 @@ class Actions(BaseApp):
         self.hint("Reasoning shown" if self.transcript.toggle_reasoning() else "Reasoning hidden")
 
     def action_redraw(self) -> None:
-        self.refresh(layout=True, repaint=True)
-        self.screen.refresh(layout=True, repaint=True)
+        """Writes every cell again: what stands on the terminal may be something else's."""
+        self.refresh(layout=True)
+        screen = self.screen
+        self.call_after_refresh(lambda: self._display(screen, screen._compositor.render_update(full=True)))
 
     def action_scroll_transcript(self, pages: int) -> None:
         transcript = self.transcript

@@ -151,6 +151,7 @@ class AgentApp(Changes):
         terminal.push_title(self)
         terminal.set_title(self, "agent-tui")
         self._handle_signals()
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         draft = self.history_file.load_draft()
         if draft and self.prompt.is_empty:
             self.prompt.set_text(draft)

@@ -42,7 +42,7 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Ctrl+C", "copy a selection, interrupt, clear; twice: quit", "cancel"),
     KeyHelp("Ctrl+D", "on empty: quit", "quit"),
     KeyHelp("Ctrl+Z", "suspend", "suspend"),
-    KeyHelp("Ctrl+_ / Alt+_", "undo / redo typing", "undo"),
+    KeyHelp("Ctrl+_ / Alt+_, Ctrl+Y", "undo / redo typing", "undo"),
     KeyHelp("Shift+Tab", "permission mode", "mode"),
     KeyHelp("↑ ↓", "history; ↑ on empty takes a queued message back", "older"),
     KeyHelp("Ctrl+R", "search the history", "history"),

@@ -53,6 +53,12 @@ class Router:
             log.exception("Showing %s failed", type(event).__name__)
             self.app.transcript.add_notice("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
 
+    def _says_so(self) -> bool:
+        """Whether the interrupted answer says itself that it was interrupted."""
+        agent = self.app.agent
+        newest = agent.messages[-1] if agent is not None and agent.messages else None
+        return newest is not None and newest.role == "assistant" and newest.status == "stopped"
+
     def _show(self, event: Event) -> None:
         app, transcript = self.app, self.app.transcript
         match event:
@@ -99,7 +105,9 @@ class Router:
             case QueueChanged(queued, steer):
                 app.queue_view.show(queued, steer)
             case TurnEnded(reason, failure):
-                if reason in STOP_TEXT:
+                if reason == "interrupted" and self._says_so():
+                    pass
+                elif reason in STOP_TEXT:
                     transcript.add_notice("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
                 elif reason == "error" and failure is None:
                     transcript.add_notice("error", "The turn ended with an error.")

@@ -56,6 +56,7 @@ class Sender:
             if is_command(text, agent):
                 await self.command(text)
             elif text.startswith("!") and text[1:].strip():
+                self.app.transcript.follow_end()
                 await agent.shell(text[1:].strip())
                 if not agent.busy:
                     self.app.activity.end()
@@ -99,12 +100,13 @@ class Sender:
         from agent_tui.commands import result as results
 
         app = self.app
+        if isinstance(result, results.Text):
+            app.transcript.follow_end()
         match result:
             case results.Text(text, markdown, error):
                 if error:
                     app.say("warning", text)
                 elif "\n" in text or markdown:
-                    app.transcript.follow_end()
                     app.transcript.add_block(one_line(line, 80), text, markdown=markdown)
                 else:
                     app.say("info", text)

@@ -80,7 +80,7 @@ class HelpScreen(Picker[HelpRow, str]):
         ]
 
     def preview(self, entry: HelpRow) -> str:
-        return " ".join(part for part in (entry.right, entry.doc) if part)
+        return "\n".join(part for part in (entry.right, entry.doc) if part)
 
     def chosen(self, entry: HelpRow) -> None:
         if entry.command:
