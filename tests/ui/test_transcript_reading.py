@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    user_message,
+)
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord
 from tests.support.transcripts import Holder, answer, body, chat, screen
@@ -315,3 +323,24 @@ async def test_a_call_keeps_its_name_and_a_subagent_its_newest_line() -> None:
         t.add_message(Message("t", "tool", [ToolResultPart("c1", "subagent", "done")]))
         await pilot.pause()
         assert "subagent look around" in body(t)[0] and "read b.py" not in body(t)[0]
+
+
+async def test_the_users_own_command_shows_what_it_printed_once() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.load([])
+        t.tool_started("sh", "! echo hi")
+        t.tool_output("sh", "hi\n")
+        await pilot.pause()
+        assert any("! echo hi" in line for line in body(t))
+        output = AttachmentPart("output", "text/plain", text="hi\nthere\n")
+        message = user_message("!echo hi", attachments=[output])
+        t.add_message(message)
+        await pilot.pause()
+        live = body(t)
+        assert sum("echo hi" in line for line in live) == 1
+        assert [line.strip() for line in live][-2:] == ["hi", "there"]
+        t.load([message])
+        await pilot.pause()
+        assert body(t) == live

@@ -9,7 +9,7 @@ from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.ui.transcript.blocks import Block
 from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, tool_block
+from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
@@ -67,6 +67,8 @@ class Content:
         result = message.tool_result if message.role == "tool" else None
         if result is not None and self._result(result):
             return
+        if shell_output(message) is not None:
+            self._close_shell()
         known = self._by_id.get(message.id)
         if known is not None:
             known.message, known.blocks, known.live = message, None, False
@@ -222,6 +224,16 @@ class Content:
         block.result, block.running, block.waiting = result, False, False
         self._touch(entry)
         return True
+
+    def _close_shell(self) -> None:
+        """The user's command is over: its message shows what its live line showed."""
+        tools = self.document.tools
+        for call_id, block in list(tools.live.items()):
+            owner = tools.owner[call_id]
+            if owner.message is None and block.result is None and block.summary.startswith("! "):
+                owner.blocks = []
+                del tools.live[call_id], tools.owner[call_id]
+                self._touch(owner)
 
     def _call(self, call_id: str, summary: str) -> ToolBlock:
         block = self.document.tools.live.get(call_id)

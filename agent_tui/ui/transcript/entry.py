@@ -19,6 +19,11 @@ from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock
 from agent_tui.ui.transcript.piece import Piece
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
+SHELL_OUTPUT = "output"
+"""The attachment that holds what the user's own command printed."""
+SHORT_OUTPUT = 20
+"""Output of more lines is folded."""
+
 _NONE = Heights()
 
 
@@ -164,7 +169,23 @@ def _user(message: Message) -> list[Block]:
     summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
     if summary is not None:
         return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
-    return [UserBlock(message.text, [part for part in message.parts if isinstance(part, AttachmentPart)])]
+    attached = [part for part in message.parts if isinstance(part, AttachmentPart)]
+    output = shell_output(message)
+    if output is None:
+        return [UserBlock(message.text, attached)]
+    lines = output.rstrip("\n").count("\n") + 1
+    detail = f"{lines:,} line{'s' if lines > 1 else ''}" if output.strip() else "no output"
+    return [
+        UserBlock(message.text, [part for part in attached if part.name != SHELL_OUTPUT]),
+        FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),
+    ]
+
+
+def shell_output(message: Message) -> str | None:
+    """What the user's own ``!command`` printed; None for every other message."""
+    if message.role != "user" or not message.text.startswith("!"):
+        return None
+    return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == SHELL_OUTPUT), None)
 
 
 def _orphan(result: ToolResultPart) -> ToolBlock:

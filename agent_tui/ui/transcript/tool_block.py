@@ -89,7 +89,7 @@ class ToolBlock(Block):
             return self.name
         label = self.summary or self._summary()
         first = label.partition(" ")[0].rstrip(":")
-        return label if first == self.name or "__" in self.name else f"{self.name} {label}"
+        return label if first in (self.name, "!") or "__" in self.name else f"{self.name} {label}"
 
     def _state(self) -> tuple[str, str]:
         if self.result is not None:
