@@ -26,6 +26,10 @@ class StoreError(AgentError):
     """The session database cannot be opened, read or written."""
 
 
+class StoreLockedError(StoreError):
+    """Another program writes to the session database; the same write may succeed a moment later."""
+
+
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
 

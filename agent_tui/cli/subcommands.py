@@ -123,9 +123,9 @@ def _sessions(values: argparse.Namespace) -> int:
 
 
 def _delete(values: argparse.Namespace) -> int:
-    from agent_tui.store.store import Store
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
 
-    with Store.open(user_paths().database) as store:
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         info = store.session(values.id)
         if not values.yes:
             if not sys.stdin.isatty():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
@@ -12,10 +13,13 @@ from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, 
 from agent_tui.engine.compactor import CompactionResult, Compactor
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
-from agent_tui.errors import AgentError
+from agent_tui.engine.storing import patiently
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
+
+log = logging.getLogger(__name__)
 
 Prepare = Callable[[], Awaitable[None]]
 
@@ -122,13 +126,16 @@ class CompactionService:
         except asyncio.CancelledError:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
             for step in self._compactor.taken_steps():
-                conversation.add_step(step)
+                conversation.keep_step(step)
+            conversation.save_if_possible()
             emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
             raise
-        for step in result.steps[:-1] if result.done else result.steps:
-            conversation.add_step(step)
-        if result.done:
-            conversation.commit_compaction(result.records, result.summary, result.steps[-1] if result.steps else None)
+        try:
+            await self._store(result)
+        except BaseException as error:
+            why = str(error) if isinstance(error, StoreError) else "interrupted"
+            emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed: {why}"))
+            raise
         for notice in self.policy.compacted(result):
             emit(notice)
         emit(result.event())
@@ -136,6 +143,16 @@ class CompactionService:
         await prepare()
         emit(runtime.changed())
         return result
+
+    async def _store(self, result: CompactionResult) -> None:
+        """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
+        conversation = self._runtime.conversation
+        for step in result.steps[:-1] if result.done else result.steps:
+            conversation.keep_step(step)
+        await patiently(conversation.save)
+        if result.done:
+            last = result.steps[-1] if result.steps else None
+            await patiently(lambda: conversation.commit_compaction(result.records, result.summary, last))
 
     async def _configured_model(self, emit: Emit) -> ModelInfo | None:
         name = self._runtime.settings.context.summary_model
@@ -197,4 +214,7 @@ class CompactionService:
         conversation = self._runtime.conversation
         state = self.policy.state()
         if any(conversation.info.state.get(key) != value for key, value in state.items()):
-            conversation.set_state(**state)
+            try:
+                conversation.set_state(**state)
+            except StoreError as error:
+                log.warning("Stored later: %s", error)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.context.view import ViewBuilder
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.store.store import Store
 
+log = logging.getLogger(__name__)
+
 TITLE_LENGTH = 60
 
 
 class Conversation:
-    """The messages, steps and compaction records of a session. Every change is stored before it returns.
+    """The messages, steps and compaction records of a session, in memory and in the store.
+
+    What the user asks for (``append``, ``add_step``, compactions, titles) is stored before it returns, or nothing has
+    changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
+    ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
     ``path`` runs from the first message to the session's head and includes an answer that is still streaming.
     ``read_only`` conversations refuse changes with an AgentError; one without an id is empty and not stored.
@@ -38,6 +45,7 @@ class Conversation:
         self.path: list[Message] = self._walk(info.head_id)
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
+        self._unsaved: dict[str, Callable[[], None]] = {}
 
     def _walk(self, head: str | None) -> list[Message]:
         path: list[Message] = []
@@ -62,27 +70,76 @@ class Conversation:
         """To be called after a message was changed in place."""
         self._view = None
 
+    @property
+    def unsaved(self) -> bool:
+        """Whether something waits to be stored."""
+        return bool(self._unsaved)
+
+    def save(self) -> None:
+        """Stores what waits, all or nothing. Raises StoreError; then it goes on waiting."""
+        if not self._unsaved:
+            return
+        with self.store.transaction():
+            # The session's head may be a message that is stored only now.
+            for key in sorted(self._unsaved, key="info".__eq__):
+                self._unsaved[key]()
+        self._unsaved.clear()
+
+    def save_if_possible(self) -> None:
+        """Stores what waits where that works now; else it goes on waiting, and the log says why."""
+        try:
+            self.save()
+        except StoreError as error:
+            log.warning("Stored later: %s", error)
+
     def append(self, message: Message) -> None:
-        """Adds a message (complete, or a draft that will stream) at the head."""
+        """Adds a message at the head. Raises StoreError when it cannot be stored; then nothing has changed."""
         self._writable()
+        self.save()
+        self._place(message)
+        try:
+            self.store.add_message(self.info.id, message)
+        except StoreError:
+            message.parent_id = None
+            raise
+        self._join(message)
+
+    def keep(self, message: Message) -> None:
+        """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
+        self._writable()
+        self._place(message)
+        self._unsaved[message.id] = lambda: self.store.add_message(self.info.id, message)
+        self._join(message)
+
+    def _place(self, message: Message) -> None:
         message.parent_id = self.info.head_id
         message.created = message.created or time.time()
-        self.store.add_message(self.info.id, message)
+
+    def _join(self, message: Message) -> None:
         self.messages[message.id] = message
         self.path.append(message)
         self.info.head_id = message.id
         self.info.messages += 1
         self.changed()
         if message.role == "user" and not self.info.title and message.text.strip():
-            self.rename(title_from(message.text))
+            self.info.title = title_from(message.text)
+            self._mark_info()
+            self.save_if_possible()
 
     def flush(self, message: Message, dirty: Iterable[int]) -> None:
-        """Writes the changed parts of a draft."""
-        self.store.write_message(self.info.id, message, dirty)
+        """Writes the changed parts of a draft. Raises StoreError; then ``save`` writes it whole."""
+        if message.id in self._unsaved:
+            self.save()
+            return
+        try:
+            self.store.write_message(self.info.id, message, dirty)
+        except StoreError:
+            self.finish(message)
+            raise
 
     def finish(self, message: Message) -> None:
-        """Writes a message whole; a draft ends here."""
-        self.store.write_message(self.info.id, message)
+        """A message changed, or a draft ended; ``save`` writes it whole."""
+        self._unsaved.setdefault(message.id, lambda: self.store.write_message(self.info.id, message))
         self.changed()
 
     def set_raw_tokens(self, counts: dict[str, int]) -> None:
@@ -91,22 +148,37 @@ class Conversation:
             message = self.messages.get(message_id) or self.summaries.get(message_id)
             if message is not None:
                 message.raw_tokens = count
-        if not self.read_only:
+        if self.read_only:
+            return
+        try:
             self.store.set_raw_tokens(self.info.id, counts)
+        except StoreError as error:
+            # They are counted again when the session is next opened.
+            log.warning("Token counts were not stored: %s", error)
 
     def add_step(self, step: Step) -> None:
+        """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
         self._writable()
+        self.save()
         self.store.add_step(self.info.id, step)
         self.steps.append(step)
 
+    def keep_step(self, step: Step) -> None:
+        """Adds a step whose cost has arisen already; ``save`` stores it."""
+        self._writable()
+        self._unsaved[step.id] = lambda: self.store.add_step(self.info.id, step)
+        self.steps.append(step)
+
     def save_step(self, step: Step) -> None:
-        self.store.write_step(self.info.id, step)
+        """A step changed; ``save`` writes it."""
+        self._unsaved.setdefault(step.id, lambda: self.store.write_step(self.info.id, step))
 
     def commit_compaction(
         self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
     ) -> None:
         """Makes a compaction effective, in one transaction."""
         self._writable()
+        self.save()
         self.store.commit_compaction(self.info.id, list(records), summary, step)
         self.records.extend(records)
         if summary is not None:
@@ -146,8 +218,14 @@ class Conversation:
             self.save_info()
 
     def save_info(self) -> None:
+        """Stores the session's own facts, and what waits. Raises StoreError; then they wait too."""
+        self._mark_info()
+        self.save()
+
+    def _mark_info(self) -> None:
         self.info.updated = time.time()
-        self.store.save_session(self.info)
+        self._unsaved.pop("info", None)
+        self._unsaved["info"] = lambda: self.store.save_session(self.info)
 
 
 def title_from(text: str) -> str:

@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.step import StepResult, StepRunner
+from agent_tui.engine.storing import patiently, store_failure
 from agent_tui.engine.toolrunner import ToolRunner, interrupted_result
+from agent_tui.errors import StoreError
 from agent_tui.models.events import (
     ContextChanged,
     Event,
@@ -30,7 +32,8 @@ class TurnExecutor:
 
     ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
     calculator's answer final. ``steering`` hands over messages the user wants in before the next step.
-    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
+    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
+    were handed over but could not be stored: they are the caller's again when the turn has ended.
     """
 
     def __init__(
@@ -48,11 +51,16 @@ class TurnExecutor:
         self._steering = steering
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
+        self._begun = self._cancelled = self._over = False
+        self.unsent: list[Message] = []
 
     def cancel(self) -> bool:
-        """Interrupts the running turn; False when none runs."""
-        if self._driver is None or self._driver.done():
+        """Interrupts the turn; False when it is over. One that has not begun yet stores its message and ends."""
+        if self._over:
             return False
+        if self._driver is None or not self._begun:
+            self._cancelled = True
+            return True
         return self._driver.cancel()
 
     async def run(self, message: Message | None) -> AsyncGenerator[Event, None]:
@@ -61,7 +69,10 @@ class TurnExecutor:
         The last event is always ``TurnEnded``. Closing the generator cancels the turn.
         """
         self._events = asyncio.Queue()
+        self._begun = self._over = False
+        self.unsent = [] if message is None else [message]
         self._driver = asyncio.create_task(self._drive(message), name="turn")
+        self._driver.add_done_callback(self._ended)
         try:
             while (event := await self._events.get()) is not None:
                 yield event
@@ -74,17 +85,34 @@ class TurnExecutor:
         """Adds an event to the running turn's stream."""
         self._events.put_nowait(event)
 
+    def _ended(self, driver: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step runs nothing, not even a ``finally``."""
+        if not self._over:
+            self._finish("interrupted", None)
+
+    def _finish(self, stop: StopReason, failure: Failure | None) -> None:
+        self._over, self._cancelled = True, False
+        self.emit(TurnEnded(stop, failure))
+        self._events.put_nowait(None)
+
     async def _drive(self, message: Message | None) -> None:
         stop: StopReason = "error"
         failure: Failure | None = None
+        self._begun = True
         try:
             self.emit(TurnStarted(new_id("turn")))
             self._compaction.turn_started()
             if message is not None:
-                self._add(message)
-            stop, failure = await self._steps()
+                await self._add(message)
+            if self._cancelled:
+                stop = "interrupted"
+            else:
+                stop, failure = await self._steps()
         except asyncio.CancelledError:
             stop = "interrupted"
+        except StoreError as error:
+            log.warning("The turn could not be stored: %s", error)
+            failure = store_failure(error, bool(self.unsent))
         except Exception as error:
             log.exception("The turn failed")
             failure = Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.")
@@ -94,19 +122,18 @@ class TurnExecutor:
             except Exception:
                 log.exception("Open tool calls could not be closed")
             self.emit(self._runtime.changed())
-            self.emit(TurnEnded(stop, failure))
-            self._events.put_nowait(None)
+            self._finish(stop, failure)
 
-    def _add(self, message: Message) -> None:
-        self._runtime.conversation.append(message)
+    async def _add(self, message: Message) -> None:
+        await patiently(lambda: self._runtime.conversation.append(message))
+        self.unsent.remove(message)
         self.emit(MessageAdded(message))
         self.emit(self._runtime.changed())
 
     async def _steps(self) -> tuple[StopReason, Failure | None]:
         limit = self._runtime.settings.agent.step_limit
         for number in range(limit + 1):
-            for message in self._steering():
-                self._add(message)
+            await self._steer()
             if number == limit:
                 self.emit(Notice("warning", f"Stopped after {limit} steps. Send a message to go on.", "step_limit"))
                 return "step_limit", None
@@ -125,14 +152,16 @@ class TurnExecutor:
                 return "length", None
             elif result.finish == "refused":
                 return "refused", None
-            elif not self._steering_waits():
+            elif not await self._steer():
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")
 
-    def _steering_waits(self) -> bool:
+    async def _steer(self) -> bool:
+        """Adds what the user wants in before the next step; False when there is nothing."""
         waiting = self._steering()
+        self.unsent += waiting
         for message in waiting:
-            self._add(message)
+            await self._add(message)
         return bool(waiting)
 
     async def _step(self) -> StepResult | str:
@@ -160,11 +189,16 @@ class TurnExecutor:
         return result
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:
+        conversation = self._runtime.conversation
+
         def finished(message: Message) -> None:
-            self._runtime.conversation.append(message)
+            # What a tool did has happened, whether its result can be stored now or only later.
+            conversation.keep(message)
+            conversation.save_if_possible()
             self.emit(self._runtime.changed())
 
         await self._tools.run(calls, self.emit, finished, cut_off)
+        await patiently(conversation.save)
 
     def _close_open_calls(self) -> None:
         """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
@@ -180,5 +214,6 @@ class TurnExecutor:
         for call in last.tool_calls:
             if call.call_id not in answered:
                 message = interrupted_result(call)
-                conversation.append(message)
+                conversation.keep(message)
                 self.emit(MessageAdded(message))
+        conversation.save_if_possible()

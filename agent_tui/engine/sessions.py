@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.parts import AgentParts
-from agent_tui.errors import AgentError, SessionBusyError
+from agent_tui.errors import AgentError, SessionBusyError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.steps import SessionInfo, conversation_state
 from agent_tui.store.lock import SessionLock
+
+log = logging.getLogger(__name__)
 
 
 class Sessions:
@@ -69,11 +73,18 @@ class Sessions:
             lock = store.lock(info.id)
         except SessionBusyError:
             lock = None
-        else:
-            store.recover(info.id)
-            info = store.session(info.id)
-        info.state = {**conversation_state(), **info.state}
-        conversation = Conversation(store, info, read_only=lock is None)
+        try:
+            if lock is not None:
+                store.recover(info.id)
+                info = store.session(info.id)
+            info.state = {**conversation_state(), **info.state}
+            conversation = Conversation(store, info, read_only=lock is None)
+            if self._current is not None:
+                self._current.save()
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
         self.leave()
         self._current, self._lock = conversation, lock
 
@@ -81,14 +92,22 @@ class Sessions:
         """Lets the current session go; a new one in which nothing was said is removed."""
         conversation, lock = self._current, self._lock
         self._current = self._lock = None
-        if lock is not None:
-            if conversation is not None and not conversation.messages and not conversation.info.title:
-                self._parts.store.delete_session(conversation.info.id)
+        if lock is None:
+            return
+        try:
+            if conversation is not None:
+                conversation.save()
+                if not conversation.messages and not conversation.info.title:
+                    self._parts.store.delete_session(conversation.info.id)
+        except StoreError as error:
+            log.warning("The session was not left as it should be: %s", error)
+        finally:
             lock.release()
 
     def fork(self, message_id: str | None) -> None:
         """Continues a copy of the current session, up to ``message_id`` (None: all of it)."""
         current = self.current
+        current.save()
         head = message_id or current.info.head_id
         info = self._parts.store.fork_session(current.info.id, head)
         if current.info.title and not info.title:

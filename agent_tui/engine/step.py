@@ -16,7 +16,9 @@ from agent_tui.context.policy import max_output_for
 from agent_tui.engine.exact import build_request, new_step
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.storing import patiently, store_failure
 from agent_tui.engine.stream import StreamProcessor
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
@@ -45,7 +47,8 @@ class StepResult:
 class StepRunner:
     """Runs one model call. The draft is in the store from its first delta and flushed every 250 ms.
 
-    Cancelling ``run`` leaves the draft stored as stopped, with what had arrived.
+    Cancelling ``run`` leaves the draft stored as stopped, with what had arrived. A store that cannot be written ends
+    the call with a failure of kind ``store``; one that is locked is written a little later.
     """
 
     def __init__(self, runtime: Runtime, emit: Emit) -> None:
@@ -55,7 +58,9 @@ class StepRunner:
         self._last_meter = 0.0
         self._char_factor = family_of(runtime.info.target).char_factor
         self._flush_timer: asyncio.TimerHandle | None = None
-        self._stored = False
+        self._kept = False
+        self._task: asyncio.Task[object] | None = None
+        self._lost: StoreError | None = None
 
     async def run(self) -> StepResult:
         runtime, conversation = self._runtime, self._runtime.conversation
@@ -72,21 +77,38 @@ class StepRunner:
             origin=Origin(target.provider, target.api, target.model),
             step_id=step.id,
         )
-        conversation.add_step(step)
+        await patiently(lambda: conversation.add_step(step))
         request = build_request(runtime, step.id, step.max_output)
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         self._emit(StepStarted(step, message))
+        self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
         except asyncio.CancelledError:
-            self._settle(processor, result, "stopped")
-            raise
-        except Exception:
+            if not self._cancelled_by_timer():
+                self._settle(processor, result, "stopped")
+                conversation.save_if_possible()
+                raise
+        except StoreError as error:
+            self._lost = error
+        except Exception as error:
+            message.note = f"{type(error).__name__}: {error}"
             self._settle(processor, result, "failed")
+            conversation.save_if_possible()
             raise
+        if self._lost is not None:
+            result.failure = store_failure(self._lost)
         self._settle(processor, result, "failed" if result.failure else "complete")
+        if self._lost is not None:
+            conversation.save_if_possible()
+        else:
+            await patiently(conversation.save)
         return result
+
+    def _cancelled_by_timer(self) -> bool:
+        """Whether it was only the flush timer that ended the stream, and not the user as well."""
+        return self._lost is not None and self._task is not None and self._task.uncancel() == 0
 
     async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
         runtime = self._runtime
@@ -125,25 +147,45 @@ class StepRunner:
         """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
         conversation = self._runtime.conversation
         now = time.monotonic()
-        if not self._stored:
+        if not self._kept:
             processor.take_dirty()
-            conversation.append(result.message)
+            conversation.keep(result.message)
             result.step.message_id = result.message.id
             conversation.save_step(result.step)
-            self._stored = True
-            self._last_flush = now
+            self._kept = True
+            self._flush(processor, result)
         elif now - self._last_flush >= FLUSH_SECONDS:
             self._flush(processor, result)
-        elif self._flush_timer is None:
-            delay = FLUSH_SECONDS - (now - self._last_flush)
-            self._flush_timer = asyncio.get_running_loop().call_later(delay, self._flush, processor, result)
+        else:
+            self._flush_in(FLUSH_SECONDS - (now - self._last_flush), processor, result)
 
     def _flush(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Writes what changed. Raises StoreError, but not for a lock: then it is tried again in a moment."""
         self._cancel_timer()
-        dirty = processor.take_dirty()
-        if dirty:
-            self._runtime.conversation.flush(result.message, dirty)
         self._last_flush = time.monotonic()
+        conversation, dirty = self._runtime.conversation, processor.take_dirty()
+        try:
+            if dirty:
+                conversation.flush(result.message, dirty)
+            else:
+                conversation.save()
+        except StoreLockedError as error:
+            log.info("Flushed later: %s", error)
+            self._flush_in(FLUSH_SECONDS, processor, result)
+
+    def _flush_in(self, seconds: float, processor: StreamProcessor, result: StepResult) -> None:
+        if self._flush_timer is None:
+            loop = asyncio.get_running_loop()
+            self._flush_timer = loop.call_later(seconds, self._flush_late, processor, result)
+
+    def _flush_late(self, processor: StreamProcessor, result: StepResult) -> None:
+        """The timer's flush: nobody waits for it, so an error ends the stream."""
+        try:
+            self._flush(processor, result)
+        except StoreError as error:
+            self._lost = error
+            if self._task is not None:
+                self._task.cancel()
 
     def _cancel_timer(self) -> None:
         if self._flush_timer is not None:
@@ -159,7 +201,7 @@ class StepRunner:
             self._emit(runtime.changed())
 
     def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
-        """Ends the draft and the step in the store. Synchronous, so that a cancellation cannot cut it short."""
+        """Ends the draft and the step, in memory: this never fails. Storing them is the caller's next step."""
         self._cancel_timer()
         self._runtime.in_flight = 0
         conversation, step, message = self._runtime.conversation, result.step, result.message
@@ -177,9 +219,10 @@ class StepRunner:
                 log.info("%s", line)
             if problem is not None:
                 log.warning("Usage of step %s is not built on: %s", step.id, problem)
-        if self._stored:
+        if self._kept:
             conversation.finish(message)
         conversation.save_step(step)
         if self._runtime.parent is not None:
-            self._runtime.parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
+            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+            self._runtime.parent.save_if_possible()
         self._emit(StepEnded(step, message))

@@ -95,7 +95,8 @@ async def run_subagent(
             # The steps of its turn are there already; what its compactions cost is not.
             for step in child.steps:
                 if step.kind != "turn":
-                    parent.add_step(replace(step, id=new_id("step"), kind="subagent"))
+                    parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+            parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:
         return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)

@@ -17,6 +17,7 @@ FailureKind = Literal[
     "interrupted_stream",
     "content_refused",
     "worker",
+    "store",
 ]
 
 RETRYABLE: frozenset[str] = frozenset(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 
@@ -131,6 +131,10 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
+    def wait_for_lock(self, seconds: float) -> None:
+        """How long a statement blocks for another program's write from now on."""
+        self.run(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+
     def close(self) -> None:
         try:
             self.connection.close()
@@ -146,7 +150,7 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     if primary == sqlite3.SQLITE_FULL:
         text = f"the disk is full, this was not saved: free some space, then try again ({path})"
     elif primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        text = f"the session database is locked by another program: close it, then try again ({path})"
+        return StoreLockedError(f"the session database is locked by another program: close it, then try again ({path})")
     elif primary == sqlite3.SQLITE_NOTADB:
         text = f"{path} is not a session database: move it away to begin with an empty one"
     elif primary == sqlite3.SQLITE_CORRUPT:

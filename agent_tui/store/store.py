@@ -15,7 +15,10 @@ from agent_tui.store.lock import SessionLock
 from agent_tui.store.sessions import SUBAGENT
 
 BUSY_TIMEOUT = 3.0
-"""Seconds a write waits for another process's, which takes milliseconds, before it is called locked."""
+"""Seconds that opening waits for another process's write, which takes milliseconds, before it is called locked."""
+
+WRITE_TIMEOUT = 0.05
+"""Seconds a statement may block afterwards: the UI's loop stands still meanwhile, so whoever can waits outside."""
 
 
 class Store(ForkTables, FactTables):
@@ -28,13 +31,17 @@ class Store(ForkTables, FactTables):
         self._held: dict[str, SessionLock] = {}
 
     @classmethod
-    def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
-        """Opens the database, creating it (private) or migrating it where needed. ``busy_timeout`` is in seconds.
+    def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
+        """Opens the database, creating it (private) or migrating it where needed. ``busy_timeout`` is how many seconds
+        that may wait for another program's write, ``write_timeout`` how many every statement afterwards; then
+        ``StoreLockedError`` is raised.
 
         Raises ``StoreError`` for a folder or file that cannot be written, a damaged or foreign file, a database of a
         newer version, a full disk, or a lock of another program.
         """
-        return cls(Database.open(path, busy_timeout))
+        database = Database.open(path, busy_timeout)
+        database.wait_for_lock(write_timeout)
+        return cls(database)
 
     @property
     def file(self) -> Path:

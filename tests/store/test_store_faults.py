@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.errors import StoreError
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.store import Store, schema
 from agent_tui.store.database import Database
@@ -60,7 +60,7 @@ def test_it_writes_ahead_and_checks_references(tmp_path: Path) -> None:
         assert store._db.one("PRAGMA journal_mode") == ("wal",)
         assert store._db.one("PRAGMA synchronous") == (1,)
         assert store._db.one("PRAGMA foreign_keys") == (1,)
-        assert store._db.one("PRAGMA busy_timeout") == (3000,)
+        assert store._db.one("PRAGMA busy_timeout") == (50,)
 
 
 def test_an_older_database_is_migrated_with_its_content(tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_a_full_disk_loses_only_the_write_it_hit(tmp_path: Path) -> None:
 def test_a_database_held_by_another_writer_is_called_locked(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     session_id = filled(path)
-    with Store.open(path, busy_timeout=0.0) as store:
+    with Store.open(path, write_timeout=0.0) as store:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="locked by another program") as error:
+        with pytest.raises(StoreLockedError, match="locked by another program") as error:
             store.add_message(session_id, user_message("x"))
         one_line(error)
         assert len(store.messages(session_id)) == 3

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, new_id, user_message
 from agent_tui.models.steps import Step
-from agent_tui.store import Store
+from agent_tui.store.store import BUSY_TIMEOUT, Store
 
 
 def mark(text: str) -> list[int]:
@@ -66,7 +66,7 @@ def create(store: Store, project: str, count: int) -> None:
 
 def main() -> None:
     path, subject, *rest = sys.argv[1:]
-    with Store.open(Path(path)) as store:
+    with Store.open(Path(path), write_timeout=BUSY_TIMEOUT) as store:
         if rest[:1] == ["create"]:
             create(store, subject, int(rest[1]))
         elif rest[:1] == ["hold"]:
