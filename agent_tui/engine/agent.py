@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from agent_tui.engine.agent_project import ProjectFacts
 from agent_tui.engine.agent_sessions import READ_ONLY, SessionControl
+from agent_tui.engine.storing import patiently
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
     Notice,
     SessionChanged,
 )
+
+log = logging.getLogger(__name__)
 
 
 class Agent(SessionControl, ProjectFacts):
@@ -23,10 +27,10 @@ class Agent(SessionControl, ProjectFacts):
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
         parts = self.parts
-        self.sessions.open_first()
+        await patiently(self.sessions.open_first)
         await asyncio.to_thread(self.workspace.look)
-        spec = self._first_model()
-        self._attach(spec)
+        chosen = parts.model_key is not None or not self.info.model
+        self._attach(self._first_model(), chosen)
         self._started = True
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(self._runtime.changed())
@@ -39,6 +43,7 @@ class Agent(SessionControl, ProjectFacts):
             parts.extra_tools.start(self._tools_changed)
         if self.read_only:
             self.publish(Notice("warning", READ_ONLY, "read_only"))
+        self._tell_model_gone()
         for notice in parts.notices:
             self.publish(notice)
         self._next()
@@ -58,15 +63,21 @@ class Agent(SessionControl, ProjectFacts):
         return self.context_usage()
 
     async def _warm_up(self) -> None:
-        await self.parts.backend.start()
-        await self._describe()
-        await self._count()
+        try:
+            await self.parts.backend.start()
+        except Exception:
+            # It is tried again with the first call, which says what is wrong.
+            log.exception("The worker could not be started")
+        await self._describe_and_count()
 
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go."""
+        self._closing = True
         # Not ``interrupt``: that would end a compaction only, and the turn around it would go on.
         if self._executor is not None:
             self._executor.cancel()
+        elif self._in_turns:
+            self._interrupted = True
         elif self._task is not None:
             self._task.cancel()
         await self.join()
@@ -76,5 +87,7 @@ class Agent(SessionControl, ProjectFacts):
         if self.parts.extra_tools is not None:
             await self.parts.extra_tools.close()
         await self.parts.backend.close()
+        if self.sessions.is_open:
+            await self._save_rest(self.conversation)
         self.sessions.leave()
         self.store.close()

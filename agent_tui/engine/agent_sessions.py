@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.config import PermissionMode
@@ -15,7 +16,7 @@ from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.models import DEMO
 from agent_tui.engine.prelude import Prelude
 from agent_tui.engine.runtime import Runtime
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import (
     Event,
     Notice,
@@ -36,14 +37,12 @@ class SessionControl(Turns):
     def _first_model(self) -> ModelSpec:
         catalogue, key = self.parts.catalogue, self.parts.model_key
         if key is None and self.info.model:
-            try:
-                return catalogue.find(self.info.model)
-            except AgentError as error:
-                self.publish(Notice("warning", str(error), "model_gone"))
+            return self._model_of_session(catalogue.default)
         return catalogue.find(key) if key else catalogue.default()
 
-    def _attach(self, spec: ModelSpec) -> None:
-        """Binds the current session to a model whose facts are still to come."""
+    def _attach(self, spec: ModelSpec, chosen: bool = True) -> None:
+        """Binds the current session to a model whose facts are still to come. One that was not ``chosen`` becomes the
+        session's with the first message that is sent to it."""
         info = provisional_info(spec)
         self.workspace.adopt(self.conversation.info.state.get("environment"))
         stored = self.conversation.info.state.get("thinking")
@@ -60,37 +59,68 @@ class SessionControl(Turns):
         )
         self._compacting = CompactionService(self.runtime, self.parts.counter, self.parts.catalogue.find)
         self._described.clear()
+        self._undescribed = False
         self._refresh_prelude()
-        if not self.read_only and self.conversation.info.model != spec.key:
+        if chosen and not self.read_only and self.conversation.info.model != spec.key:
             self.conversation.info.model = spec.key
             if self.conversation.path:
                 self.conversation.save_info()
 
-    def _model_of_session(self) -> ModelSpec:
+    def _model_of_session(self, instead: Callable[[], ModelSpec]) -> ModelSpec:
+        """The session's model, or ``instead`` where it is gone; the user is told by ``_tell_model_gone``. Raises
+        ConfigError where nobody could read that."""
+        gone = self.info.model
         try:
-            return self.parts.catalogue.find(self.info.model)
-        except AgentError as error:
-            self.publish(Notice("warning", str(error), "model_gone"))
-            return self._runtime.info.spec
+            return self.parts.catalogue.find(gone)
+        except ConfigError as error:
+            if not self.parts.can_fall_back:
+                raise ConfigError(f"The model of this session is gone; name another with -m. {error}") from error
+            log.warning("%s", error)
+        spec = instead()
+        text = f"{gone} is not configured any more; continuing with {spec.key}. /model changes it."
+        self._model_gone = Notice("warning", text, "model_gone")
+        return spec
+
+    def _tell_model_gone(self) -> None:
+        if self._model_gone is not None:
+            notice, self._model_gone = self._model_gone, None
+            self.publish(notice)
 
     async def _describe(self) -> None:
-        runtime = self._runtime
+        """Asks for the model's facts. Where that fails, what the configuration says stands in until the next step."""
+        runtime, again = self._runtime, self._undescribed
+        failed: str | None = None
         try:
             info = await self.parts.provider.describe(runtime.info.spec)
         except AgentError as error:
-            info = replace(runtime.info, problem=str(error))
+            failed = str(error)
+        except Exception as error:
+            log.exception("The model could not be described")
+            failed = f"Nothing is known of {runtime.info.spec.key}: {error}."
+        if failed is not None:
+            info = replace(runtime.info, problem=failed)
         if runtime is not self.runtime or info.spec.key != runtime.info.spec.key:
             return
         runtime.info, runtime.ratio = info, recalled_ratio(self.store, info)
         self._refresh_prelude()  # which tools are deferred depends on the window
+        self._undescribed = failed is not None
         self._described.set()
-        self._tell_problems(info)
+        if not (again and failed is not None):
+            self._tell_problems(info)
         self._prepare_backend(info)
         self.publish(self._runtime.changed())
+
+    async def _prepare_step(self) -> None:
+        """Before a step, the model's facts are asked for again where that failed."""
+        await self._described.wait()
+        if self._undescribed:
+            await self._describe()
+        await super()._prepare_step()
 
     async def _describe_and_count(self) -> None:
         await self._describe()
         await self._count()
+        self._count_exact_soon()
 
     def _tell_problems(self, info: ModelInfo) -> None:
         """What the user should know of a model whose limits have just become known."""
@@ -126,9 +156,15 @@ class SessionControl(Turns):
         """
         spec = self.parts.catalogue.find(key)
         self._need_idle("switch the model")
+        info = await self._exclusive(self._switch_model(spec), "switch the model")
+        if info is None:
+            raise AgentError(f"Interrupted; the session goes on with {self.spec.key}.")
+        return info
+
+    async def _switch_model(self, spec: ModelSpec) -> ModelInfo:
         info = await self.parts.provider.describe(spec)
         if self.conversation.path and not self.read_only and self._described.is_set():
-            await self._exclusive(self._compaction.before_switch(info, self.publish, self._prepare_step))
+            await self._compaction.before_switch(info, self.publish, self._prepare_step)
         self._attach(spec)
         self._runtime.info, self._runtime.ratio = info, recalled_ratio(self.store, info)
         self._refresh_prelude()
@@ -136,6 +172,7 @@ class SessionControl(Turns):
         self._tell_problems(info)
         self._prepare_backend(info)
         self.publish(SessionChanged(self.info))
+        self.metrics.recalculation()
         self.recount()
         self._count_exact_soon()
         return info
@@ -160,10 +197,7 @@ class SessionControl(Turns):
 
     async def compact(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
-        self._need_idle("compact")
-        await self._described.wait()
-        await self._exclusive(self._compact(focus))
-        self._count_exact_soon()
+        await self._exclusive(self._compact(focus), "compact")
 
     async def _compact(self, focus: str) -> None:
         await self._prepare_step()
@@ -180,16 +214,20 @@ class SessionControl(Turns):
         if self._compaction.undo(told.append):
             # The transcript is built anew first: what the user is told comes below it.
             self.publish(SessionChanged(self.info, reload=True))
+            self.metrics.recalculation()
         for event in told:
             self.publish(event)
         self.recount()
 
     def _switched(self) -> None:
         """The current session changed: everything that hangs on it starts anew."""
-        self._attach(self._runtime.info.spec if not self.info.model else self._model_of_session())
+        current = self._runtime.info.spec
+        spec = self._model_of_session(lambda: current) if self.info.model else current
+        self._attach(spec, chosen=not self.info.model)
         self.toolbox.session_changed()
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(self._runtime.changed())
+        self._tell_model_gone()
         self._spawn(self._describe_and_count(), "describe")
 
     async def clear(self) -> None:
@@ -218,7 +256,12 @@ class SessionControl(Turns):
 
     async def rewind(self, message_id: str, restore_files: bool = False) -> str:
         """Goes back to before one of the user's messages and returns its text; files too where asked."""
-        self._need_idle("rewind")
+        text = await self._exclusive(self._rewind(message_id, restore_files), "rewind")
+        if text is None:
+            raise AgentError("Interrupted: not every file is as it was then.")
+        return text
+
+    async def _rewind(self, message_id: str, restore_files: bool) -> str:
         position = next((i for i, m in enumerate(self.messages) if m.id == message_id), None)
         after = [m.id for m in self.messages[position:]] if position is not None else []
         message = self.sessions.rewind(message_id)
@@ -226,6 +269,7 @@ class SessionControl(Turns):
             for line in await self.toolbox.restore_files(after):
                 self.publish(Notice("info", line, "restored"))
         self.publish(SessionChanged(self.info, reload=True))
+        self.metrics.recalculation()
         self.recount()
         return message.text
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode
+from agent_tui.context.files import Stamp
 from agent_tui.context.metrics import TokenCounterMetrics
 from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.conversation import Conversation
@@ -45,12 +47,18 @@ class AgentState:
         self._subscribers: list[Callable[[Event], None]] = []
         self._inbox = Inbox()
         self._counts = CountService(parts.counter, self.metrics)
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._background: set[asyncio.Task[Any]] = set()
         self._executor: TurnExecutor | None = None
         self._described = asyncio.Event()
         self._started = False
+        self._closing = False
+        self._in_turns = False
+        self._interrupted = False
+        self._undescribed = False
+        self._model_gone: Notice | None = None
         self._tools_stale = False
+        self._stamps: dict[Path, Stamp | None] = {}
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
         self.desk = PermissionDesk(parts.permissions, self.publish)

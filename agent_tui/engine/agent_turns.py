@@ -6,14 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_tui.engine.agent_accounting import Accounting
+from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.shell import run_shell
+from agent_tui.engine.storing import patiently, store_failure
 from agent_tui.engine.subagent import run_subagent
 from agent_tui.engine.toolrunner import ToolRunner
+from agent_tui.engine.workspace import UPDATE
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import (
     MessageAdded,
@@ -22,10 +25,13 @@ from agent_tui.models.events import (
     StepEnded,
     TurnEnded,
 )
+from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, user_message
 from agent_tui.tools.base import ToolOutcome
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Turns(Accounting):
@@ -46,70 +52,116 @@ class Turns(Accounting):
         self._queue_changed()
         self._next()
 
-    def steer(self, text: str) -> None:
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self.busy:
-            self.submit(text)
+            self.submit(text, attachments)
             return
-        self._inbox.steer(user_message(text))
+        self._inbox.steer(user_message(text, attachments=list(attachments)))
         self._queue_changed()
 
-    def unqueue(self) -> str | None:
-        """Takes the newest message that waits back; None when none does."""
-        text = self._inbox.take_back()
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+        """Takes the newest message that waits back, with what was attached to it; None when none does."""
+        message = self._inbox.take_back()
         self._queue_changed()
-        return text
+        if message is None:
+            return None
+        return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
+
+    def unqueue(self) -> str | None:
+        """The text alone of the newest message that waits, taken back; None when none does."""
+        taken = self.take_back()
+        return taken[0] if taken is not None else None
+
+    def _put_back(self, messages: Sequence[Message]) -> None:
+        """Lets messages wait again that could not be sent."""
+        for message in messages:
+            # What has changed around the session is told when it goes out.
+            message.parts = [p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name == UPDATE)]
+        if messages:
+            self._inbox.put_back(messages)
+            self._queue_changed()
 
     def _queue_changed(self) -> None:
         self.publish(QueueChanged(self.queue, self.steering))
 
     def _next(self) -> None:
-        if not self._started or self.busy or self.read_only:
+        if not self._started or self._closing or self.busy or self.read_only:
             return
         message = self._inbox.next()
         if message is not None:
             self._queue_changed()
+            self._in_turns, self._interrupted = True, False
             self._task = asyncio.create_task(self._run(message), name="run")
 
     async def _run(self, message: Message | None) -> None:
-        while True:
-            stop = await self._turn(message)
-            if stop == "interrupted":
-                return
+        while await self._turn(message):
             message = self._inbox.next()
             if message is None:
                 return
             self._queue_changed()
 
-    async def _turn(self, message: Message | None) -> str:
-        runtime, compacting = self._runtime, self._compacting
-        assert compacting is not None
-        if message is not None:
-            self._tell_environment(message)
-        self._refresh_prelude()
-        runner = ToolRunner(self.toolbox.registry, self.toolbox.context, self.desk.judge)
-        executor = TurnExecutor(runtime, runner, compacting, self._prepare_step, self._take_steering)
+    async def _turn(self, message: Message | None) -> bool:
+        """One turn; False when what is queued has to wait for the user."""
+        conversation = self.conversation
+        try:
+            executor = self._prepare_turn(message)
+        except Exception as error:
+            log.exception("The turn could not begin")
+            self._put_back([message] if message is not None else [])
+            self.publish(TurnEnded("error", _failure(error)))
+            return False
         self._executor = executor
-        stop = "error"
+        if self._interrupted:
+            self._interrupted = False
+            executor.cancel()
+        ended = TurnEnded("error")
         try:
             async with aclosing(executor.run(message)) as events:
                 async for event in events:
+                    match event:
+                        case TurnEnded():
+                            ended = event
+                            self._put_back(executor.unsent)
                     self.publish(event)
                     match event:
                         case StepEnded(step, _):
                             self._learn(step)
-                        case TurnEnded(reason, _):
-                            stop = reason
                         case MessageAdded(added):
                             self.toolbox.message_added(added)
+                            if added.role == "user":
+                                self._count_exact_soon()
         finally:
             self._executor = None
             self.desk.dismiss()
-            if self._tools_stale:
-                self._tools_stale = False
-                self._refresh_prelude()
-                self.recount()
-        return stop
+            self._catch_up_with_tools()
+        unsaved = ended.failure is not None and ended.failure.kind == "store"
+        if conversation.unsaved and not unsaved:
+            self._spawn(self._save_rest(conversation), "store")
+        return ended.stop_reason != "interrupted" and not unsaved
+
+    def _prepare_turn(self, message: Message | None) -> TurnExecutor:
+        runtime, compacting = self._runtime, self._compacting
+        assert compacting is not None
+        if message is not None:
+            self.conversation.set_model(runtime.info.spec.key)
+            self._tell_environment(message)
+        self._refresh_prelude()
+        runner = ToolRunner(self.toolbox.registry, self.toolbox.context, self.desk.judge)
+        return TurnExecutor(runtime, runner, compacting, self._prepare_step, self._take_steering)
+
+    async def _save_rest(self, conversation: Conversation) -> None:
+        """Stores what could not be stored when it arose. The user is told when it cannot be now either."""
+        try:
+            await patiently(conversation.save)
+        except StoreError as error:
+            self.publish(Notice("error", store_failure(error).message, "store"))
+
+    def _catch_up_with_tools(self) -> None:
+        if self._tools_stale:
+            self._tools_stale = False
+            self._refresh_prelude()
+            self.recount()
 
     def _tell_environment(self, message: Message) -> None:
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
@@ -140,9 +192,13 @@ class Turns(Accounting):
             return True
         if self._executor is not None:
             return self._executor.cancel()
-        if self.busy and self._task is not None:
-            return self._task.cancel()
-        return False
+        if self._task is None or not self.busy:
+            return False
+        if self._in_turns:
+            # Its first step is still to come: the message is stored, and then the turn ends.
+            self._interrupted = True
+            return True
+        return self._task.cancel()
 
     def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
         """The user's word on a PermissionAsked; ``pattern`` is remembered for the project."""
@@ -152,7 +208,7 @@ class Turns(Accounting):
         """Runs the user's own command; command and output join the conversation."""
         self._need_idle("run a command")
         work = run_shell(command, self.toolbox.context(), self.conversation, self.publish)
-        await self._exclusive(work)
+        await self._exclusive(work, "run a command")
         self.recount()
 
     async def join(self) -> None:
@@ -166,13 +222,35 @@ class Turns(Accounting):
         if self.runtime is None:
             raise AgentError("The session is still opening.")
 
-    async def _exclusive(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Runs work that must not overlap with a turn; an interrupt ends it."""
-        self._task = asyncio.create_task(work, name="exclusive")
+    async def _exclusive(self, work: Coroutine[Any, Any, T], what: str = "do that") -> T | None:
+        """Runs work that must not overlap with a turn, and then what was submitted meanwhile. An interrupt ends the
+        work; None is returned then. Raises AgentError, without doing anything, while something else runs."""
         try:
-            await asyncio.wait([self._task])
-            if not self._task.cancelled() and (error := self._task.exception()) is not None:
-                raise error
+            self._need_idle(what)
+        except AgentError:
+            work.close()
+            raise
+        waiting = len(self.queue) + len(self.steering)
+        self._in_turns = False
+        task = asyncio.create_task(work, name="exclusive")
+        self._task = task
+        try:
+            await asyncio.wait([task])
         finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
             self._task = None
-        self._next()
+            self._catch_up_with_tools()
+            if len(self.queue) + len(self.steering) > waiting:
+                self._next()
+        return None if task.cancelled() else task.result()
+
+
+def _failure(error: Exception) -> Failure:
+    """Why a turn could not begin; its message waits."""
+    if isinstance(error, StoreError):
+        return store_failure(error, unsent=True)
+    return Failure(
+        "invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log. Your text is kept."
+    )

@@ -206,6 +206,12 @@ class Conversation:
         self.save_info()
         self.changed()
 
+    def set_model(self, key: str) -> None:
+        """The model the session is continued with; stored with whatever is stored next."""
+        if self.info.model != key and not self.read_only:
+            self.info.model = key
+            self._mark_info()
+
     def rename(self, title: str) -> None:
         self._writable()
         self.info.title = title

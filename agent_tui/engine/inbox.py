@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 from agent_tui.models.messages import Message
 
@@ -20,6 +21,10 @@ class Inbox:
     def steer(self, message: Message) -> None:
         self._steering.append(message)
 
+    def put_back(self, messages: Sequence[Message]) -> None:
+        """Messages that were taken but could not be sent: they are the next again."""
+        self._queue.extendleft(reversed(messages))
+
     def next(self) -> Message | None:
         """The message the next turn begins with; steering that came too late for its turn goes first."""
         if self._steering:
@@ -31,10 +36,10 @@ class Inbox:
         self._steering.clear()
         return taken
 
-    def take_back(self) -> str | None:
-        """Removes the newest waiting message and returns its text."""
+    def take_back(self) -> Message | None:
+        """Removes the newest waiting message and returns it."""
         waiting = self._queue or self._steering
-        return waiting.pop().text if waiting else None
+        return waiting.pop() if waiting else None
 
     def queued_texts(self) -> list[str]:
         return [m.text for m in self._queue]

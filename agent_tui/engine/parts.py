@@ -35,6 +35,7 @@ class Backend(Protocol):
 @dataclass(slots=True)
 class AgentParts:
     """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session.
+    ``can_fall_back``: a session whose model is gone goes on with another, because somebody reads that it does.
     ``reload`` reads the settings again, after the folder was trusted."""
 
     settings: Settings
@@ -53,6 +54,7 @@ class AgentParts:
     reload: Callable[[], Settings] | None = None
     added_dirs: list[Path] = field(default_factory=list)
     model_key: str | None = None
+    can_fall_back: bool = True
     resume: str | None = None
     continue_newest: bool = False
     trusted: bool = False
