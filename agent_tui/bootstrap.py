@@ -117,6 +117,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         reload=lambda: load_settings(options, paths, root, store.trusted(root)),
         added_dirs=added,
         model_key=options.model,
+        can_fall_back=not options.headless,
         resume=options.resume or None,
         continue_newest=options.continue_newest,
         trusted=trusted,
