@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import duration, plural
+from agent_tui.commands.format import plural
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 
@@ -24,34 +24,11 @@ async def context(agent: Agent, args: str) -> CommandResult:
     if not args:
         return OpenScreen("context")
     if args == "stats":
-        return Text(stats_text(agent))
+        return Text(agent.context_stats())
     if args == "stats reset":
         agent.reset_context_stats()
         return Text("Token counter metrics start anew.")
     return Text("/context takes nothing, stats, or stats reset.", error=True)
-
-
-def stats_text(agent: Agent) -> str:
-    """The token counter's metrics, with the health hint its hit rate deserves."""
-    stats = agent.context_stats()
-    lines = ["Token counter"]
-    for name, value in stats.items():
-        label = name.replace("_", " ")
-        if name == "uptime_seconds" and isinstance(value, int | float):
-            label, shown = "uptime", duration(float(value))
-        elif isinstance(value, float):
-            shown = f"{value:,.1f}"
-        elif isinstance(value, int):
-            shown = f"{value:,}"
-        else:
-            shown = "not known" if value is None else str(value)
-        lines.append(f"  {label:<18}{shown:>12}")
-    hits, misses = stats.get("hits"), stats.get("misses")
-    if isinstance(hits, int) and isinstance(misses, int) and hits + misses:
-        rate = 100 * hits / (hits + misses)
-        hint = "good" if rate > 85 else "low: messages are counted again and again" if rate < 70 else "fair"
-        lines.append(f"  {'hit rate':<18}{rate:>10.1f} %  {hint}")
-    return "\n".join(lines)
 
 
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:

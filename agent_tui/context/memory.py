@@ -34,6 +34,10 @@ class MemoryFiles:
         self._read: dict[Path, _Read] = {}
         self.problems: list[str] = []
 
+    def candidates(self) -> list[Path]:
+        """Every path at which a memory file is looked for, whether there is one or not."""
+        return [folder / name for folder in (self._config, *self._folders) for name in NAMES]
+
     def blocks(self) -> list[SystemBlock]:
         """A block for each file, byte-stable while the files are. ``problems`` then has a line for each file that
         cannot be used."""

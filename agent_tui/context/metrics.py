@@ -15,7 +15,7 @@ LARGE_MESSAGE = 5_000
 
 @dataclass(slots=True)
 class TokenCounterMetrics:
-    """Counts of one session since the start or the last reset. Tokens are estimates after the family's factor."""
+    """Counts since the start or the last reset. Tokens are o200k_base counts, before any family's factor."""
 
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     hits: int = 0
@@ -29,11 +29,13 @@ class TokenCounterMetrics:
         self.started = self.clock()
 
     def hit(self, count: int = 1) -> None:
-        """A stored estimate was used."""
+        """So many stored counts were used. Raises ValueError for a negative number."""
+        if count < 0:
+            raise ValueError(f"Invalid number of hits: {count}")
         self.hits += count
 
     def miss(self, tokens: int) -> None:
-        """A message had to be estimated; it cost ``tokens``. Raises ValueError for a negative number."""
+        """A message had to be counted; it has ``tokens``. Raises ValueError for a negative number."""
         if tokens < 0:
             raise ValueError(f"Invalid token count: {tokens}")
         self.misses += 1
@@ -63,19 +65,6 @@ class TokenCounterMetrics:
     def uptime(self) -> float:
         """Seconds since the start or the last reset."""
         return self.clock() - self.started
-
-    def as_dict(self) -> dict[str, int | float | str | None]:
-        """The metrics in the order in which they are shown."""
-        return {
-            "hits": self.hits,
-            "misses": self.misses,
-            "hit_rate": self.hit_rate,
-            "recalculations": self.recalculations,
-            "total_tokens": self.total_tokens,
-            "largest_message": self.largest_message,
-            "mean": self.mean,
-            "uptime_seconds": self.uptime,
-        }
 
 
 def health_hints(metrics: TokenCounterMetrics) -> list[str]:

@@ -8,6 +8,8 @@ from agent_tui.models.context import ContextUsage
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
 
+EXACT_OFF = "exact counting is off (context.exact_counting)"
+
 
 def format_tokens(tokens: int) -> str:
     """``850``, ``24.1k``, ``168k``, ``1.2M``."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 from agent_tui.context.accuracy import drift
+from agent_tui.context.metrics import format_metrics
+from agent_tui.context.notices import EXACT_OFF
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.agent_state import AgentState
 from agent_tui.engine.calibration import learn
@@ -15,6 +18,8 @@ from agent_tui.engine.prelude import build_prelude, with_documents
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
+    CompactionEnded,
+    Event,
     Notice,
 )
 from agent_tui.models.steps import Step
@@ -39,8 +44,39 @@ class Accounting(AgentState):
         """The very integer the compactor compares with the limit."""
         return self._runtime.usage().total
 
+    @property
+    def in_flight(self) -> int:
+        """Estimated tokens of the answer that is streaming."""
+        return self.runtime.in_flight if self.runtime is not None else 0
+
+    async def refresh_context(self) -> bool:
+        """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs
+        pinned files only. True when that changed what the next request is made of; then the numbers are told."""
+        runtime = self.runtime
+        if runtime is None or not self._started:
+            return False
+        now = await asyncio.to_thread(self.workspace.stamps, self.pinned)
+        if runtime is not self.runtime:
+            return False
+        changed = {path for path in now.keys() | self._stamps.keys() if now.get(path) != self._stamps.get(path)}
+        if self.busy:
+            changed &= {Path(path) for path in self.pinned}
+        if not changed:
+            return False
+        before = runtime.prelude.fingerprint
+        if self.busy:
+            self._refresh_documents()
+            self._stamps |= {path: now[path] for path in changed if path in now}
+        else:
+            self._refresh_prelude()
+        if runtime.prelude.fingerprint == before:
+            return False
+        self.recount()
+        return True
+
     def _refresh_prelude(self) -> None:
         """Builds the fixed parts of the next request anew, and counts what is new in them."""
+        self._stamps = self.workspace.stamps(self.pinned)
         documents, problems = self.workspace.documents(self.pinned)
         prelude = build_prelude([*self.workspace.blocks(), *documents], self.toolbox.offered(self._runtime.info.limits))
         runtime = self._runtime
@@ -104,21 +140,32 @@ class Accounting(AgentState):
         await self._count()
 
     async def count_exact(self) -> int | None:
-        """Asks the provider for the exact size of the next request; None where it cannot say."""
+        """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
         await self._described.wait()
-        tokens = await count_exactly(self._runtime)
+        if self.settings.context.exact_counting == "off":
+            self.publish(Notice("info", EXACT_OFF, "exact_counting"))
+            return None
+        runtime = self._runtime
+        tokens = await count_exactly(runtime, lambda: runtime is self.runtime)
         if tokens is not None:
             self.publish(self._runtime.changed())
         return tokens
 
+    def publish(self, event: Event) -> None:
+        """Tells everybody, after taking note of what makes the numbers others."""
+        super().publish(event)
+        if isinstance(event, CompactionEnded) and event.outcome == "done":
+            self.metrics.recalculation()
+            self._count_exact_soon()
+
     def _count_exact_soon(self) -> None:
         """Where there is nothing to build on and the context is long: an exact count, off the hot path."""
-        if self._described.is_set() and worth_counting(self._runtime):
+        if self._described.is_set() and not self.read_only and worth_counting(self._runtime):
             self._spawn(self.count_exact(), "exact count")
 
-    def context_stats(self) -> dict[str, int | float | str | None]:
-        """The token counter's metrics, in the order in which they are shown."""
-        return self.metrics.as_dict()
+    def context_stats(self) -> str:
+        """The token counter's metrics with what they mean, as text."""
+        return format_metrics(self.metrics)
 
     def reset_context_stats(self) -> None:
         self.metrics.reset()

@@ -28,13 +28,14 @@ class CountService:
 
     async def ensure(self, conversation: Conversation, prelude: Prelude) -> bool:
         """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
-        messages = [m for m in self._relevant(conversation) if m.raw_tokens is None]
+        relevant = self._relevant(conversation)
+        messages = [m for m in relevant if m.raw_tokens is None]
         fixed = prelude.uncounted()
         if fixed:
             known = conversation.store.counts(list(fixed))
             prelude.set_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
-        self._metrics.hit(len(conversation.path) - len(messages))
+        self._metrics.hit(len(relevant) - len(messages))
         if not messages and not fixed:
             return False
         texts = [message_text_for_count(m) for m in messages] + list(fixed.values())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
+from agent_tui.context.files import Stamp, stamp
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, environment_text, git_facts
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import AttachmentPart
@@ -20,7 +21,8 @@ MAX_DOCUMENT_BYTES = 2_000_000
 class Workspace:
     """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
     at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
-    of the environment since is told with a message (``environment_update``)."""
+    of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
+    blocks are made of."""
 
     def __init__(
         self,
@@ -30,6 +32,7 @@ class Workspace:
         memory: Callable[[], list[SystemBlock]] = list,
         skills: Callable[[], list[SystemBlock]] = list,
         today: Callable[[], date] = date.today,
+        watched: Callable[[], list[Path]] = list,
     ) -> None:
         self._root = root
         self._cwd = cwd
@@ -37,6 +40,7 @@ class Workspace:
         self._memory = memory
         self._skills = skills
         self._today = today
+        self._watched = watched
         self._kept: str | None = None
         self._looked = False
         self.git = GitFacts()
@@ -90,6 +94,11 @@ class Workspace:
         resolved = self.resolve(path)
         _read(Path(resolved))
         return resolved
+
+    def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
+        """What tells whether memory files and pinned files are as they were. Only looks at them; may be called in a
+        thread."""
+        return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
         """The pinned files as they are now, and one line for each that cannot be read any more."""

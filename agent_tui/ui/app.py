@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from agent_tui.engine.agent import Agent
+    from agent_tui.ui.freshness import Freshness
     from agent_tui.ui.router import Router
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.permission import PermissionPanel
@@ -62,6 +63,7 @@ class AgentApp(Changes):
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
     router: Router
+    freshness: Freshness
     CSS = """
     Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
     #transcript, #room { height: 1fr; background: $background; }
@@ -164,9 +166,11 @@ class AgentApp(Changes):
     async def _start_agent(self) -> None:
         try:
             agent = self._opening = await self.agent_factory()
+            from agent_tui.ui.freshness import Freshness
             from agent_tui.ui.router import Router
 
             self.router = Router(self)
+            self.freshness = Freshness(self)
             agent.subscribe(self.router.dispatch)
             await agent.start()
         except Exception as error:
@@ -175,6 +179,7 @@ class AgentApp(Changes):
         self.agent = agent
         self.facts_changed()
         self.sender.agent_ready()
+        self.freshness.begin()
         self.opened.set()
         gc.enable()
         gc.collect()

@@ -160,6 +160,7 @@ class FakeAgent:
         self.own_commands: list[UserCommand] = []
         self.resources: list[tuple[str, str]] = []
         self.exact: int | None = 84_211
+        self.in_flight = 0
         self._subscribers: list[Callable[[Event], None]] = []
 
     def _info(self, key: str) -> ModelInfo:
@@ -327,8 +328,12 @@ class FakeAgent:
         self.trusted = True
         return "Trusted."
 
-    def context_stats(self) -> dict[str, int | float | str | None]:
-        return {"hits": 90, "misses": 10, "mean": 12.5, "uptime_seconds": 61.0}
+    def context_stats(self) -> str:
+        return "Token Counter Metrics:\n  Cache Hits: 90"
+
+    async def refresh_context(self) -> bool:
+        self.calls.append(("refresh_context", None))
+        return False
 
     def reset_context_stats(self) -> None:
         self.calls.append(("reset", None))

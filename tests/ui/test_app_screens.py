@@ -248,7 +248,7 @@ async def test_context_exact_count_stats_and_preview(tmp_path: Path) -> None:
         await run.pilot.press("x")
         await run.until(lambda: "84,211" in run.shown())
         await run.pilot.press("s")
-        await run.until(lambda: "hit rate" in run.shown())
+        await run.until(lambda: "Cache Hits: 90" in run.shown())
         await run.pilot.press("escape", "p")
         await run.until(lambda: "Would summarise 12 messages." in run.shown())
 

@@ -1,0 +1,184 @@
+"""Exact counts through the agent: stored only where they are still about what would be sent, never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.engine.agent import Agent
+from agent_tui.models.events import ContextChanged, Event, Notice
+from agent_tui.models.requests import Counter, ModelRequest
+from agent_tui.providers.demo.provider import DemoProvider
+from tests.support.agents import Recorder, parts_for, running
+
+LONG = "word " * 10_000
+"""Longer than what an estimate is good enough for, well inside the demo model's window."""
+
+
+class Counting(DemoProvider):
+    """The demo model, with an endpoint that counts when the test says so."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__(counter, None, pace=0.0)
+        self.asked: list[ModelRequest] = []
+        self.tokens = 12_345
+        self.answer = asyncio.Event()
+        self.on_ask: Callable[[], None] = lambda: None
+        self._done = asyncio.Semaphore(0)
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        self.asked.append(request)
+        self.on_ask()
+        await self.answer.wait()
+        self._done.release()
+        return self.tokens
+
+    async def answered(self, times: int) -> None:
+        """Waits until so many counts have been answered and taken in."""
+        for _ in range(times):
+            await self._done.acquire()
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def counting(
+    tmp_path: Path, exact: str = "auto", resume: str | None = None
+) -> AsyncIterator[tuple[Agent, Recorder, Counting]]:
+    made: list[Counting] = []
+
+    def provider(counter: Counter) -> Counting:
+        made.append(Counting(counter))
+        return made[0]
+
+    context = ContextConfig(exact_counting=exact)  # type: ignore[arg-type]
+    settings = Settings(permissions=PermissionsConfig(mode="auto"), context=context)
+    parts = parts_for(tmp_path / "home", tmp_path / "p", settings=settings, provider=provider, resume=resume)
+    async with running(parts) as (agent, seen):
+        await agent.ready()
+        yield agent, seen, made[0]
+
+
+def when(agent: Agent, fits: Callable[[Event], bool]) -> asyncio.Event:
+    """Set once an event that fits has been published."""
+    happened = asyncio.Event()
+    agent.subscribe(lambda event: happened.set() if fits(event) else None)
+    return happened
+
+
+def counts(agent: Agent) -> list[int]:
+    return [s.usage.input for s in agent.steps if s.kind == "count" and s.usage is not None]
+
+
+async def test_a_count_of_what_is_sent_now_anchors(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        agent.submit("hello")
+        await agent.join()
+        provider.answer.set()
+        assert await agent.count_exact() == 12_345
+        assert agent.context_usage().total == 12_345 and counts(agent) == [12_345]
+
+
+async def test_a_count_is_discarded_when_the_conversation_moved_on(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        agent.submit("hello")
+        await agent.join()
+        asked = asyncio.create_task(agent.count_exact())
+        await asyncio.sleep(0)
+        agent.submit("more")
+        await agent.join()
+        total = agent.context_usage().total
+        provider.answer.set()
+        assert await asked is None
+        assert counts(agent) == [] and agent.context_usage().total == total
+
+
+async def test_a_count_is_discarded_when_the_fixed_parts_changed(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        (tmp_path / "p" / "spec.md").write_text("a line\n" * 100)
+        agent.submit("hello")
+        await agent.join()
+        asked = asyncio.create_task(agent.count_exact())
+        await asyncio.sleep(0)
+        agent.pin("spec.md")
+        provider.answer.set()
+        assert await asked is None and counts(agent) == []
+
+
+async def test_a_count_is_discarded_when_the_session_was_left(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        agent.submit("hello")
+        await agent.join()
+        left = agent.info.id
+        asked = asyncio.create_task(agent.count_exact())
+        await asyncio.sleep(0)
+        await agent.clear()
+        provider.answer.set()
+        assert await asked is None
+        assert all(s.kind != "count" for s in agent.store.steps(left))
+
+
+async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:
+    async with counting(tmp_path, "off") as (agent, seen, provider):
+        provider.answer.set()
+        agent.submit(LONG)
+        await agent.join()
+        assert await agent.count_exact() is None
+        assert provider.asked == []
+        assert [e.text for e in seen.of(Notice) if e.code == "exact_counting"] == [
+            "exact counting is off (context.exact_counting)"
+        ]
+
+
+async def test_a_long_first_prompt_is_counted_beside_its_step(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        asked = asyncio.Event()
+        provider.on_ask = asked.set
+        agent.submit(LONG)
+        await asked.wait()
+        await agent.join()
+        measured = agent.context_usage()
+        assert measured.anchor_step == agent.steps[0].id, "the step did not wait for the count"
+        provider.answer.set()
+        await provider.answered(1)
+        assert agent.context_usage().total == measured.total and counts(agent) == []
+        agent.submit("hello")
+        await agent.join()
+        assert len(provider.asked) == 1, "with an anchor nothing is asked"
+
+
+async def test_a_session_without_an_anchor_is_counted_when_it_is_resumed(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        provider.tokens = 0
+        provider.answer.set()
+        agent.submit(LONG)
+        await agent.join()
+        agent.steps[0].usage = None
+        agent.conversation.save_step(agent.steps[0])
+        session = agent.info.id
+    async with counting(tmp_path, resume=session) as (agent, _, provider):
+        changed = when(agent, lambda e: isinstance(e, ContextChanged) and e.usage.total == 12_345)
+        provider.answer.set()
+        await changed.wait()
+        assert counts(agent) == [12_345]
+
+
+async def test_what_changes_the_conversation_at_its_root_is_a_recalculation(tmp_path: Path) -> None:
+    async with counting(tmp_path) as (agent, _, provider):
+        provider.answer.set()
+        for text in ("hello " * 1_000, "more " * 1_000, "and " * 1_000):
+            agent.submit(text)
+            await agent.join()
+        assert agent.metrics.recalculations == 0
+        await agent.compact()
+        assert agent.metrics.recalculations == 1
+        await agent.compact_undo()
+        assert agent.metrics.recalculations == 2
+        await agent.rewind(agent.messages[-2].id)
+        assert agent.metrics.recalculations == 3
+        await agent.set_model("demo")
+        assert agent.metrics.recalculations == 4
+        assert "Recalculations: 4" in agent.context_stats()
+        assert agent.metrics.hits > 0 and agent.metrics.misses > 0

@@ -1,0 +1,76 @@
+"""Files that go with every request: a change is seen while nothing runs, and no change tells nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from agent_tui.context.memory import MemoryFiles
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.workspace import Workspace
+from agent_tui.models.events import ContextChanged, PartDelta
+from tests.support.agents import parts_for, running
+from tests.support.contexts import row
+
+
+def parts(tmp_path: Path, script: str | None = None) -> AgentParts:
+    home, project = tmp_path / "home", tmp_path / "p"
+    project.mkdir()
+    memory = MemoryFiles(home / "config", project, project)
+    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    return parts_for(home, project, workspace=workspace, script=script)
+
+
+async def test_changed_files_move_the_number_between_turns(tmp_path: Path) -> None:
+    async with running(parts(tmp_path)) as (agent, seen):
+        await agent.ready()
+        notes, spec = tmp_path / "p" / "AGENTS.md", tmp_path / "p" / "spec.md"
+        spec.write_text("short")
+        agent.pin("spec.md")
+        await agent.ready()
+        before = agent.context_usage()
+        told = len(seen.of(ContextChanged))
+        assert not await agent.refresh_context()
+        assert len(seen.of(ContextChanged)) == told, "nothing changed, nothing is told"
+
+        notes.write_text("remember this\n" * 50)
+        assert await agent.refresh_context()
+        assert row(agent.context_usage(), "memory").tokens > 100
+        assert seen.of(ContextChanged)[-1].usage.total > before.total
+
+        spec.write_text("a longer line\n" * 50)
+        assert await agent.refresh_context()
+        await agent.ready()
+        assert row(agent.context_usage(), "documents").tokens > row(before, "documents").tokens + 100
+
+        notes.unlink()
+        assert await agent.refresh_context()
+        assert row(agent.context_usage(), "memory").tokens == 0
+        spec.touch()
+        told = len(seen.of(ContextChanged))
+        assert not await agent.refresh_context()
+        assert len(seen.of(ContextChanged)) == told, "a file that was only touched changes nothing"
+
+
+async def test_while_a_turn_runs_only_documents_are_taken_anew(tmp_path: Path) -> None:
+    script = '[[step]]\ntext = "one two three"\nhang = true\nafter = 3\n'
+    async with running(parts(tmp_path, script)) as (agent, _):
+        await agent.ready()
+        notes, spec = tmp_path / "p" / "AGENTS.md", tmp_path / "p" / "spec.md"
+        spec.write_text("short")
+        agent.pin("spec.md")
+        streaming = asyncio.Event()
+        agent.subscribe(lambda event: streaming.set() if isinstance(event, PartDelta) else None)
+        agent.submit("hello")
+        await streaming.wait()
+        before = agent.context_usage()
+        notes.write_text("remember this\n" * 50)
+        assert not await agent.refresh_context()
+        assert row(agent.context_usage(), "memory").tokens == 0
+        spec.write_text("a longer line\n" * 50)
+        assert await agent.refresh_context()
+        assert row(agent.context_usage(), "documents").tokens > row(before, "documents").tokens + 100
+        agent.interrupt()
+        await agent.join()
+        await agent.refresh_context()
+        assert row(agent.context_usage(), "memory").tokens > 100, "the turn is over: memory counts again"
