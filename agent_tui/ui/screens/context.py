@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from agent_tui.commands.format import one_line
+from agent_tui.context.notices import EXACT_OFF
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices
@@ -63,7 +64,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.usage = agent.context_usage()
         self.trigger = agent.trigger_total()
-        self.in_flight = 0
+        self.in_flight = agent.in_flight
         self.message = ""
         self.opened = {"messages"}
         self._unsubscribe: Callable[[], None] | None = None
@@ -78,6 +79,7 @@ class ContextScreen(Guarded, Screen[None]):
         self._unsubscribe = self.agent.subscribe(self._event)
         self.rows.focus()
         self.rebuild()
+        self.run_worker(self.agent.refresh_context(), name="refresh", exit_on_error=False)
 
     def on_unmount(self) -> None:
         if self._unsubscribe is not None:
@@ -98,7 +100,7 @@ class ContextScreen(Guarded, Screen[None]):
                 self.usage, self.in_flight = usage, in_flight
                 self.rebuild()
             case CompactionEnded() | SessionChanged():
-                self.usage, self.in_flight = self.agent.context_usage(), 0
+                self.usage, self.in_flight = self.agent.context_usage(), self.agent.in_flight
                 self.rebuild()
 
     def rebuild(self) -> None:
@@ -191,9 +193,7 @@ class ContextScreen(Guarded, Screen[None]):
         self._read("Why it compacted, or not", self.usage.why or words.subtitle(self.usage))
 
     def action_stats(self) -> None:
-        from agent_tui.commands.context import stats_text
-
-        self._read("Token counter", stats_text(self.agent))
+        self._read("Token counter", self.agent.context_stats())
 
     def action_preview(self) -> None:
         try:
@@ -214,6 +214,9 @@ class ContextScreen(Guarded, Screen[None]):
             self._say(f"Written to {path}")
 
     def action_exact(self) -> None:
+        if self.agent.settings.context.exact_counting == "off":
+            self._say(EXACT_OFF)
+            return
         self._say("Asking the provider to count…")
         self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
 
