@@ -17,7 +17,7 @@ from agent_tui.engine.routing import RoutedProvider
 from agent_tui.engine.workspace import Workspace
 from agent_tui.errors import ConfigError
 from agent_tui.logs import start_logging
-from agent_tui.models.events import Notice
+from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths
 from agent_tui.providers.client import WorkerClient
@@ -130,7 +130,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trusted=trusted,
         notices=notices,
     )
-    return Agent(parts)
+    agent = Agent(parts)
+    client.on_state = lambda state: agent.publish(BackendChanged(state))
+    return agent
 
 
 async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Options) -> list[Notice]:

@@ -152,6 +152,14 @@ class QueueChanged:
 
 
 @dataclass(slots=True, frozen=True)
+class BackendChanged:
+    """How far the process that talks to providers is: ``stopped``, ``starting``, ``ready``, ``litellm_loading``,
+    ``litellm_ready``. For the screen only: a first request waits until it is loaded."""
+
+    state: str
+
+
+@dataclass(slots=True, frozen=True)
 class TurnEnded:
     """The turn is over and the stored conversation is valid to send."""
 
@@ -176,5 +184,6 @@ Event: TypeAlias = (
     | CompactionEnded
     | Notice
     | QueueChanged
+    | BackendChanged
     | TurnEnded
 )

@@ -11,19 +11,33 @@ from agent_tui.ui.base import BaseApp
 from agent_tui.ui.keys import TWICE
 
 if TYPE_CHECKING:
+    from agent_tui.ui.sender import Sender
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.find import FindBar
 
 
+EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
+"""What can be done while the first frame stands alone."""
+
+
 class Actions(BaseApp):
     """Actions by the names that the bindings use."""
+
+    sender: Sender
 
     _cancelled_at: float | None = None
     _escaped_at: float | None = None
 
     # Interrupt, close, quit
 
+    @property
+    def working(self) -> bool:
+        """Whether there is something to interrupt."""
+        return bool(self.sender.preparing) or (self.agent is not None and self.agent.busy)
+
     def action_interrupt(self) -> None:
+        if self.sender.cancel():
+            return
         if self.agent is not None and self.agent.interrupt():
             self.activity.begin("Interrupting", "")
 
@@ -31,11 +45,11 @@ class Actions(BaseApp):
         """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits."""
         now, before = self.clock(), self._cancelled_at
         self._cancelled_at = None
-        selected = self.prompt.selected_text or self.transcript.selected_text()
+        selected = self.prompt.selected_text or (self.furnished and self.transcript.selected_text())
         if selected:
             self.copy(selected, "the selection")
             self.transcript.clear_selection()
-        elif self.agent is not None and self.agent.busy:
+        elif self.working:
             self.action_interrupt()
         elif not self.prompt.is_empty:
             self.prompt.set_text("")
@@ -52,7 +66,7 @@ class Actions(BaseApp):
         self._escaped_at = None
         if self.close_find():
             return
-        if self.agent is not None and self.agent.busy:
+        if self.working:
             self.action_interrupt()
         elif not self.prompt.has_focus:
             self.transcript.clear_selection()
@@ -147,7 +161,9 @@ class Actions(BaseApp):
     # Mode, screens, clipboard
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """On top of another screen Shift+Tab is that screen's."""
+        """On top of another screen Shift+Tab is that screen's; before the screen is complete little can be done."""
+        if not self.furnished and action not in EARLY:
+            return False
         return len(self.screen_stack) == 1 if action == "next_mode" else True
 
     def action_next_mode(self) -> None:

@@ -91,7 +91,6 @@ class AgentApp(Changes):
         self.prompting = Prompting(self)
         self._facts = StatusFacts()
         self._queue_lines = 4
-        self.furnished = False
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
@@ -149,6 +148,8 @@ class AgentApp(Changes):
     async def _after_first_frame(self) -> None:
         await self.furnish()
         self.furnished = True
+        self.sender.show_waiting()
+        self.prompt.ask_again()
         self.queue_view.set_limit(self._queue_lines)
         terminal.push_title(self)
         terminal.set_title(self, "agent-tui")
@@ -232,10 +233,6 @@ class AgentApp(Changes):
     @on(Prompt.Completing)
     def _completing(self, event: Prompt.Completing) -> None:
         self.prompting.complete(event.query)
-
-    @on(Prompt.Pasted)
-    def _pasted(self, event: Prompt.Pasted) -> None:
-        self.prompting.pasted(event.text)
 
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:

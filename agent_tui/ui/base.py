@@ -39,6 +39,7 @@ class BaseApp(Guarded, App[int]):
     transcript: Transcript
     queue_view: Queue
     completions: Completions
+    furnished = False
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ fills up and the next frame waits for ever, so that not even a signal handler ru
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -53,20 +54,54 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
     is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
+    from textual._xterm_parser import XTermParser
     from textual.drivers.linux_driver import LinuxDriver
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
+            self._typed_early = ""
             self._file = cast(Any, Patient(cast(TextIO, self._file), self._gone))
 
         def _gone(self) -> None:
             self._loop.call_soon_threadsafe(leave)
 
+        def start_application_mode(self) -> None:
+            self._typed_early = typed_ahead(self.fileno)
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+
         def run_input_thread(self) -> None:
             try:
+                self._replay()
                 super().run_input_thread()
             except OSError:
                 self._gone()
 
+        def _replay(self) -> None:
+            early, self._typed_early = self._typed_early, ""
+            if early:
+                parser = XTermParser()
+                for message in parser.feed(early):
+                    self.process_message(message)
+
     return TerminalDriver
+
+
+def typed_ahead(terminal: int) -> str:
+    """The lines that were typed before the terminal sends keys. Until then it makes line feeds of Enter, which would
+    be Ctrl+J afterwards: here they are Enter again."""
+    import array
+    import fcntl
+    import termios
+
+    lines = b""
+    try:
+        if not os.isatty(terminal) or not termios.tcgetattr(terminal)[3] & termios.ICANON:
+            return ""
+        waiting = array.array("i", [0])
+        # In this mode only finished lines are counted, so that reading them never waits.
+        while fcntl.ioctl(terminal, termios.FIONREAD, waiting) == 0 and waiting[0] > 0:
+            lines += os.read(terminal, waiting[0])
+    except (OSError, termios.error):
+        pass
+    return lines.decode("utf-8", "replace").replace("\n", "\r")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ MAX_CHARS = 1_000
 MAX_LINES = 15
 
 PLACEHOLDER = re.compile(r"\[(?:Pasted text|Image) #\d+[^\]\n]*\]")
+
+IMAGE = re.compile(r"\[Image #\d+\]")
 
 
 def is_long(text: str) -> bool:
@@ -52,6 +55,20 @@ class Placeholders:
         """The text with every paste in place, and the images it mentions."""
         images = [part for name, part in self.images.items() if name in text]
         return PLACEHOLDER.sub(lambda hit: self.texts.get(hit[0], hit[0]), text), images
+
+    def restore(self, text: str, parts: Sequence[AttachmentPart]) -> str:
+        """The text of a message that comes back into the prompt, its images behind placeholders again.
+
+        What the text names with ``@`` is read again when it is sent.
+        """
+        names = sorted(set(IMAGE.findall(text)), key=lambda name: (len(name), name))
+        for part in parts:
+            named = "@" in text and part.name.rpartition("/")[2] in text
+            if named or not part.media_type.startswith("image/"):
+                continue
+            name = self.image(part)
+            text = text.replace(names.pop(0), name) if names else f"{text} {name}".lstrip()
+        return text
 
     def before(self, line: str, column: int) -> int | None:
         """Where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""

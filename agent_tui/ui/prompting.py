@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.app import AgentApp
 
 DRAFT_DELAY = 1.0
+READ_ONLY_HINT = "Read-only: this session is open elsewhere. /fork continues a copy."
 
 
 class Prompting:
@@ -31,6 +32,7 @@ class Prompting:
     def __init__(self, app: AgentApp) -> None:
         self.app = app
         self._saving = False
+        app.prompt.host = self
 
     async def asked(self, what: str) -> None:
         app = self.app
@@ -43,8 +45,6 @@ class Prompting:
                 app.open_screen("help", "keys")
             case "history":
                 app.open_screen("history", app.prompt.text)
-            case "take_back":
-                self.take_back()
             case "panel":
                 if app.permissions.panel is not None:
                     app.permissions.panel.focus()
@@ -55,15 +55,29 @@ class Prompting:
 
     def take_back(self) -> None:
         """↑ on an empty prompt: the newest queued message, else the newest of the history."""
-        text = self.app.sender.take_back()
-        if text is None:
+        taken = self.app.sender.take_back()
+        if taken is None:
             self.app.prompt.recall_older()
         else:
-            self.app.prompt.set_text(text)
+            self.app.prompt.give_back(*taken)
+
+    def refused(self, text: str) -> bool:
+        """A session that is open elsewhere takes commands only; the text stays where it is."""
+        agent = self.app.agent
+        if agent is None or not agent.read_only:
+            return False
+        from agent_tui.commands.registry import is_command
+
+        if is_command(text, agent):
+            return False
+        self.app.hint(READ_ONLY_HINT)
+        return True
 
     # Completion
 
     def complete(self, query: Query | None) -> None:
+        if not self.app.furnished:
+            return
         if query is None:
             self.app.completions.show_proposals(())
             return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.format import one_line, tokens
 from agent_tui.models.events import (
+    BackendChanged,
     CompactionEnded,
     CompactionStarted,
     ContextChanged,
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+WORKING = "Working"
+LOADING = ("starting", "litellm_loading")
+"""States of the backend in which a request waits for it."""
+STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
+
 STOP_TEXT = {
     "step_limit": "Stopped at the step limit. Send a message to go on.",
     "interrupted": "Interrupted.",
@@ -45,6 +51,9 @@ class Router:
 
     def __init__(self, app: AgentApp) -> None:
         self.app = app
+        self._told: set[str] = set()
+        self._backend = ""
+        self._used = False
 
     def dispatch(self, event: Event) -> None:
         try:
@@ -52,6 +61,13 @@ class Router:
         except Exception as error:
             log.exception("Showing %s failed", type(event).__name__)
             self.app.transcript.add_notice("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
+
+    def _waiting_phase(self) -> str:
+        """What goes on between a request and the first word of its answer."""
+        agent = self.app.agent
+        if agent is None or self.app.is_demo(agent) or self._backend not in LOADING:
+            return WORKING
+        return STARTING[self._used]
 
     def _says_so(self) -> bool:
         """Whether the interrupted answer says itself that it was interrupted."""
@@ -72,11 +88,18 @@ class Router:
                     app.activity_phase("Working")
             case StepStarted(_, message):
                 transcript.begin_answer(message)
-                app.activity_phase("Working")
+                app.activity_phase(self._waiting_phase())
             case PartDelta(message_id, delta):
                 transcript.apply_delta(message_id, delta)
                 app.activity_phase("Thinking" if delta.kind == "reasoning" else "Answering")
+            case BackendChanged(state):
+                self._backend = state
+                self._used = self._used or state == "litellm_ready"
+                if app.activity.phase in (WORKING, *STARTING.values()):
+                    app.activity_phase(self._waiting_phase())
             case StepEnded(step, message):
+                if step.failure is not None:
+                    self._told.add(step.failure.message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
                 transcript.tool_started(call_id, summary)
@@ -92,15 +115,15 @@ class Router:
                 app.context_changed(usage, in_flight)
             case RetryWaiting(seconds, attempt, attempts, failure):
                 app.activity.begin(
-                    f"{one_line(failure.message, 100)} · retry {attempt} of {attempts}",
-                    "Esc to give up",
-                    seconds=seconds,
+                    f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message
                 )
             case CompactionStarted(before, _):
                 app.activity.begin(f"Compacting {tokens(before)}…", "Esc to cancel")
             case CompactionEnded(outcome, text, records):
+                self._told.add(text)
                 app.compaction_ended(outcome, text, records)
             case Notice(level, text, _):
+                self._told.add(text)
                 transcript.add_notice(level, text)
             case QueueChanged(queued, steer):
                 app.queue_view.show(queued, steer)
@@ -111,6 +134,9 @@ class Router:
                     transcript.add_notice("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
                 elif reason == "error" and failure is None:
                     transcript.add_notice("error", "The turn ended with an error.")
+                if failure is not None and failure.message not in self._told:
+                    transcript.add_notice("error", failure.message)
+                self._told.clear()
                 app.turn_ended(reason)
             case _:
                 transcript.add_notice("warning", f"Unknown event {one_line(repr(event), 300)}")

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from agent_tui.commands.result import CommandResult
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.app import AgentApp
+
+
+LONG_COMMANDS = ("compact",)
+"""Commands that keep the agent busy: what is sent meanwhile waits in the agent's queue, where it can be seen."""
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A message on its way to the agent."""
+
+    text: str
+    attachments: list[AttachmentPart]
+    steer: bool = False
+    worker: Worker[None] | None = None
 
 
 class Sender:
@@ -21,65 +38,115 @@ class Sender:
     def __init__(self, app: AgentApp) -> None:
         self.app = app
         self.waiting: list[tuple[str, list[AttachmentPart], bool]] = []
+        self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
 
     def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task of the app."""
         if self.app.agent is None:
             self.waiting.append((text, attachments, steer))
-            self.app.queue_view.show([text for text, _, _ in self.waiting], [])
+            self.show_waiting()
             return
-        self.app.run_worker(self._send(self.app.agent, text, attachments, steer), group="send", exit_on_error=False)
+        outgoing = Outgoing(text, attachments, steer)
+        if not text.startswith(("/", "!")):
+            self.preparing.append(outgoing)
+        outgoing.worker = self.app.run_worker(self._send(self.app.agent, outgoing), group="send", exit_on_error=False)
+
+    def show_waiting(self) -> None:
+        """Shows what waits for the agent."""
+        if self.app.furnished:
+            self.app.queue_view.show([text for text, _, _ in self.waiting], [])
 
     def agent_ready(self) -> None:
         """Sends what waited."""
         waiting, self.waiting = self.waiting, []
         if waiting:
-            self.app.queue_view.show([], [])
+            self.show_waiting()
         for text, attachments, steer in waiting:
             self.send(text, attachments, steer)
 
-    def take_back(self) -> str | None:
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
         """The newest message that has not gone out yet."""
         if self.app.agent is not None:
-            return self.app.agent.unqueue()
+            return self.app.agent.take_back()
         if not self.waiting:
             return None
-        text = self.waiting.pop()[0]
-        self.app.queue_view.show([text for text, _, _ in self.waiting], [])
-        return text
+        text, attachments, _ = self.waiting.pop()
+        self.show_waiting()
+        return text, attachments
 
-    async def _send(self, agent: Agent, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
-        from agent_tui.commands.registry import is_command
+    def cancel(self) -> bool:
+        """Gives back what is still being prepared, such as files that are read; False when nothing is."""
+        cancelled, self.preparing = self.preparing, []
+        for outgoing in reversed(cancelled):
+            if outgoing.worker is not None:
+                outgoing.worker.cancel()
+            self.app.prompt.give_back(outgoing.text, outgoing.attachments)
+        if cancelled:
+            self._prepared()
+        return bool(cancelled)
 
+    def _prepared(self) -> None:
+        agent = self.app.agent
+        if agent is not None and not agent.busy and not self.preparing:
+            self.app.activity.end()
+
+    async def _send(self, agent: Agent, outgoing: Outgoing) -> None:
+        from agent_tui.commands.registry import is_command, split
+
+        text = outgoing.text
         try:
             if is_command(text, agent):
-                await self.command(text)
+                if split(text)[0] in LONG_COMMANDS:
+                    await self.command(text)
+                else:
+                    async with self._order:
+                        await self.command(text)
             elif text.startswith("!") and text[1:].strip():
                 self.app.transcript.follow_end()
                 await agent.shell(text[1:].strip())
                 if not agent.busy:
                     self.app.activity.end()
             else:
-                async with self._order:
-                    await self._message(agent, text, attachments, steer)
+                self.app.transcript.follow_end()
+                await self._message(agent, outgoing)
         except AgentError as error:
             self.app.say("error", str(error))
 
-    async def _message(self, agent: Agent, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
-        if "@" in text:
-            from agent_tui.commands.mentions import expand_mentions
+    async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
+        if outgoing not in self.preparing:
+            self.preparing.append(outgoing)
+        try:
+            async with self._order:
+                attachments = await self._attachments(agent, outgoing)
+                # No more awaiting from here on: what has been handed over cannot be given back.
+                self.app.transcript.follow_end()
+                if agent.read_only:
+                    self.app.prompt.give_back(outgoing.text, outgoing.attachments)
+                    self.app.prompting.refused(outgoing.text)
+                elif outgoing.steer and agent.busy:
+                    agent.steer(outgoing.text, attachments)
+                else:
+                    agent.submit(outgoing.text, attachments)
+        finally:
+            if outgoing in self.preparing:
+                self.preparing.remove(outgoing)
+            self._prepared()
 
-            found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd)
-            resources, unread = await agent.mcp_attachments(text)
-            attachments = [*attachments, *found, *resources]
-            for problem in [*problems, *unread]:
-                self.app.say("warning", f"Not attached: {problem}")
-        self.app.transcript.follow_end()
-        if steer and agent.busy and not attachments:
-            agent.steer(text)
-        else:
-            agent.submit(text, attachments)
+    async def _attachments(self, agent: Agent, outgoing: Outgoing) -> list[AttachmentPart]:
+        """What goes with the message: its images and what it names with ``@``."""
+        text = outgoing.text
+        if "@" not in text:
+            return outgoing.attachments
+        from agent_tui.commands.mentions import expand_mentions
+
+        if not agent.busy:
+            self.app.activity.begin("Reading what is attached", "Esc to cancel")
+        found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd)
+        resources, unread = await agent.mcp_attachments(text)
+        for problem in [*problems, *unread]:
+            self.app.say("warning", f"Not attached: {problem}")
+        return [*outgoing.attachments, *found, *resources]
 
     async def command(self, line: str) -> None:
         """Runs a slash command and shows what it answers."""

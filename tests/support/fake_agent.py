@@ -151,6 +151,7 @@ class FakeAgent:
         self.steps: list[Step] = []
         self.store = FakeStore()
         self.queue: list[str] = []
+        self.queued_attachments: dict[str, list[AttachmentPart]] = {}
         self.steering: list[str] = []
         self.pinned: list[str] = []
         self.branch: str | None = "main"
@@ -192,6 +193,7 @@ class FakeAgent:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
             self.queue.append(text)
+            self.queued_attachments[text] = list(attachments)
             self.publish(QueueChanged(list(self.queue), list(self.steering)))
             return
         message = user_message(text, attachments=list(attachments))
@@ -205,15 +207,15 @@ class FakeAgent:
         self.publish(MessageAdded(message))
         return message
 
-    def steer(self, text: str) -> None:
-        self.calls.append(("steer", text))
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+        self.calls.append(("steer", (text, list(attachments))))
         self.steering.append(text)
         self.publish(QueueChanged(list(self.queue), list(self.steering)))
 
-    def unqueue(self) -> str | None:
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
         text = self.queue.pop() if self.queue else None
         self.publish(QueueChanged(list(self.queue), list(self.steering)))
-        return text
+        return None if text is None else (text, self.queued_attachments.pop(text, []))
 
     def interrupt(self) -> bool:
         self.calls.append(("interrupt", None))

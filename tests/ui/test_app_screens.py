@@ -344,7 +344,7 @@ async def test_retry_counts_down_and_escape_gives_up(tmp_path: Path) -> None:
         run.agent.busy = True
         run.agent.publish(TurnStarted("t"))
         run.agent.publish(RetryWaiting(8, 2, 4, Failure("rate_limit", "Rate limited")))
-        await run.until(lambda: "Rate limited · retry 2 of 4 in 8 s" in run.shown())
+        await run.until(lambda: "Retry 2 of 3 in 8 s · Esc gives up · Rate limited" in run.shown())
         run.clock.now += 5
         run.app.activity.refresh()
         await run.until(lambda: "in 3 s" in run.shown())

@@ -248,7 +248,6 @@ class DocumentView(Guarded, ScrollView, can_focus=True):
             self._follow = follow
             self._new_entries = 0
             self.post_message(FollowChanged(follow, 0))
-            self._dirty = True
 
     def _scroll_to(self, *arguments: Any, **options: Any) -> bool:
         # An animation would count in rows that become others while it runs.

@@ -15,6 +15,8 @@ from agent_tui.ui.widgets.lines import Lines
 
 HINT_SECONDS = 2.0
 """How long a hint stands in front of what goes on."""
+LEAST_DETAIL = 8
+"""Cells below which a detail says nothing."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -31,17 +33,23 @@ class Activity(Lines):
         self.clock = clock
         self.phase = ""
         self.key_hint = ""
+        self.detail = ""
         self.hint_text = ""
         self.until: float | None = None
         self._since = 0.0
         self._timer: Timer | None = None
         self._hint_timer: Timer | None = None
 
-    def begin(self, phase: str, key_hint: str = "Esc to interrupt", *, seconds: float | None = None) -> None:
-        """Shows a phase; ``seconds`` makes it a countdown. A phase that follows another keeps its clock."""
+    def begin(
+        self, phase: str, key_hint: str = "Esc to interrupt", *, seconds: float | None = None, detail: str = ""
+    ) -> None:
+        """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left.
+
+        A phase that follows another keeps its clock.
+        """
         if not self.phase:
             self._since = self.clock()
-        self.phase, self.key_hint = phase, key_hint
+        self.phase, self.key_hint, self.detail = phase, key_hint, one_line(detail)
         self.until = None if seconds is None else self.clock() + seconds
         self.hint_text = ""
         if self._timer is None and self.is_attached:
@@ -94,4 +102,7 @@ class Activity(Lines):
         phase = shorten(self.phase + clock, max(1, width - 2))
         room = width - 2 - len(phase) - 3
         tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
+        room -= len(tail)
+        if self.detail and room >= LEAST_DETAIL:
+            tail += f" · {shorten(self.detail, room)}"
         return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (tail, paint("muted"))]

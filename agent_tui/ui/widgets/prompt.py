@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -23,8 +24,21 @@ if TYPE_CHECKING:
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 
 
+class Host(Protocol):
+    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
+
+    def take_back(self) -> None:
+        """↑ on an empty prompt."""
+
+    def pasted(self, text: str) -> None:
+        """Text came from the terminal's paste; it may name an image file."""
+
+    def refused(self, text: str) -> bool:
+        """Whether this cannot be sent now; then it stays in the prompt."""
+
+
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """Where the user types. It knows nothing of sessions: it posts ``Sent`` and asks through messages."""
+    """Where the user types. It knows nothing of sessions: it posts ``Sent`` and asks its host or through messages."""
 
     DEFAULT_CSS = """
     Prompt {
@@ -72,7 +86,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     @dataclass
     class Asked(Message):
         """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
-        ``keys``, ``take_back``, ``panel``."""
+        ``keys``, ``panel``."""
 
         what: str
 
@@ -82,14 +96,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
         query: Query | None
 
-    @dataclass
-    class Pasted(Message):
-        """Text came from the terminal's paste; the app may find that it names an image file."""
-
-        text: str
-
     def __init__(self, history: History) -> None:
         self.history_file = history
+        self.host: Host | None = None
         self.completions: Completions | None = None
         self.placeholders = Placeholders()
         self._query: Query | None = None
@@ -118,6 +127,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if result is not None:
             self.move_cursor(result.end_location)
 
+    def give_back(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
+        """Puts a message that was not sent in front of what has been typed since."""
+        text, typed = self.placeholders.restore(text, attachments), self.text
+        self.set_text(f"{text}\n{typed}" if typed else text)
+
     def take(self) -> tuple[str, list[AttachmentPart]]:
         """What was typed, with pastes in place, and its images; the prompt is empty afterwards."""
         text, images = self.placeholders.expand(self.text)
@@ -130,18 +144,35 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     # Keys
 
     async def _on_key(self, event: events.Key) -> None:
-        if event.key == "enter":
-            # Not a character here: the binding decides, so that it can be bound to something else.
-            event.prevent_default()
-        elif event.character == "?" and self.is_empty:
+        if event.character == "?" and self.is_empty:
             event.prevent_default()
             event.stop()
             self.post_message(self.Asked("keys"))
+        elif not event.is_printable:
+            if event.key == "enter":
+                # Not a character here: the binding decides, so that it can be bound to something else.
+                event.prevent_default()
+            action = self._bound(event.key)
+            if action is not None:
+                # Textual runs bindings when the key has gone up to the app: keys that came with it are text by then.
+                event.prevent_default()
+                event.stop()
+                await self.app.run_action(action, self)
+
+    def _bound(self, key: str) -> str | None:
+        """The prompt's own action for a key, as the user bound it."""
+        for node, bindings in self.screen._modal_binding_chain:
+            if node is self:
+                for binding in bindings.key_to_bindings.get(key, ()):
+                    if not binding.priority and not binding.action.startswith("app."):
+                        return binding.action
+        return None
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
-        self.post_message(self.Pasted(event.text))
+        if self.host is not None:
+            self.host.pasted(event.text)
 
     def action_send(self) -> None:
         if self.completing and self._accept(sending=True):
@@ -156,7 +187,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._send(steer=True)
 
     def _send(self, steer: bool) -> None:
-        if not self.text.strip():
+        if not self.text.strip() or (self.host is not None and self.host.refused(self.text)):
             return
         text, images = self.take()
         self.history_file.add(text)
@@ -205,7 +236,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if self.completing and not self.history_file.browsing:
             self.completing.action_move(-1)
         elif self.is_empty and not self.history_file.browsing:
-            self.post_message(self.Asked("take_back"))
+            if self.host is not None:
+                self.host.take_back()
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self.recall_older()
         else:
@@ -248,6 +280,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         else:
             self._dismissed = None
         self.post_message(self.Completing(None if query == self._dismissed else query))
+
+    def ask_again(self) -> None:
+        """Asks once more for proposals, when nobody could answer before."""
+        if self._query is not None:
+            self.post_message(self.Completing(self._query))
 
     @property
     def query_now(self) -> Query | None:
