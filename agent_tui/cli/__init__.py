@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
+from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import Options
 
@@ -37,11 +37,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    arguments = subcommand_first(arguments)
     if arguments and arguments[0] in SUBCOMMANDS:
         from agent_tui.cli import subcommands
 
         return subcommands.run(arguments)
     return _chat(parse_options(arguments))
+
+
+def subcommand_first(arguments: list[str]) -> list[str]:
+    """The arguments with a subcommand at their head, where only flags that subcommands share stand before it.
+
+    Raises ConfigError for a flag that this subcommand does not know.
+    """
+    at, flags = 0, []
+    while at < len(arguments) and (flag := arguments[at].partition("=")[0]) in SHARED_FLAGS:
+        flags.append(flag)
+        at += 1 if "=" in arguments[at] else 2
+    if not 0 < at < len(arguments) or arguments[at] not in SUBCOMMANDS:
+        return arguments
+    for flag in flags:
+        if arguments[at] not in SHARED_FLAGS[flag]:
+            raise ConfigError(f"agent-tui {arguments[at]} has no {flag}; it is for {', '.join(SHARED_FLAGS[flag])}.")
+    return [*arguments[at:], *arguments[:at]]
 
 
 def _open_missing_streams() -> None:
@@ -69,6 +87,8 @@ def parse_options(arguments: Sequence[str]) -> Options:
         raise ConfigError(f"Two prompts: {values.headless!r} and {values.prompt!r}. Put one in quotes.")
     if values.output_format != "text" and not headless:
         raise ConfigError("--output-format goes with -p/--print.")
+    if values.continue_newest and values.resume is not None:
+        raise ConfigError("-c/--continue and -r/--resume name two sessions; give one of them.")
     if headless and values.resume == "":
         raise ConfigError("--resume needs an ID with -p/--print; agent-tui sessions lists them.")
     return Options(

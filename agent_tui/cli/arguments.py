@@ -9,6 +9,12 @@ from agent_tui import __version__
 from agent_tui.config import PERMISSION_MODES
 
 SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "completions")
+SHARED_FLAGS = {
+    "--config": ("context", "models", "doctor", "config"),
+    "-m": ("context",),
+    "--model": ("context",),
+}
+"""Flags of the chat that subcommands have, too: they may stand before the subcommand's name."""
 
 EPILOG = """\
 commands:

@@ -228,3 +228,20 @@ def test_the_bash_script_is_valid(cli: Cli) -> None:
     text = cli.run("completions", "bash").out
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "before", [("-m", "demo"), ("--model=demo",), ("--config", "FILE"), ("--config=FILE", "-m", "demo")]
+)
+def test_shared_flags_may_stand_before_a_subcommand(cli: Cli, session: str, before: tuple[str, ...]) -> None:
+    file = cli.home / "more.toml"
+    file.write_text("[context]\ncompact_at = 5000\n")
+    flags = [flag.replace("FILE", str(file)) for flag in before]
+    data = cli.run(*flags, "context", "--session", session, "--json").json
+    assert data == cli.run("context", "--session", session, "--json", *flags).json
+    assert (data["limit"] == 5_000) == any("FILE" in flag for flag in before)
+
+
+def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
+    outcome = cli.run("-m", "demo", "sessions")
+    assert (outcome.code, outcome.err) == (2, "agent-tui: agent-tui sessions has no -m; it is for context.\n")
