@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from agent_tui.commands.format import visible
+
 MAX_LINE = 100_000
 """Characters of one line that are shown. Far beyond anything readable, small enough to lay out at once."""
 MAX_TEXT = 1_000_000
@@ -27,10 +29,12 @@ def newlines(text: str) -> str:
 
 
 def clean_output(text: str) -> str:
-    """A program's output: colour sequences carry no text and are dropped, everything else stays visible."""
+    """A program's output: colour sequences carry no text and are dropped, everything else stays visible, in the
+    same signs as where a call is asked about."""
     if "\x1b" in text:
         text = _SGR.sub("", text)
-    return clean(newlines(text))
+    text = newlines(text)
+    return clean(visible(text)) if _ACTIVE.search(text) else text
 
 
 def cap_line(line: str) -> str:
