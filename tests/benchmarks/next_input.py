@@ -6,7 +6,7 @@
 Each record becomes a conversation with its steps, and the calculator answers as it would in a session: same anchor,
 same replay rule, same estimator with o200k_base counts. Nothing of a record's truth is seen before it is compared.
 ``--whole`` scores estimates of whole requests, without any anchor, on recorded requests and their usage.
-Percentiles are by nearest rank of |estimate - actual|.
+Percentiles are by nearest rank of |estimate - actual|. Lines that cannot be used are left out; stderr says how many.
 """
 
 from __future__ import annotations
@@ -60,37 +60,65 @@ class Score:
     plain: int
 
 
-def target_of(provider: str, wire: str, model: str | None) -> Target:
+class Unusable(ValueError):
+    """A record lacks what is needed to score it."""
+
+
+def number(value: object, name: str) -> int:
+    """A number of tokens. Raises Unusable for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        raise Unusable(f"{name} is {value!r}")
+    return round(value)
+
+
+def text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def target_of(provider: object, wire: object, model: object) -> Target:
     """The recorded call's target in the product's terms."""
-    name = model or ""
+    provider, wire, name = text(provider), text(wire), text(model)
     api = "responses" if wire == "openai-responses" else "chat"
     return Target(PROVIDERS.get(provider, provider), api, name, model_family(name))
 
 
 def usage_of(data: dict[str, Any]) -> TokenUsage:
     """Recorded usage as the product normalises it: output includes reasoning even where the provider's does not."""
-    reasoning = data.get("reasoning_tokens")
-    reasoning = None if reasoning is None else round(reasoning)
-    output = data["output_tokens"]
+    reported = data.get("reasoning_tokens")
+    reasoning = None if reported is None else number(reported, "reasoning_tokens")
+    output = number(data.get("output_tokens"), "output_tokens")
     if reasoning is not None and reasoning > output:
         output += reasoning
-    return TokenUsage(data["input_tokens"], output, reasoning)
+    return TokenUsage(number(data.get("input_tokens"), "input_tokens"), output, reasoning)
+
+
+def parts_of(entry: object) -> list[dict[str, Any]]:
+    """The typed parts of a recorded message; what is no part is left out."""
+    parts = entry.get("parts") if isinstance(entry, dict) else None
+    return [p for p in parts if isinstance(p, dict)] if isinstance(parts, list) else []
+
+
+def entries_of(record: dict[str, Any]) -> list[object]:
+    entries = record.get("new_messages")
+    if not isinstance(entries, list):
+        raise Unusable("new_messages is not a list")
+    return entries
 
 
 def new_messages(record: dict[str, Any]) -> list[Message]:
     """The record's new messages as the product stores them: one message a tool result, one a user text."""
     messages: list[Message] = []
-    for entry in record["new_messages"]:
+    for entry in entries_of(record):
         texts: list[Part] = []
-        for part in entry["parts"]:
-            number = len(messages)
-            if part["type"] == "tool-result":
-                result = ToolResultPart(f"call{number}", part.get("tool") or "", part["text"])
-                messages.append(Message(f"new{number}", "tool", [result]))
-            elif part["type"] == "media":
+        for part in parts_of(entry):
+            index = len(messages)
+            if part.get("type") == "tool-result":
+                result = ToolResultPart(f"call{index}", text(part.get("tool")), text(part.get("text")))
+                messages.append(Message(f"new{index}", "tool", [result]))
+            elif part.get("type") == "media":
                 texts.append(AttachmentPart("media", "image/png", data="A" * IMAGE_CHARS))
             else:
-                texts.append(TextPart(part["text"]))
+                texts.append(TextPart(text(part.get("text"))))
         if texts:
             messages.append(Message(f"new{len(messages)}", "user", texts))
     return [m for m in messages if message_text_for_count(m) or m.role == "tool"]
@@ -103,18 +131,21 @@ def estimate(record: dict[str, Any]) -> int:
 
 def calculation(record: dict[str, Any]) -> ContextUsage:
     """The calculator's answer before the record's second call."""
-    target = target_of(record["provider"], record["wire"], record["model"])
+    target = target_of(record.get("provider"), record.get("wire"), record.get("model"))
     origin = Origin(target.provider, target.api, target.model)
-    resent = record["reasoning_resent"]
+    said = record.get("reasoning_resent")
+    resent: dict[str, Any] = said if isinstance(said, dict) else {}
+    before = record.get("earlier_reasoning_tokens_this_turn")
     history = [Message("first", "user", [TextPart("recorded")])]
     steps: list[Step] = []
-    for number, tokens in enumerate(record["earlier_reasoning_tokens_this_turn"]):
-        earlier = Step(f"e{number}", "turn", "", target.provider, target.api, target.model, f"a{number}", "complete")
-        earlier.usage = TokenUsage(0, round(tokens or 0), round(tokens or 0))
+    for index, reported in enumerate(before if isinstance(before, list) else []):
+        tokens = number(reported or 0, "earlier reasoning")
+        earlier = Step(f"e{index}", "turn", "", target.provider, target.api, target.model, f"a{index}", "complete")
+        earlier.usage = TokenUsage(0, tokens, tokens)
         steps.append(earlier)
-        history.append(answer(f"a{number}", origin, resent, bool(tokens)))
-        history.append(Message(f"r{number}", "tool", [ToolResultPart("c", "t", "recorded")]))
-    usage = usage_of(record["previous_usage"])
+        history.append(answer(f"a{index}", origin, resent, bool(tokens)))
+        history.append(Message(f"r{index}", "tool", [ToolResultPart("c", "t", "recorded")]))
+    usage = usage_of(previous_usage(record))
     step = Step("previous", "turn", "", target.provider, target.api, target.model, "answer", "complete")
     step.usage = usage
     step.sent_count, step.sent_fingerprint = len(history), fingerprint(m.id for m in history)
@@ -122,6 +153,13 @@ def calculation(record: dict[str, Any]) -> ContextUsage:
     history.append(answer("answer", origin, resent, bool(usage.reasoning)))
     history.extend(new_messages(record))
     return calculate(target, history, steps)
+
+
+def previous_usage(record: dict[str, Any]) -> dict[str, Any]:
+    usage = record.get("previous_usage")
+    if not isinstance(usage, dict):
+        raise Unusable("previous_usage is not an object")
+    return usage
 
 
 def calculate(target: Target, history: list[Message], steps: list[Step]) -> ContextUsage:
@@ -136,10 +174,10 @@ def answer(message_id: str, origin: Origin, resent: dict[str, bool | None], reas
     """The recorded answer, with its reasoning as the client of the recording resent it."""
     call = ToolCallPart("c", "t", "{}")
     parts: list[Part] = []
-    if resent["opaque"] and reasoned:
+    if resent.get("opaque") and reasoned:
         call.provider_metadata = {"thought_signature": "recorded"}
         parts.append(ReasoningPart("recorded", SIGNED))
-    elif resent["text"] and reasoned:
+    elif resent.get("text") and reasoned:
         parts.append(ReasoningPart("recorded", SIGNED if reads_plain_items(origin) else None))
     return Message(message_id, "assistant", [*parts, TextPart("recorded"), call], origin=origin)
 
@@ -152,9 +190,10 @@ def reads_plain_items(origin: Origin) -> bool:
 
 def plain_estimate(record: dict[str, Any]) -> int:
     """Last input + last output + length/4 of what is new."""
-    usage = record["previous_usage"]
-    chars = sum(len(p["text"]) for m in record["new_messages"] for p in m["parts"])
-    return int(usage["input_tokens"] + usage["output_tokens"] + math.ceil(chars / 4))
+    usage = previous_usage(record)
+    chars = sum(len(text(p.get("text"))) for m in entries_of(record) for p in parts_of(m))
+    last = number(usage.get("input_tokens"), "input_tokens") + number(usage.get("output_tokens"), "output_tokens")
+    return last + math.ceil(chars / 4)
 
 
 def nearest_rank(values: list[float], percent: float) -> float:
@@ -185,7 +224,8 @@ KEYS = ("median_percent", "p90_percent", "p95_percent", "median_tokens", "p95_to
 def report(scores: list[Score]) -> dict[str, Any]:
     groups: dict[str, list[Score]] = defaultdict(list)
     for score in scores:
-        groups[f"{score.record['provider']}/{score.record['wire']}"].append(score)
+        record = score.record
+        groups[f"{text(record.get('provider')) or '?'}/{text(record.get('wire')) or '?'}"].append(score)
     large = [s for s in scores if s.actual >= LARGE]
 
     def side(value: Callable[[Score], int]) -> dict[str, Any]:
@@ -199,11 +239,26 @@ def report(scores: list[Score]) -> dict[str, Any]:
 
 
 def score_pairs(path: Path) -> list[Score]:
-    with path.open(encoding="utf-8") as lines:
-        records = [json.loads(line) for line in lines if line.strip()]
-    return [
-        Score(r, r["actual_input_tokens"], estimate(r), plain_estimate(r)) for r in records if r.get("steady", True)
-    ]
+    """The steady records of a file, scored. What cannot be used is left out and told on stderr."""
+    scores: list[Score] = []
+    unusable: list[str] = []
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for position, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise Unusable("it is not an object")
+                if record.get("steady", True):
+                    actual = number(record.get("actual_input_tokens"), "actual_input_tokens")
+                    scores.append(Score(record, actual, estimate(record), plain_estimate(record)))
+            except Exception as error:
+                # One odd record must not cost the figures of all others; it is counted and shown.
+                unusable.append(f"line {position}: {type(error).__name__}: {str(error)[:200]}")
+    if unusable:
+        print(f"{len(unusable)} unusable records left out; the first: {unusable[0]}", file=sys.stderr)
+    return scores
 
 
 def print_table(result: dict[str, Any]) -> None:
