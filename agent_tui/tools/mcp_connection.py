@@ -85,7 +85,8 @@ class Connection:
                 return
             self._say("starting", f"{reason}; connecting again")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopped(), RETRIES[failures - 1])
+                async with asyncio.timeout(RETRIES[failures - 1]):
+                    await self._stopped()
 
     async def _stopped(self) -> None:
         while not self._stopping:
@@ -153,7 +154,8 @@ class Connection:
 
         stack.push_async_callback(stop)
         with suppress(TimeoutError):
-            await asyncio.wait_for(heard.wait(), LISTEN_PATIENCE)
+            async with asyncio.timeout(LISTEN_PATIENCE):
+                await heard.wait()
 
     async def _listen(self, client: Client, heard: asyncio.Event) -> None:
         try:

@@ -102,7 +102,8 @@ class ProcessGroup:
         family = descendants(self.pid)
         self._signal(signal.SIGTERM, family)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), _POLITE_SECONDS)
+            async with asyncio.timeout(_POLITE_SECONDS):
+                await self._process.wait()
         self._signal(signal.SIGKILL, family | descendants(self.pid))
         await self._process.wait()
         await self.settled(_GONE_SECONDS)
