@@ -182,7 +182,14 @@ class _Call:
     def _emit_failure(self, error: BaseException) -> None:
         target = self.info.target
         known = [self.key.value] if self.key.value else []
-        found = classify(error, provider=target.provider, model=target.model, started=self.started, secrets=known)
+        found = classify(
+            error,
+            provider=target.provider,
+            model=target.model,
+            started=self.started,
+            secrets=known,
+            address=self.request.spec.api_base,
+        )
         self.emit(Failed(found))
 
     def _emit_content(self, items: list[StreamItem]) -> None:

@@ -118,8 +118,17 @@ def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> 
     return None
 
 
-def classify(error: BaseException, *, provider: str, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
-    """The failure an exception stands for. ``started``: part of the answer had arrived. Never raises."""
+def classify(
+    error: BaseException,
+    *,
+    provider: str,
+    model: str,
+    started: bool,
+    secrets: Iterable[str] = (),
+    address: str | None = None,
+) -> Failure:
+    """The failure an exception stands for. ``started``: part of the answer had arrived; ``address``: where the call
+    went. Never raises."""
     known = [*secrets]
     error = unwrap(error)
     errors = chain(error)
@@ -132,7 +141,16 @@ def classify(error: BaseException, *, provider: str, model: str, started: bool, 
     if kind in ("connection", "interrupted_stream", "timeout") and status in (500, 503):
         status = None
     detail = redact(clean(text), known)[:DETAIL_LIMIT]
-    return failure(kind, provider=provider, model=model, detail=detail, status=status, wait=wait, names=names)
+    return failure(
+        kind,
+        provider=provider,
+        model=model,
+        detail=detail,
+        status=status,
+        wait=wait,
+        names=names,
+        address=address,
+    )
 
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.providers.keys import KEY_VARIABLES
@@ -33,13 +34,32 @@ def failure(
     status: int | None = None,
     wait: float | None = None,
     names: Iterable[str] = (),
+    address: str | None = None,
 ) -> Failure:
-    """A failure with its line for the user: what happened, whether their text is safe, what to do."""
-    return Failure(kind, _line(kind, provider, model, detail, status, wait, set(names)), detail, status, wait)
+    """A failure with its line for the user: what happened, whether their text is safe, what to do. ``address`` is the
+    configured one, if any; only what is no secret of it is told."""
+    server = f"{provider} at {shown_address(address)}" if address else provider
+    return Failure(kind, _line(kind, provider, model, detail, status, wait, set(names), server), detail, status, wait)
+
+
+def shown_address(url: str) -> str:
+    """A server's address without user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "the address in api_base"
+    return clean(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
 
 
 def _line(
-    kind: FailureKind, provider: str, model: str, detail: str, status: int | None, wait: float | None, names: set[str]
+    kind: FailureKind,
+    provider: str,
+    model: str,
+    detail: str,
+    status: int | None,
+    wait: float | None,
+    names: set[str],
+    server: str,
 ) -> str:
     http = f" (HTTP {status})" if status else ""
     said = _said(detail)
@@ -66,10 +86,10 @@ def _line(
         case "timeout":
             return f"{provider} did not answer in time{http}. {_SAFE} Try again, or raise agent.timeout."
         case "connection" if names & _TLS_NAMES or _TLS.search(detail):
-            what = f"No secure connection to {provider}: TLS failed."
+            what = f"No secure connection to {server}: TLS failed."
             return f"{what} {_SAFE} Check api_base (http or https) and the certificate."
         case "connection":
-            what = f"No connection to {provider}."
+            what = f"No connection to {server}."
             return f"{what} {_SAFE} Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
             return f"The answer of {provider} broke off. What arrived is kept. Try again, or ask it to go on."

@@ -156,6 +156,24 @@ def test_messages_are_one_clean_line() -> None:
     assert len(failure.detail) <= 4000
 
 
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (None, "No connection to openai."),
+        ("http://127.0.0.1:8000/v1", "No connection to openai at http://127.0.0.1:8000/v1."),
+        ("https://me:secret@host:1/v1?key=secret#secret", "No connection to openai at https://host:1/v1."),
+        ("http://[::1]:8000", "No connection to openai at http://[::1]:8000."),
+        ("http://[broken", "No connection to openai at the address in api_base."),
+    ],
+)
+def test_no_connection_names_the_address_but_no_secret(address: str | None, shown: str) -> None:
+    error = ConnectionRefusedError("refused")
+    failure = classify(error, provider="openai", model="m", started=False, address=address)
+    assert failure.kind == "connection"
+    assert failure.message.startswith(f"{shown} Your text is kept.")
+    assert "secret" not in failure.message
+
+
 def test_an_exception_in_a_circle_ends() -> None:
     error = ValueError("a")
     error.__cause__ = error
