@@ -30,6 +30,8 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.usage import TokenUsage
 from agent_tui.options import OutputFormat
 
+BUSY = "This session is open in another window: close it there, or copy it there with /fork, then run this again."
+
 STREAM_VERSION = 1
 """``v`` of every line of stream-json."""
 
@@ -64,6 +66,7 @@ class Printer:
         self._usages: list[TokenUsage] = []
         self._cost: float | None = None
         self._clean = out.isatty()
+        self._problem: Notice | None = None
         self.stop_reason: StopReason = "error"
         self.failure: Failure | None = None
 
@@ -93,6 +96,10 @@ class Printer:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
                     self._results[result.call_id] = {**entry, "text": result.text}
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
+            case Notice(_, _, "model_problem"):
+                self._problem = event
+            case Notice(level, _, "read_only"):
+                self._notice(level, BUSY, "read_only")
             case Notice(level, text, code):
                 self._notice(level, text, code)
             case RetryWaiting(seconds, attempt, attempts, failure):
@@ -108,6 +115,7 @@ class Printer:
                 self._line({"type": "compaction", "phase": "end", **entry})
             case TurnEnded(reason, failure):
                 self.stop_reason, self.failure = reason, failure
+                self._tell_problem()
                 if failure is not None:
                     self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
                     self._narrate(failure.message)
@@ -146,8 +154,15 @@ class Printer:
         """A notice of the run itself."""
         self._notice("warning", text, code)
 
+    def _tell_problem(self) -> None:
+        """What is wrong with the model, unless the turn failed of it and says the same."""
+        problem, self._problem = self._problem, None
+        if problem is not None and (self.failure is None or problem.text not in self.failure.message):
+            self._notice(problem.level, problem.text, problem.code)
+
     def finish(self) -> None:
         """Prints what comes at the end."""
+        self._tell_problem()
         if self._output == "json":
             self._out.write(json.dumps(self._summary(), ensure_ascii=True) + "\n")
         self._line({"type": "end", **self._summary()})

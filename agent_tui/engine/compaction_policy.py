@@ -225,9 +225,9 @@ class CompactionPolicy:
             "not_worth_it": "not worth it",
             "failed": "it failed",
             "cancelled": "cancelled",
-            "nothing": "nothing to",
         }
-        return f"{words[tried.outcome]}: {tried.why}"
+        word = words.get(tried.outcome)
+        return f"{word}: {tried.why}" if word is not None else tried.why
 
     def _failed(self, result: CompactionResult) -> list[Notice]:
         self.failures += 1

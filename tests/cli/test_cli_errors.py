@@ -66,6 +66,7 @@ def test_files_and_folders_that_are_missing(cli: Cli) -> None:
         (("--output-format", "json"), "--output-format goes with"),
         (("-p", "hi", "-r"), "--resume needs an ID"),
         (("-p", "one", "two"), "Two prompts"),
+        (("-p", "hi", "-c", "-r", "abc"), "two sessions"),
     ],
 )
 def test_flags_that_do_not_go_together(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
@@ -119,8 +120,20 @@ def test_a_missing_key_names_both_ways(cli: Cli) -> None:
     outcome = cli.run("-p", "hi", "-m", "openai/gpt-5", "--output-format", "json")
     assert outcome.code == 1
     assert outcome.json["stop_reason"] == "error"
-    assert "OPENAI_API_KEY" in outcome.err
-    assert "auth set openai" in outcome.err
+    assert outcome.err.count("OPENAI_API_KEY") == 1
+    assert outcome.err.count("auth set openai") == 1
+    assert [n["code"] for n in outcome.json["notices"]] == ["auth"]
+
+
+def test_a_session_whose_model_is_gone(cli: Cli) -> None:
+    cli.config('[models.mine]\nmodel = "demo"\n')
+    assert cli.run("-p", "hi", "-m", "mine").code == 0
+    session = cli.newest()
+    cli.config("")
+    refused(cli, 2, "-p", "more", "-r", session, words="name another with -m. Unknown model 'mine'")
+    refused(cli, 2, "-p", "more", "-c", words="'mine'")
+    assert cli.run("-p", "more", "-r", session, "-m", "demo").code == 0
+    assert cli.run("-p", "more", "-r", session).code == 0
 
 
 def test_a_server_that_does_not_answer(cli: Cli) -> None:
@@ -132,7 +145,7 @@ def test_a_server_that_does_not_answer(cli: Cli) -> None:
 retries = 1
 [models.own]
 model = "openai/x"
-api_base = "http://127.0.0.1:{port}"
+api_base = "http://127.0.0.1:{port}/v1"
 api_key_env = "OWN_KEY"
 context_window = 8000
 """)
@@ -141,6 +154,7 @@ context_window = 8000
     assert outcome.code == 75
     (notice,) = [n for n in outcome.json["notices"] if n["level"] == "error"]
     assert notice["code"] == "connection"
+    assert f"No connection to openai at http://127.0.0.1:{port}/v1." in notice["text"]
     assert "api_base" in notice["text"]
     assert "sk-secret" not in outcome.err + outcome.out + cli.paths.log_file.read_text("utf-8")
 

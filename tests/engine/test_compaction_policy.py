@@ -55,6 +55,7 @@ def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
     assert isinstance(decision, Proceed)
     assert decision.notice is not None
     assert "168k" in decision.notice.text
+    assert "nothing to:" not in decision.notice.text
     assert policy.before_step(usage(170_000)) == Proceed(), "the same thing is not told twice"
     policy.model_replied()
     policy.turn_started()

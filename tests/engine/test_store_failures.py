@@ -153,7 +153,7 @@ async def test_a_flush_of_the_timer_that_fails_ends_a_silent_stream(
         assert agent.messages[-1].text.startswith("one")
         agent.submit("go on")
         await agent.join()
-        assert seen.last_end.stop_reason == "end"
+        assert seen.of(TurnEnded)[-1] == TurnEnded("end")
         consistent(agent)
 
 
