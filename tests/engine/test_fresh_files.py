@@ -53,7 +53,7 @@ async def test_changed_files_move_the_number_between_turns(tmp_path: Path) -> No
 
 
 async def test_while_a_turn_runs_only_documents_are_taken_anew(tmp_path: Path) -> None:
-    script = '[[step]]\ntext = "one two three"\nhang = true\nafter = 3\n'
+    script = '[[step]]\ntext = "%s"\nhang = true\nafter = 3\n' % ("word " * 20)
     async with running(parts(tmp_path, script)) as (agent, _):
         await agent.ready()
         notes, spec = tmp_path / "p" / "AGENTS.md", tmp_path / "p" / "spec.md"
@@ -72,5 +72,5 @@ async def test_while_a_turn_runs_only_documents_are_taken_anew(tmp_path: Path) -
         assert row(agent.context_usage(), "documents").tokens > row(before, "documents").tokens + 100
         agent.interrupt()
         await agent.join()
-        await agent.refresh_context()
+        assert await agent.refresh_context()
         assert row(agent.context_usage(), "memory").tokens > 100, "the turn is over: memory counts again"
