@@ -42,7 +42,13 @@ class Actions(BaseApp):
             self.activity.begin("Interrupting", "")
 
     def action_cancel(self) -> None:
-        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits."""
+        """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits.
+
+        The key comes here first. What was typed before it has its turn before it is carried out.
+        """
+        self.prompt.call_later(self._cancel)
+
+    def _cancel(self) -> None:
         now, before = self.clock(), self._cancelled_at
         self._cancelled_at = None
         selected = self.prompt.selected_text or (self.furnished and self.transcript.selected_text())

@@ -221,11 +221,6 @@ class AgentApp(Changes):
 
     # Messages of widgets
 
-    @on(Prompt.Sent)
-    def _sent(self, event: Prompt.Sent) -> None:
-        self.history_file.save_draft("")
-        self.sender.send(event.text, event.attachments, event.steer)
-
     @on(Prompt.Asked)
     async def _asked(self, event: Prompt.Asked) -> None:
         await self.prompting.asked(event.what)

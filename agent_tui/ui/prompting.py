@@ -53,6 +53,11 @@ class Prompting:
             case "paste":
                 await self.paste()
 
+    def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+        """A message, a command or a shell line goes out."""
+        self.app.history_file.save_draft("")
+        self.app.sender.send(text, attachments, steer)
+
     def take_back(self) -> None:
         """↑ on an empty prompt: the newest queued message, else the newest of the history."""
         taken = self.app.sender.take_back()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.format import one_line
@@ -50,7 +51,9 @@ class Sender:
         outgoing = Outgoing(text, attachments, steer)
         if not text.startswith(("/", "!")):
             self.preparing.append(outgoing)
-        outgoing.worker = self.app.run_worker(self._send(self.app.agent, outgoing), group="send", exit_on_error=False)
+        # A function, not a coroutine: one that is cancelled before it began leaves nothing unawaited.
+        work = partial(self._send, self.app.agent, outgoing)
+        outgoing.worker = self.app.run_worker(work, group="send", exit_on_error=False)
 
     def show_waiting(self) -> None:
         """Shows what waits for the agent."""
@@ -116,6 +119,8 @@ class Sender:
     async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
         if outgoing not in self.preparing:
             self.preparing.append(outgoing)
+        if self._order.locked() and not agent.busy and not self.app.activity.phase:
+            self.app.activity.begin("Waiting for the command before this", "Esc to cancel")
         try:
             async with self._order:
                 attachments = await self._attachments(agent, outgoing)

@@ -40,7 +40,7 @@ async def test_a_message_waits_for_the_command_before_it(tmp_path: Path) -> None
     agent.set_model = slow  # type: ignore[assignment]
     async with running(tmp_path, agent) as run:
         burst(run, *"/model gpt", "enter", *"hello", "enter")
-        await run.until(lambda: run.app.sender.preparing)
+        await run.until(lambda: "Waiting for the command" in run.shown())
         gate.set()
         await run.until(lambda: agent.called("submit"))
         assert [name for name, _ in agent.calls if name in ("set_model", "submit")] == ["set_model", "submit"]
@@ -68,3 +68,17 @@ async def test_a_queued_message_comes_back_before_the_next_key(tmp_path: Path) -
         run.agent.submit("later")
         burst(run, "up", "!")
         await run.until(lambda: run.app.prompt.text == "later!")
+
+
+async def test_ctrl_c_in_a_burst_clears_what_stood_before_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        burst(run, *"not this", "ctrl+c", *"but this", "enter")
+        await run.until(lambda: run.agent.called("submit"))
+        assert run.agent.called("submit") == [("but this", [])]
+
+
+async def test_enter_and_ctrl_c_in_a_burst_give_the_text_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        burst(run, *"too early", "enter", "ctrl+c", "!")
+        await run.until(lambda: run.app.prompt.text == "too early!")
+        assert not run.agent.called("submit")

@@ -27,6 +27,9 @@ PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 class Host(Protocol):
     """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
 
+    def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+        """Enter. ``text`` has every paste in place. ``steer``: it is meant for the running turn."""
+
     def take_back(self) -> None:
         """↑ on an empty prompt."""
 
@@ -38,7 +41,7 @@ class Host(Protocol):
 
 
 class Prompt(Guarded, TextArea, inherit_css=True):
-    """Where the user types. It knows nothing of sessions: it posts ``Sent`` and asks its host or through messages."""
+    """Where the user types. It knows nothing of sessions: it hands its text to its host."""
 
     DEFAULT_CSS = """
     Prompt {
@@ -74,14 +77,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         Binding("ctrl+home", "app.scroll_transcript(-1000)", "Transcript start", show=False, id="start"),
         Binding("ctrl+end", "app.scroll_transcript(1000)", "Transcript end", show=False, id="end"),
     ]
-
-    @dataclass
-    class Sent(Message):
-        """Enter. ``text`` has every paste in place. ``steer``: it is meant for the running turn."""
-
-        text: str
-        attachments: list[AttachmentPart]
-        steer: bool = False
 
     @dataclass
     class Asked(Message):
@@ -187,11 +182,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._send(steer=True)
 
     def _send(self, steer: bool) -> None:
-        if not self.text.strip() or (self.host is not None and self.host.refused(self.text)):
+        if self.host is None or not self.text.strip() or self.host.refused(self.text):
             return
         text, images = self.take()
         self.history_file.add(text)
-        self.post_message(self.Sent(text.strip("\n"), images, steer))
+        self.host.sent(text.strip("\n"), images, steer)
 
     def action_newline(self) -> None:
         self.insert_text("\n")
