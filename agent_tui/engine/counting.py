@@ -8,7 +8,7 @@ from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.metrics import TokenCounterMetrics
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.prelude import Prelude
-from agent_tui.errors import WorkerError
+from agent_tui.errors import StoreError, WorkerError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Counter
 
@@ -56,7 +56,11 @@ class CountService:
         if by_fixed:
             prelude.set_counts(by_fixed)
             if not conversation.read_only:
-                conversation.store.put_counts(by_fixed)
+                try:
+                    conversation.store.put_counts(by_fixed)
+                except StoreError as error:
+                    # They are counted again next time.
+                    log.warning("Token counts were not stored: %s", error)
         return True
 
     @staticmethod

@@ -13,6 +13,7 @@ from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.prelude import build_prelude
 from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.storing import patiently
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.engine.toolrunner import ToolRunner, Verdict
 from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
@@ -44,10 +45,12 @@ async def run_subagent(
     for each tool it uses.
     """
     store, parent = runtime.conversation.store, runtime.conversation
-    info = store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
+    info = await patiently(
+        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
+    )
     info.title = f"↳ {title}"[:80]
     info.state = {**conversation_state(), "subagent": True}
-    store.save_session(info)
+    await patiently(lambda: store.save_session(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
     offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_FOR_SUBAGENTS]
