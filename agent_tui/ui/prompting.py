@@ -105,7 +105,8 @@ class Prompting:
 
     def changed(self) -> None:
         """Something was typed: hints go, the draft is kept a moment later."""
-        if self.app.activity.hint_text:
+        # Emptied is not typed: a hint about what was just sent or cleared stays.
+        if self.app.activity.hint_text and not self.app.prompt.is_empty:
             self.app.activity.hint("")
         if not self._saving:
             self._saving = True

@@ -101,6 +101,7 @@ async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> 
         await run.pilot.press("ctrl+c")
         await run.pilot.pause()
         assert run.app.prompt.is_empty
+        assert "brings it back" in run.shown()
         await run.pilot.press("ctrl+c")
         run.clock.now += 3
         await run.pilot.press("ctrl+c")
