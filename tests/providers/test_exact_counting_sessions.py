@@ -121,7 +121,7 @@ async def test_a_long_conversation_is_counted_when_the_model_changes(
     try:
         await agent.start()
         await agent.set_model("other")
-        while not any(step.kind == "count" for step in agent.steps):
+        while not any(step.kind == "count" and step.model_key == "other" for step in agent.steps):
             running = [task for task in agent._background if task.get_name() == "exact count"]
             assert running, "the count was asked for"
             await running[0]
