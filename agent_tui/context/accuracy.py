@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -74,14 +75,20 @@ def accuracy_of(steps: Sequence[Step], target: Target, ratio: float) -> Accuracy
     """Errors of this model's verified turn steps, all of the session; the median is of absolute errors."""
     result = Accuracy(ratio=ratio)
     errors: list[float] = []
+    anchored: list[int] = []
     for step in steps:
         error = step_error(step, target)
         if error is not None:
             result.last_error_tokens, result.last_error_percent = error
             errors.append(abs(error[1]))
+            if step.anchor_step is not None:
+                anchored.append(abs(error[0]))
     result.calls = len(errors)
     if errors:
         result.median_error_percent = statistics.median(errors)
+    if anchored:
+        recent = sorted(anchored[-RATIO_STEPS:])
+        result.p95_error_tokens = recent[math.ceil(0.95 * len(recent)) - 1]
     return result
 
 

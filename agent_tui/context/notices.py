@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_tui.context.policy import MIN_OUTPUT, output_room
+from agent_tui.context.policy import min_output, room_for_answer
 from agent_tui.models.context import ContextUsage
 
 WARNING_SHARE = 0.8
@@ -96,10 +96,10 @@ def warning_text(usage: ContextUsage, held_back: str | None) -> str:
 def stop_text(usage: ContextUsage, why: str) -> str:
     """Why the turn cannot go on, with the numbers and the three ways on."""
     window = usage.window or 0
-    room = max(0, output_room(window, usage.total))
+    room = max(0, room_for_answer(usage) or 0)
     return (
         f"The context is full: the next input is {usage.total:,} tokens of a window of {window:,}, which leaves "
-        f"{room:,} for an answer (at least {MIN_OUTPUT:,} are needed). Not compacted: {why}. "
+        f"{room:,} for an answer (at least {min_output(window):,} are needed). Not compacted: {why}. "
         "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
     )
 
@@ -116,7 +116,7 @@ def overflow_stop_text(usage: ContextUsage, why: str) -> str:
 
 def send_anyway_text(usage: ContextUsage, why: str) -> str:
     """Over the limit but there is room: the step is sent, and the user knows."""
-    room = max(0, output_room(usage.window or 0, usage.total))
+    room = max(0, room_for_answer(usage) or 0)
     over = f"{format_tokens(usage.total)} is over the limit of {format_tokens(usage.limit or 0)}"
     return f"{over} but was not compacted: {why}. Going on, {format_tokens(room)} left for the answer."
 

@@ -13,7 +13,20 @@ RESERVE_SHARE = 0.25
 """The reserve for the answer never takes more than this share of the window, so a small window stays usable."""
 
 MIN_OUTPUT = 1_024
-"""Output tokens a request must still have room for; below it the turn stops instead of being cut off."""
+"""Output tokens a request must still have room for; below it the turn stops instead of being cut off. Windows under
+16 384 need less, see ``min_output``."""
+
+MIN_OUTPUT_SHARE = 16
+"""A small window keeps one part in so many for the answer: 512 tokens of 8 192, 256 of 4 096."""
+
+MARGIN_SHARE = 0.005
+MARGIN_ERRORS = 3
+MARGIN_ESTIMATED = 0.10
+"""The margin between the calculated input and the window: half a percent of the window, three times the 95th
+percentile of the model's recent errors, or a tenth of what is estimate, whichever is most."""
+
+MARGIN_ERROR_CAP = 0.10
+"""What past errors may add, as a share of the window: one absurd report must not take the room of the next answers."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,19 +71,53 @@ def reserve_problem(limits: Limits, policy: CompactPolicy) -> str | None:
     )
 
 
+def min_output(window: int) -> int:
+    """Output tokens without which a request is not made: ``MIN_OUTPUT``, in small windows a sixteenth of the window."""
+    return max(1, min(MIN_OUTPUT, window // MIN_OUTPUT_SHARE))
+
+
+def send_margin(window: int, total: int, estimated: int, p95_error: int = 0) -> int:
+    """Tokens to keep free beside the next input of ``total`` tokens, ``estimated`` of which are estimate.
+
+    ``max(0.5 % of the window, 3 x p95 error, 10 % of estimated)``. It gives way, down to the half percent, where the
+    least answer would not fit beside it: less output is asked for then, but what fits can be sent.
+    """
+    least = int(window * MARGIN_SHARE)
+    errors = min(MARGIN_ERRORS * p95_error, int(window * MARGIN_ERROR_CAP))
+    wanted = max(least, errors, int(estimated * MARGIN_ESTIMATED))
+    return min(wanted, max(least, window - total - min_output(window)))
+
+
+def room_for_answer(usage: ContextUsage) -> int | None:
+    """Output tokens that fit beside the next input and its margin; may be negative. None for an unknown window."""
+    if not usage.window:
+        return None
+    if usage.max_input and usage.total > usage.max_input:
+        return usage.max_input - usage.total
+    return usage.window - usage.total - max(usage.margin, int(usage.window * MARGIN_SHARE))
+
+
+def fits_to_send(usage: ContextUsage) -> bool:
+    """Whether the next request has room for the least answer; an unknown window is not held against it."""
+    room = room_for_answer(usage)
+    return room is None or room >= min_output(usage.window or 0)
+
+
 def output_room(window: int, next_input: int) -> int:
-    """Tokens left for an answer: the window less the next input and a margin of 1 % of the window. May be negative."""
-    return window - next_input - window // 100
+    """The same for a request of which there is only an estimate, and no usage. May be negative."""
+    return window - next_input - send_margin(window, next_input, next_input)
 
 
 def max_output_for(usage: ContextUsage, limits: Limits) -> int | None:
-    """The output tokens to ask for: ``min(model max output, window - next input - 1 %)``, never below 0.
+    """The output tokens to ask for: ``min(model max output, room for the answer)``, never below 0.
 
-    None when neither the window nor the model's maximum is known. Below ``MIN_OUTPUT`` the request should not be made.
+    None when neither the window nor the model's maximum is known. Where the room is below ``min_output`` the request
+    should not be made (``fits_to_send``).
     """
     known = [limits.max_output] if limits.max_output else []
-    if usage.window:
-        known.append(output_room(usage.window, usage.total))
+    room = room_for_answer(usage)
+    if room is not None:
+        known.append(room)
     return max(0, min(known)) if known else None
 
 

@@ -18,7 +18,7 @@ from agent_tui.context.fixed import FixedEstimate, estimate_fixed_parts, fixed_d
 from agent_tui.context.growth import turns_left
 from agent_tui.context.inputs import CompactPolicy, ContextInputs
 from agent_tui.context.measure import Measurement
-from agent_tui.context.policy import Budget, budget, compact_at_of, max_output_for, reserve_problem
+from agent_tui.context.policy import Budget, budget, compact_at_of, max_output_for, reserve_problem, send_margin
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.context.totals import session_totals
 from agent_tui.context.view import active_prune_ids
@@ -57,6 +57,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
     warnings = [w for w in (reserve_problem(limits, inputs.policy),) if w]
     rows = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)
+    accuracy = accuracy_of(inputs.steps, target, inputs.ratio)
     usage = ContextUsage(
         model=target.model,
         window=room.window,
@@ -72,12 +73,16 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         turns_left=turns_left(inputs.view, cache.chain, terms.total, room.limit, active_prune_ids(inputs.records)),
         calculation=terms.calculation,
         rows=rows,
-        accuracy=accuracy_of(inputs.steps, target, inputs.ratio),
+        accuracy=accuracy,
         session=session_totals(inputs.steps, inputs.records),
         pending=terms.pending,
         anchor_step=anchor.id if anchor else None,
         warnings=warnings,
         expected_read=_expected_read(inputs, measured, fixed, terms.total),
+        margin=send_margin(room.window, terms.total, terms.estimated, accuracy.p95_error_tokens or 0)
+        if room.window
+        else 0,
+        max_input=limits.max_input,
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")

@@ -21,7 +21,7 @@ from agent_tui.context.notices import (
     switch_text,
     warning_text,
 )
-from agent_tui.context.policy import MIN_OUTPUT, output_room
+from agent_tui.context.policy import fits_to_send
 from agent_tui.engine.compactor import CompactionResult
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice
@@ -113,7 +113,7 @@ class CompactionPolicy:
             self.paused = False
             self._told = ""
             return Proceed()
-        fits = output_room(usage.window, usage.total) >= MIN_OUTPUT
+        fits = fits_to_send(usage)
         held = self.held_back()
         if held is None and not (self._cancelled and fits):
             return Compact("auto")

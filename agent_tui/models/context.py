@@ -45,13 +45,16 @@ class Calculation:
 
 @dataclass(slots=True)
 class Accuracy:
-    """How good the estimates of this model were: errors of the newest step and over ``calls`` verified steps."""
+    """How good the estimates of this model were: errors of the newest step and over ``calls`` verified steps.
+
+    ``p95_error_tokens`` is the 95th percentile over the newest steps that were built on a measured one."""
 
     last_error_tokens: int | None = None
     last_error_percent: float | None = None
     median_error_percent: float | None = None
     calls: int = 0
     ratio: float = 1.0
+    p95_error_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -75,7 +78,8 @@ class ContextUsage:
     sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
-    the same; None where the provider does not report what it writes."""
+    the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
+    (``context.policy.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one."""
 
     model: str
     window: int | None
@@ -98,3 +102,5 @@ class ContextUsage:
     warnings: list[str] = field(default_factory=list)
     why: str = ""
     expected_read: int | None = None
+    margin: int = 0
+    max_input: int | None = None

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.inputs import CompactPolicy
-from agent_tui.context.policy import budget, max_output_for, output_room, reserve_problem
+from agent_tui.context.policy import (
+    budget,
+    fits_to_send,
+    max_output_for,
+    min_output,
+    reserve_problem,
+    room_for_answer,
+    send_margin,
+)
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 
@@ -77,16 +85,63 @@ def test_limit_and_reserve_fill_the_window(
     assert room.limit + room.reserve == window and 0 < room.limit <= window
 
 
-def test_output_asked_for_leaves_one_percent() -> None:
+def full_conversation(total: int, estimated: int = 0) -> Conversation:
+    """A measured conversation of ``total`` tokens, ``estimated`` of them new since it was measured."""
     conversation = Conversation()
     conversation.say()
-    conversation.answer(TokenUsage(150_000, 1_000))
+    conversation.answer(TokenUsage(total - estimated - 1_000, 1_000))
+    if estimated:
+        conversation.say(raw=estimated - 7)
+    return conversation
+
+
+def test_output_asked_for_leaves_half_a_percent_beside_a_measured_input() -> None:
+    conversation = full_conversation(151_000)
     usage = conversation.usage()
-    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - 2_000
+    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - 1_000
     assert max_output_for(usage, Limits(200_000, None, 8_192)) == 8_192
-    assert output_room(200_000, 199_000) == -1_000
     unknown = conversation.usage(limits=Limits())
     assert max_output_for(unknown, Limits(max_output=4_096)) == 4_096
     assert max_output_for(unknown, Limits()) is None
     full = conversation.usage(limits=Limits(100_000, None, 64_000))
-    assert max_output_for(full, Limits(100_000, None, 64_000)) == 0
+    assert max_output_for(full, Limits(100_000, None, 64_000)) == 0 and not fits_to_send(full)
+
+
+def test_the_margin_grows_with_what_is_estimated() -> None:
+    usage = full_conversation(151_000, estimated=60_000).usage()
+    assert (usage.total, usage.estimated_tokens, usage.margin) == (151_000, 60_000, 6_000)
+    assert max_output_for(usage, Limits(200_000, None, 64_000)) == 200_000 - 151_000 - 6_000
+
+
+def test_the_margin_grows_with_the_errors_of_the_model() -> None:
+    conversation = full_conversation(100_000)
+    for expected, actual in ((100_000, 100_000), (110_000, 109_000)):
+        conversation.say()
+        step = conversation.answer(TokenUsage(actual, 10))
+        step.estimated_input, step.actual_input, step.anchor_step = expected, actual, "s0"
+    assert conversation.usage().margin == 3_000
+    assert conversation.usage().accuracy.p95_error_tokens == 1_000
+    step.actual_input = 1
+    assert conversation.usage().margin == 20_000, "errors never take more than a tenth of the window"
+
+
+def test_errors_without_anything_measured_are_not_held_against_later_steps() -> None:
+    conversation = full_conversation(100_000)
+    conversation.steps[0].estimated_input, conversation.steps[0].actual_input = 70_000, 99_000
+    assert conversation.usage().accuracy.p95_error_tokens is None and conversation.usage().margin == 1_000
+
+
+def test_a_model_with_a_limit_on_input_has_no_room_above_it() -> None:
+    usage = full_conversation(280_000).usage(limits=Limits(400_000, 272_000, 128_000))
+    assert room_for_answer(usage) == -8_000 and not fits_to_send(usage)
+
+
+@given(st.integers(4_096, 2_000_000), st.data())
+def test_what_fits_with_the_least_answer_can_be_sent_whatever_is_estimated(window: int, data: st.DataObject) -> None:
+    total = data.draw(st.integers(0, window))
+    estimated, error = data.draw(st.integers(0, total)), data.draw(st.integers(0, window))
+    margin = send_margin(window, total, estimated, error)
+    least = window // 200
+    assert margin >= least
+    if window - total >= least + min_output(window):
+        assert window - total - margin >= min_output(window) >= 256
