@@ -10,14 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
+from agent_tui.paths import private_dir
+
 Domain = Literal["look", "work", "free"]
 """``look`` reads project and system; ``work`` also writes in the project; ``free`` is the user's own reach."""
 
 DOMAINS: tuple[Domain, ...] = ("look", "work", "free")
 
 Network = Literal["ask", "allow", "deny"]
-
-Row = tuple[str, str]
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,6 +43,11 @@ class SandboxPolicy:
     def folders(self) -> tuple[Path, ...]:
         """The folders that ``work`` may write in, links resolved, the project first."""
         return tuple(dict.fromkeys(folder.resolve() for folder in (self.root, *self.writable)))
+
+    def prepare(self) -> None:
+        """Makes the private folders. Raises OSError."""
+        for folder in (self.scratch, self.temporary, self.cache):
+            private_dir(folder)
 
     @property
     def temporary(self) -> Path:
@@ -70,7 +75,8 @@ class Launch:
     ``close`` gives back what was opened for it and is called once the process runs or could not be started; a
     ``with`` block does that. ``command`` and ``confine`` are the same thing in two parts, for a starter that lays the
     restrictions on itself; ``confine`` is None where the backend has them in the command. ``watch`` are places that
-    the starter guards because the backend cannot.
+    the starter guards because the backend cannot. ``carrier``: the first process is the backend's own, and whoever
+    ends it ends the command without a word.
     """
 
     command: list[str]
@@ -79,6 +85,7 @@ class Launch:
     pass_fds: tuple[int, ...] = ()
     confine: Mapping[str, object] | None = None
     watch: tuple[Watch, ...] = field(default=())
+    carrier: bool = False
 
     @property
     def argv(self) -> list[str]:

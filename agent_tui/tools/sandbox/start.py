@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +17,9 @@ def starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> 
     Appended to the path, the folder cannot supply what the standard library has.
     """
     code = f"import sys;sys.path.append(sys.argv.pop(1));import {module};{module}.main()"
-    return [sys.executable, "-I", "-S", "-c", code, str(FOLDER), marshal.dumps(dict(spec)).hex(), *command]
+    # One argument may have 128 KiB.
+    packed = zlib.compress(marshal.dumps(dict(spec)), 1).hex()
+    return [sys.executable, "-I", "-S", "-c", code, str(FOLDER), packed, *command]
 
 
 def confined(spec: Mapping[str, object], command: Sequence[str]) -> list[str]:
