@@ -16,6 +16,7 @@ from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.output import Collector, clean, pictured
 from agent_tui.tools.process import ProcessGroup
+from agent_tui.tools.sandbox.policy import free
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -59,7 +60,8 @@ class BashTool:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
-        group = await ProcessGroup.start([shell, "-c", args.command], context.cwd.resolve(), environment())
+        launch = free([shell, "-c", args.command], environment())
+        group = await ProcessGroup.start(launch, context.cwd.resolve())
         return await _Run(group, context).outcome(timeout)
 
 

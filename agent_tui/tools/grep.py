@@ -24,6 +24,7 @@ from agent_tui.tools.list import one_line
 from agent_tui.tools.output import pictured
 from agent_tui.tools.paths import resolve, shown
 from agent_tui.tools.process import ProcessGroup
+from agent_tui.tools.sandbox.policy import free
 
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500
@@ -90,7 +91,7 @@ class GrepTool:
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
         answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
-        group = await ProcessGroup.start(argv, folder, environment(), errors=False)
+        group = await ProcessGroup.start(free(argv, environment()), folder, errors=False)
         try:
             async with asyncio.timeout(TIMEOUT):
                 code = await _collect(group, answer)

@@ -1,4 +1,4 @@
-"""Child processes that can be ended with everything they started."""
+"""Child processes that are ended with everything they started, also when this process is killed."""
 
 from __future__ import annotations
 
@@ -6,57 +6,136 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.errors import ToolError
+from agent_tui.tools.sandbox.policy import Launch
+from agent_tui.tools.sandbox.start import starter
 
 _POLITE_SECONDS = 1.0
-_GONE_SECONDS = 2.0  # a killed process takes a moment to disappear
-_LOOK_SECONDS = 0.01
+_GONE_SECONDS = 6.0  # the supervisor gives killed processes five to disappear
 _CHUNK = 1 << 16
+_LOST = -int(signal.SIGKILL)
+
+
+class _Status(asyncio.Protocol):
+    """What the supervisor says."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.started: asyncio.Future[int] = loop.create_future()
+        self.exited: asyncio.Future[int] = loop.create_future()
+        self.alone, self.over = asyncio.Event(), asyncio.Event()
+        self.kept: list[tuple[str, Path]] = []
+        self._rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            word, _, rest = line.decode("ascii", "replace").partition(" ")
+            if word == "started":
+                self._settle(self.started, int(rest))
+            elif word == "failed":
+                self._settle(self.started, -int(rest))
+            elif word == "exit":
+                self._settle(self.exited, int(rest))
+            elif word == "alone":
+                self.alone.set()
+            elif word in ("kept", "held"):
+                self.kept.append((word, Path(os.fsdecode(bytes.fromhex(rest)))))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The supervisor is gone; if it said nothing before, so is the command, by the same signal."""
+        self._settle(self.started, 0)
+        self._settle(self.exited, _LOST)
+        self.alone.set()
+        self.over.set()
+
+    @staticmethod
+    def _settle(future: asyncio.Future[int], value: int) -> None:
+        if not future.done():
+            future.set_result(value)
 
 
 class ProcessGroup:
-    """A child in a session of its own: no terminal, no stdin, output and errors in one stream."""
+    """A command under a supervisor: no terminal, no stdin, output and errors in one stream."""
 
-    def __init__(self, process: asyncio.subprocess.Process, output: asyncio.StreamReader, pipe: asyncio.BaseTransport):
-        self._process, self._output, self._pipe = process, output, pipe
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        status: _Status,
+        control: int,
+        transports: list[asyncio.BaseTransport],
+    ) -> None:
+        self._process, self._status, self._control, self._transports = process, status, control, transports
+        self._output = asyncio.StreamReader(limit=_CHUNK)
         self._ending: asyncio.Future[None] | None = None
 
     @classmethod
-    async def start(cls, argv: Sequence[str], cwd: Path, env: Mapping[str, str], errors: bool = True) -> ProcessGroup:
-        """Starts ``argv``. ``errors``: stderr joins stdout, else it is thrown away. Raises ToolError when the program
-        or the folder is missing."""
-        # An own pipe, so that waiting for the child does not wait for whoever inherited its output.
-        read_end, write_end = os.pipe()
+    async def start(cls, launch: Launch, cwd: Path, errors: bool = True, held: Path | None = None) -> ProcessGroup:
+        """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
+        ``held`` is the folder that takes what the command made and may not make. Raises ToolError when the program or
+        the folder is missing."""
+        # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
+        output, status, control = os.pipe(), os.pipe(), os.pipe()
+        spec: dict[str, object] = {"status": status[1], "control": control[0], "carrier": launch.carrier}
+        if launch.confine is not None:
+            spec["confine"] = dict(launch.confine)
+        if launch.watch and held is not None:
+            spec |= {"watch": [(watch.folder, watch.names) for watch in launch.watch], "held": str(held)}
+        spec["fds"] = launch.pass_fds
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv,
+                *starter("supervise", spec, launch.command),
                 cwd=cwd,
-                env=dict(env),
+                env=launch.env,
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=write_end if errors else asyncio.subprocess.DEVNULL,
+                stdout=output[1],
+                stderr=output[1] if errors else asyncio.subprocess.DEVNULL,
                 start_new_session=True,
+                pass_fds=(status[1], control[0], *launch.pass_fds),
             )
         except (OSError, ValueError) as error:
-            os.close(read_end)
-            raise ToolError(f"{argv[0]} cannot be started in {cwd}: {error}") from None
+            _close(output[0], status[0], control[1])
+            raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {error}") from None
         except BaseException:
-            os.close(read_end)
+            _close(output[0], status[0], control[1])
             raise
         finally:
-            os.close(write_end)
-        reader = asyncio.StreamReader(limit=_CHUNK)
-        pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
-        )
-        return cls(process, reader, pipe)
+            launch.close()
+            _close(output[1], status[1], control[0])
+        words = _Status()
+        group = cls(process, words, control[1], [])
+        loop = asyncio.get_running_loop()
+        for protocol, end in ((words, status[0]), (asyncio.StreamReaderProtocol(group._output), output[0])):
+            transport, _ = await loop.connect_read_pipe(
+                lambda protocol=protocol: protocol,  # type: ignore[misc]
+                os.fdopen(end, "rb", buffering=0),
+            )
+            group._transports.append(transport)
+        try:
+            pid = await asyncio.shield(words.started)
+        except BaseException:
+            await group.end()
+            group.close()
+            raise
+        if pid <= 0:
+            await group.end()
+            group.close()
+            why = os.strerror(-pid) if pid else "the supervisor ended"
+            raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {why}")
+        return group
 
     @property
     def pid(self) -> int:
+        """The supervisor's process id: all of the command is below it."""
         return self._process.pid
+
+    @property
+    def kept(self) -> list[tuple[str, Path]]:
+        """What the command changed and the supervisor undid, once it has ended: ("kept", a path that is as it was
+        before) or ("held", a path that was not there and was taken away)."""
+        return self._status.kept
 
     async def read(self) -> bytes:
         """The next output, at most 64 KiB; empty at its end."""
@@ -65,66 +144,64 @@ class ProcessGroup:
         return data
 
     async def wait(self) -> int:
-        """The exit code of the child itself; negative when a signal ended it."""
-        return await self._process.wait()
+        """The exit code of the command itself; negative when a signal ended it."""
+        return await asyncio.shield(self._status.exited)
 
     def alive(self) -> bool:
-        """True while anything in the group runs."""
-        table = _table()
-        if table:
-            return any(group == self.pid and state not in "ZX" for _, group, state in table.values())
-        try:
-            os.killpg(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
+        """True while anything of the command runs, wherever it went."""
+        return not self._status.alone.is_set()
 
     async def settled(self, seconds: float) -> bool:
-        """Waits until nothing in the group runs; False when something still does after ``seconds``."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        while self.alive():
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(_LOOK_SECONDS)  # the system tells nobody but the parent
-        return True
+        """Waits until nothing of the command runs; False when something still does after ``seconds``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._status.alone.wait()
+        return not self.alive()
 
     async def end(self) -> None:
-        """Ends the child and all it started: asked first, killed after a second. Safe to call again, also after a
-        call that was cancelled: the work goes on, and when this returns nothing of the group runs."""
+        """Ends the command and all it started: asked first, killed after a second. Safe to call again, also after a
+        call that was cancelled: the work goes on, and when this returns nothing of the command runs."""
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._end())
         await asyncio.shield(self._ending)
 
     async def _end(self) -> None:
-        family = descendants(self.pid)
-        self._signal(signal.SIGTERM, family)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_POLITE_SECONDS):
-                await self._process.wait()
-        self._signal(signal.SIGKILL, family | descendants(self.pid))
+        if self.alive():
+            with contextlib.suppress(OSError):
+                os.write(self._control, b"t")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLITE_SECONDS):
+                    await self.wait()
+        _close(self._control)  # its end is the order to kill
+        try:
+            async with asyncio.timeout(_GONE_SECONDS):
+                await self._status.over.wait()
+        except TimeoutError:
+            self._kill()
         await self._process.wait()
-        await self.settled(_GONE_SECONDS)
+
+    def _kill(self) -> None:
+        """A supervisor that does not do its work."""
+        for pid in (self.pid, *descendants(self.pid)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Stops taking output."""
-        self._pipe.close()
+        for transport in self._transports:
+            transport.close()
 
-    def _signal(self, number: signal.Signals, family: set[int]) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
-        for pid in family:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes started by ``pid``, directly or not, that left its group but still have a parent in the family.
-    Empty where the system has no /proc."""
+    """The processes started by ``pid``, directly or not, as far as their parents are known. Empty where the system has
+    no /proc."""
     children: dict[int, list[int]] = {}
-    for child, (parent, _, _) in _table().items():
+    for child, parent in _table():
         children.setdefault(parent, []).append(child)
     found: set[int] = set()
     todo = [pid]
@@ -136,9 +213,9 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def _table() -> dict[int, tuple[int, int, str]]:
-    """All processes as pid → (parent, group, state); empty where the system has no /proc."""
-    table: dict[int, tuple[int, int, str]] = {}
+def _table() -> list[tuple[int, int]]:
+    """All processes as (pid, parent); empty where the system has no /proc."""
+    table: list[tuple[int, int]] = []
     try:
         names = [entry.name for entry in os.scandir("/proc") if entry.name.isdigit()]
     except OSError:
@@ -147,5 +224,5 @@ def _table() -> dict[int, tuple[int, int, str]]:
         with contextlib.suppress(OSError, ValueError, IndexError):
             # The command name is in parentheses and may hold anything; what follows the last one is fixed.
             fields = Path("/proc", name, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            table[int(name)] = (int(fields[1]), int(fields[2]), fields[0])
+            table.append((int(name), int(fields[1])))
     return table

@@ -1,0 +1,133 @@
+"""The sandbox as the rest of the program sees it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agent_tui.errors import ToolError
+from agent_tui.paths import private_dir
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, free
+
+SandboxMode = Literal["auto", "required", "off"]
+
+
+class Backend(Protocol):
+    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def subtracts(self) -> bool: ...
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        """The process that runs ``argv`` held to ``domain``; never asked for ``free``."""
+        ...
+
+    def enforces(self, domain: Domain, network: Network) -> list[str]: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Sandbox:
+    """What holds on this machine. ``failed`` says of each domain and backend that does not hold why."""
+
+    backend: Backend | None = None
+    proven: frozenset[Domain] = frozenset()
+    mode: SandboxMode = "auto"
+    failed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The means: ``none`` where nothing holds."""
+        return self.backend.name if self.backend is not None and self.proven else "none"
+
+    def holds(self, domain: Domain) -> bool:
+        """Whether commands were seen to be held to ``domain`` here. ``free`` promises nothing, so it holds."""
+        return domain == "free" or (self.backend is not None and domain in self.proven)
+
+    def enforces(self, domain: Domain, network: Network = "ask") -> list[str]:
+        """What the domain means here, in words for people; empty where nothing is enforced."""
+        if domain == "free" or self.backend is None or not self.holds(domain):
+            return []
+        return self.backend.enforces(domain, network)
+
+    def refusal(self, domain: Domain) -> str:
+        """Why nothing may run in ``domain``, in one line; empty where it may."""
+        if self.mode != "required" or self.holds(domain):
+            return ""
+        why = f" ({self.failed[0]})" if self.failed else ""
+        return (
+            'Refused: [sandbox] mode is "required" and no sandbox holds here'
+            f'{why}. Install bubblewrap, or set the mode to "auto".'
+        )
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        """The process to start in ``cwd`` for ``argv``. Where the domain does not hold it is the plain command.
+
+        Raises ToolError, with one line, where a sandbox is required and none holds, and where the private folders
+        cannot be made.
+        """
+        if line := self.refusal(domain):
+            raise ToolError(line)
+        if domain == "free" or self.backend is None or not self.holds(domain):
+            return free(argv, env)
+        try:
+            policy.prepare()
+            return self.backend.wrap(argv, domain, policy, cwd, env)
+        except OSError as error:
+            raise ToolError(f"The sandbox cannot be prepared: {error}.") from None
+
+
+def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
+    """Tries the backends of this machine, the strongest first, and keeps the first that holds ``look`` and ``work``,
+    else the one that holds most. ``base`` is a private folder of ours. Takes a few tenths of a second: not for the
+    UI's loop."""
+    if mode == "off":
+        return Sandbox(mode=mode, failed=("switched off",))
+    from agent_tui.tools.sandbox.probe import trial
+
+    best = Sandbox(mode=mode)
+    failed: list[str] = []
+    for backend in backends():
+        proven: set[Domain] = set()
+        for domain in ("look", "work"):
+            if why := trial(backend, domain, private_dir(base)):
+                failed.append(f"{backend.name}: {why}")
+            else:
+                proven.add(domain)
+        if len(proven) > len(best.proven):
+            best = Sandbox(backend, frozenset(proven), mode)
+        if len(proven) == 2:
+            break
+    if best.backend is None and not failed:
+        failed.append("this system has none")
+    return Sandbox(best.backend, best.proven, mode, tuple(failed))
+
+
+def backends() -> list[Backend]:
+    """What could be used here, the strongest first; whether it holds is for a trial to say."""
+    from agent_tui.tools.sandbox.probe import find
+
+    if sys.platform == "darwin":
+        from agent_tui.tools.sandbox.seatbelt import Seatbelt
+
+        program = find("sandbox-exec")
+        return [Seatbelt(program)] if program else []
+    if sys.platform != "linux":
+        return []
+    from agent_tui.tools.sandbox.bubblewrap import Bubblewrap
+    from agent_tui.tools.sandbox.confine import abi
+    from agent_tui.tools.sandbox.landlock import Landlock
+
+    version = abi()
+    program = find("bwrap")
+    found: list[Backend] = [Bubblewrap(program, version)] if program else []
+    return [*found, Landlock(version)] if version else found

@@ -1,0 +1,136 @@
+"""bubblewrap with seccomp: namespaces in which only what is listed exists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from agent_tui.tools.sandbox import filters, places
+from agent_tui.tools.sandbox.files import as_file
+from agent_tui.tools.sandbox.landlock import watches
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.start import confined
+
+_SCOPED = 6
+"""The version of Landlock that knows abstract unix sockets."""
+
+
+class Bubblewrap:
+    """``program`` is its path. ``landlock`` is the kernel's version of that, 0 for none: with the network open it
+    keeps a command from the unix sockets that have no file, which namespaces then do not."""
+
+    subtracts = True
+
+    def __init__(self, program: str, landlock: int = 0) -> None:
+        self.program = program
+        self._landlock = landlock
+
+    @property
+    def name(self) -> str:
+        return "bubblewrap and Landlock" if self._landlock >= _SCOPED else "bubblewrap"
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        network = domain == "work" and policy.network == "allow"
+        options = _options(domain, policy, network)
+        fds: list[int] = []
+        # A command of its own namespace may listen and connect in it; to look nobody needs to.
+        families = (filters.AF_UNIX, filters.AF_INET, filters.AF_INET6, filters.AF_NETLINK)
+        program = filters.program(families if domain == "work" else (), metadata=True)
+        if program is not None:
+            fds.append(as_file(program))
+            options += ["--seccomp", str(fds[-1])]
+        options += ["--chdir", str(cwd)]
+        fds.append(as_file(b"".join(os.fsencode(option) + b"\0" for option in options)))
+        inner = list(argv)
+        if network and self._landlock >= _SCOPED:
+            inner = confined({"scope": True, "capabilities": False}, inner)
+        return Launch(
+            [self.program, "--args", str(fds[-1]), "--", *inner],
+            {**env, "TMPDIR": str(policy.temporary)},
+            domain,
+            tuple(fds),
+            watch=watches(policy) if domain == "work" else (),
+            carrier=True,
+        )
+
+    def enforces(self, domain: Domain, network: Network) -> list[str]:
+        if domain == "look":
+            words = ["writes nothing but private temporary files", "reads the project and the system, not your home"]
+            return [*words, "no sockets of any kind", "sees no other processes"]
+        words = ["writes only in the project and added folders", "reads the project and the system, not your home"]
+        words += ["git hooks and configuration read-only"]
+        if network == "allow":
+            words += ["network open"]
+            words += [] if self._landlock >= _SCOPED else ["reaches unix sockets that have no file"]
+        else:
+            words += ["no network beyond the command itself"]
+        return [*words, "sees no other processes"]
+
+
+def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
+    options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    options += [] if network else ["--unshare-net"]
+    options += ["--die-with-parent", "--cap-drop", "ALL"]
+    folders, home = places.writable(policy), places.home()
+    bound = {path: "--ro-bind" for path in places.readable(policy) if _apart(path, folders, home)}
+    bound |= dict.fromkeys(folders, "--bind" if domain == "work" else "--ro-bind")
+    bound[policy.scratch.resolve()] = "--bind"
+    options += _links()
+    options += ["--ro-bind-try", "/sys", "/sys", "--bind", str(policy.temporary), "/tmp"]
+    if not any(path.is_relative_to("/var/tmp") for path in bound):
+        options += ["--symlink", "/tmp", "/var/tmp"]
+    options += ["--dir", str(home)]
+    for path in sorted(bound, key=lambda path: len(path.parts)):
+        options += [bound[path], str(path), str(path)]
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += _masks(places.secrets(policy), [path for path in bound if path != policy.scratch.resolve()])
+    if domain == "work":
+        for folder in folders:
+            options += _kept(folder, policy)
+    return [*options, "--remount-ro", "/"]
+
+
+def _apart(path: Path, folders: Sequence[Path], home: Path) -> bool:
+    """False for tools that lie in a folder of the project, which are the project's own, unless that is the home."""
+    return not any(path.is_relative_to(folder) and folder != home for folder in folders)
+
+
+def _links() -> list[str]:
+    """Links at the root, as most systems have from /bin to /usr/bin."""
+    options: list[str] = []
+    for entry in os.scandir("/"):
+        if entry.is_symlink():
+            options += ["--symlink", str(Path(entry.path).readlink()), entry.path]
+    return options
+
+
+def _masks(secrets: Iterable[Path], bound: Sequence[Path]) -> list[str]:
+    """Nothing in the place of every secret that would be visible."""
+    options: list[str] = []
+    for path in secrets:
+        if not any(path.is_relative_to(place) for place in bound) or path.is_symlink():
+            continue
+        if path.is_dir():
+            options += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        elif path.exists():
+            options += ["--ro-bind", "/dev/null", str(path)]
+    return options
+
+
+def _kept(folder: Path, policy: SandboxPolicy) -> list[str]:
+    """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
+    options: list[str] = []
+    git = folder / ".git"
+    if git.is_dir() and not git.is_symlink():
+        options += ["--bind", str(git), str(git)]
+    for path in places.protected(folder, policy):
+        if path.exists() and not _through_link(path, folder):
+            options += ["--ro-bind", str(path), str(path)]
+    return options
+
+
+def _through_link(path: Path, folder: Path) -> bool:
+    return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(folder) and part != folder)

@@ -1,0 +1,173 @@
+"""Lays restrictions on the process that runs this, for good, and then becomes the command.
+
+Standard library only, loaded by itself in an isolated interpreter: every import here is paid by every command. What
+cannot be laid on ends the process: nothing runs with less than was asked for.
+"""
+
+import ctypes
+import marshal
+import os
+import sys
+import zlib
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | 1 << 14 | 1 << 15
+READ = EXECUTE | READ_FILE | READ_DIR
+SPECIAL = 1 << 6 | 1 << 11
+"""Making device files: nobody's need."""
+
+_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
+_NEWEST = (1 << 16) - 1
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 36, 38, 47, 4
+_KEPT_CAPABILITIES = (0, 1, 3, 4)
+"""To own, read and change files as root is used to: which ones is Landlock's to say."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def abi() -> int:
+    """The kernel's version of Landlock; 0 where there is none."""
+    version: int = _libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
+    return max(0, version)
+
+
+def handled(version: int) -> int:
+    """All rights to files that a version knows."""
+    return _RIGHTS.get(version, _NEWEST)
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _prctl(option: int, a: int = 0, b: object = 0) -> int:
+    value = ctypes.c_ulong(b) if isinstance(b, int) else b
+    result: int = _libc.prctl(option, ctypes.c_ulong(a), value, ctypes.c_ulong(0), ctypes.c_ulong(0))
+    return result
+
+
+def subreaper() -> bool:
+    """Makes orphans of the family this process's own children; False where the system cannot."""
+    return sys.platform == "linux" and _prctl(_PR_SET_SUBREAPER, 1) == 0
+
+
+def die_with_parent(number: int) -> None:
+    """Has this process get signal ``number`` when its parent is gone."""
+    if sys.platform == "linux":
+        _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def unreadable() -> None:
+    """Keeps others of the same user out of this process's memory."""
+    if sys.platform == "linux":
+        _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def _landlock(rules: list[tuple[str, str]] | None, network: bool) -> None:
+    """With ``rules`` None only signals and abstract unix sockets are held."""
+    version = abi()
+    everything = 0 if rules is None else handled(version)
+    attributes = _Ruleset(everything, 0, 0)
+    size = 8
+    if version >= 4:
+        attributes.net = 0 if network else 3
+        size = 16
+    if version >= 6:
+        attributes.scoped = 3
+        size = 24
+    ruleset = _checked(_libc.syscall(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), 0), "landlock")
+    rights = {
+        "r": READ & everything,
+        "f": READ_FILE,
+        "w": everything & ~SPECIAL,
+        "l": READ_DIR,
+        "d": (READ_FILE | WRITE_FILE | 1 << 14) & everything,
+    }
+    for path, kind in rules or ():
+        try:
+            # A link that took the place of what was meant is not followed.
+            parent = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        mode = os.fstat(parent).st_mode & 0o170000
+        allowed = rights[kind] if mode == 0o040000 else rights[kind] & FILE_RIGHTS
+        if mode != 0o120000 and allowed:
+            rule = _Beneath(allowed, parent)
+            _checked(_libc.syscall(_ADD, ruleset, 1, ctypes.byref(rule), 0), f"landlock: {path}")
+        os.close(parent)
+    _checked(_libc.syscall(_RESTRICT, ruleset, 0), "landlock")
+    os.close(ruleset)
+
+
+def _drop_capabilities() -> None:
+    if os.geteuid() == 0:
+        for capability in range(64):
+            if capability not in _KEPT_CAPABILITIES and _prctl(_PR_CAPBSET_DROP, capability) < 0:
+                if ctypes.get_errno() == 22:
+                    break  # behind the last one the kernel knows
+                raise OSError(ctypes.get_errno(), "capabilities")
+    _prctl(_PR_CAP_AMBIENT, _CLEAR_ALL)
+
+
+def _seccomp(program: bytes) -> None:
+    filter_ = _Program(len(program) // 8, program)
+    _checked(_prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_)), "seccomp")
+
+
+def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
+    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``seccomp``. Raises OSError."""
+    if spec.get("capabilities", True):
+        _drop_capabilities()
+    _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
+    if spec.get("rules") is not None or spec.get("scope"):
+        _landlock(spec.get("rules"), spec.get("network", True))
+    if spec.get("seccomp"):
+        _seccomp(spec["seccomp"])
+
+
+def unpacked(text: str) -> dict:  # type: ignore[type-arg]
+    """The specification as ``start`` packed it."""
+    spec: dict = marshal.loads(zlib.decompress(bytes.fromhex(text)))  # type: ignore[type-arg]
+    return spec
+
+
+def main() -> None:
+    spec, argv = unpacked(sys.argv[1]), sys.argv[2:]
+    try:
+        lay_on(spec)
+    except OSError as error:
+        os.write(2, f"The sandbox cannot be laid on: {error}\n".encode())
+        os._exit(126)
+    for name in ("SIGPIPE", "SIGXFSZ"):  # the interpreter ignores them, which a command would inherit
+        _default(name)
+    try:
+        os.execvpe(argv[0], argv, os.environ)
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode(errors="replace"))
+        os._exit(127)
+
+
+def _default(name: str) -> None:
+    import _signal  # type: ignore[import-not-found]
+
+    number = getattr(_signal, name, None)
+    if number is not None:
+        _signal.signal(number, _signal.SIG_DFL)

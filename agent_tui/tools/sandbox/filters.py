@@ -1,0 +1,180 @@
+"""Seccomp programs: the system calls that neither mounts nor Landlock can hold.
+
+Classic BPF as the kernel reads it. A call is judged by its number and the low halves of its arguments, which is all
+the kernel itself looks at for the ones named here. Numbers are those of the kernel's own tables.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+from dataclasses import dataclass
+
+EPERM, EACCES, ENOSYS = 1, 13, 38
+
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+
+_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32 = 0x40000000
+
+# name: (x86_64, aarch64); None where an architecture has no such call
+_CALLS: dict[str, tuple[int | None, int | None]] = {
+    "socket": (41, 198),
+    "ioctl": (16, 29),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "open_by_handle_at": (304, 265),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "quotactl": (179, 60),
+    "acct": (163, 89),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "pidfd_getfd": (438, 438),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+
+_NEVER = (
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig"),
+    *("fsmount", "fspick", "mount_setattr", "open_tree_attr", "open_by_handle_at", "bpf", "perf_event_open"),
+    *("userfaultfd", "keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module"),
+    *("finit_module", "delete_module", "reboot", "swapon", "swapoff", "settimeofday", "clock_settime", "sethostname"),
+    *("setdomainname", "quotactl", "acct", "iopl", "ioperm", "pidfd_getfd"),
+)
+# Programs ask for these and do without when the kernel has none. io_uring would open sockets unseen; the flags of
+# clone3 cannot be looked at, those of clone can.
+_ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+_METADATA = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes"),
+    *("futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
+    *("setxattrat", "removexattrat", "file_setattr"),
+)
+_NAMESPACES = 0x7E020000
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
+_SET_USER_ID = 0o4000
+_MODE_ARGUMENT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+
+
+@dataclass(slots=True, frozen=True)
+class _Jump:
+    code: int
+    value: int
+    yes: str
+    no: str
+
+
+def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None) -> bytes | None:
+    """The filter of a sandbox. ``sockets`` are the address families that may be opened; ``metadata`` says whether
+    modes, owners, times and attributes of files may be set. None for an architecture that is not known."""
+    machine = machine or platform.machine()
+    if machine not in _ARCHITECTURE:
+        return None
+    column = 0 if machine == "x86_64" else 1
+    number = {name: row[column] for name, row in _CALLS.items() if row[column] is not None}
+    items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "EPERM"), _load(0)]
+    if column == 0:
+        items.append(_Jump(0x35, _X32, "ENOSYS", "next"))
+    for name in (*_NEVER, *(() if metadata else _METADATA)):
+        if name in number:
+            items.append(_Jump(0x15, number[name] or 0, "EPERM", "next"))
+    items += [_Jump(0x15, number[name] or 0, "ENOSYS", "next") for name in _ABSENT]
+    _examine(items, number["socket"], 0, [_Jump(0x15, family, "ALLOW", "next") for family in sockets], "EACCES")
+    _examine(items, number["clone"], 0, [_Jump(0x45, _NAMESPACES, "EPERM", "next")], "ALLOW")
+    _examine(items, number["ioctl"], 1, [_Jump(0x15, code, "EPERM", "next") for code in _TERMINAL], "ALLOW")
+    if metadata:
+        for name, argument in _MODE_ARGUMENT.items():
+            if name in number:
+                _examine(items, number[name], argument, [_Jump(0x45, _SET_USER_ID, "EPERM", "next")], "ALLOW")
+    items.append("ALLOW")
+    return _assemble(items)
+
+
+def _load(offset: int) -> bytes:
+    return struct.pack("<HBBI", 0x20, 0, 0, offset)
+
+
+def _examine(items: list[object], call: int | None, argument: int, tests: list[_Jump], otherwise: str) -> None:
+    """Adds: where the call is ``call``, ``tests`` of one argument, and else ``otherwise``."""
+    skip = len(tests) + 2
+    items.append(_Jump(0x15, call or 0, "next", f"+{skip}"))
+    items.append(_load(16 + 8 * argument))
+    items += tests
+    items.append(otherwise)
+
+
+def _assemble(items: list[object]) -> bytes:
+    """Outcomes stand once at the end, in reach of every jump; a bare outcome in between is a jump to it."""
+    ends = {"ALLOW": 0x7FFF0000, "EPERM": 0x00050000 | EPERM, "EACCES": 0x00050000 | EACCES}
+    ends["ENOSYS"] = 0x00050000 | ENOSYS
+    place = {name: len(items) + index for index, name in enumerate(ends)}
+    out = b""
+    for index, item in enumerate(items):
+        if isinstance(item, bytes):
+            out += item
+        elif isinstance(item, str):
+            out += struct.pack("<HBBI", 0x06, 0, 0, ends[item])
+        elif isinstance(item, _Jump):
+            yes, no = (_distance(target, index, place) for target in (item.yes, item.no))
+            out += struct.pack("<HBBI", item.code, yes, no, item.value)
+    return out + b"".join(struct.pack("<HBBI", 0x06, 0, 0, value) for value in ends.values())
+
+
+def _distance(target: str, index: int, place: dict[str, int]) -> int:
+    if target == "next":
+        return 0
+    if target.startswith("+"):
+        return int(target[1:])
+    return place[target] - index - 1

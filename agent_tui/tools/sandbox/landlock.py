@@ -1,0 +1,83 @@
+"""Landlock with seccomp: rights to files and connections that a process gives up for itself and its children."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from agent_tui.tools.sandbox import filters, places
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, Watch
+
+
+class Landlock:
+    """``version`` is the kernel's ABI. It adds rights and cannot take away from what it gave: a folder with holes is
+    given in parts, and what a writable folder must keep is put back by the starter."""
+
+    name = "Landlock"
+    subtracts = False
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        return Launch(
+            list(argv),
+            {**env, "TMPDIR": str(policy.temporary)},
+            domain,
+            confine=spec(domain, policy),
+            watch=watches(policy) if domain == "work" else (),
+        )
+
+    def enforces(self, domain: Domain, network: Network) -> list[str]:
+        if domain == "look":
+            words = ["writes nothing but private temporary files", "reads the project and the system, not your home"]
+            words += ["no sockets of any kind"]
+        else:
+            words = ["writes only in the project and added folders", "reads the project and the system, not your home"]
+            words += ["git hooks and configuration are put back as they were"]
+            words += ["network open" if network == "allow" else "no network, not even on this machine"]
+            words += ["cannot keep modes and times of other files of yours"]
+        words.append("sees which processes run")
+        if self.version < 6:
+            words.append("can signal other processes of yours")
+        return words
+
+
+def spec(domain: Domain, policy: SandboxPolicy) -> dict[str, object]:
+    """What the starter lays on."""
+    network = domain == "work" and policy.network == "allow"
+    # A unix socket leads to whoever listens: containers, agents, the desktop. Landlock does not see it.
+    sockets = (filters.AF_INET, filters.AF_INET6, filters.AF_NETLINK) if network else ()
+    return {
+        "rules": rules(domain, policy),
+        "network": network,
+        "seccomp": filters.program(sockets, metadata=domain == "work"),
+    }
+
+
+def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
+    """(path, rights) of everything that may be reached."""
+    holes = places.secrets(policy)
+    found: list[tuple[str, str]] = []
+    for tree in places.readable(policy):
+        found += [(str(part), "r") for part in places.without(tree, holes)]
+    for folder in places.writable(policy):
+        right = "w" if domain == "work" else "r"
+        parts = list(places.without(folder, holes))
+        found += [(str(part), right) for part in parts]
+        if parts != [folder]:
+            found.append((str(folder), "l"))
+    found += [(path, "r") for path in ("/proc", "/sys")]
+    found += [(path, "d") for path in places.DEVICES]
+    found.append((str(policy.scratch), "w"))
+    return found
+
+
+def watches(policy: SandboxPolicy) -> tuple[Watch, ...]:
+    return tuple(
+        Watch(str(folder), tuple(os.path.relpath(path, folder) for path in places.protected(folder, policy)))
+        for folder in places.writable(policy)
+    )

@@ -1,0 +1,178 @@
+"""Which places a command may see: an allow-list of system and tools, the rest of the home is not there.
+
+The lists are what common distributions and version managers use; what is missing on a machine is passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_tui.tools.sandbox.policy import SandboxPolicy
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/gnu"),
+    *("/var/lib/dpkg", "/var/lib/rpm", "/var/lib/pacman", "/var/lib/alternatives", "/var/cache/man"),
+    *("/run/current-system", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager/resolv.conf"),
+    *("/home/linuxbrew/.linuxbrew", "/System", "/Library", "/private/etc", "/private/var/db/timezone"),
+)
+"""Programs, libraries and configuration of the machine."""
+
+SYSTEM_SECRETS = (
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh"),
+    *("/etc/ssl/private", "/etc/pki/tls/private", "/etc/krb5.keytab", "/etc/security/opasswd", "/etc/wireguard"),
+    *("/etc/NetworkManager/system-connections", "/etc/openvpn", "/etc/ipsec.secrets", "/etc/docker/key.json"),
+    *("/etc/kubernetes", "/etc/rancher", "/etc/letsencrypt", "/etc/fstab", "/etc/exports", "/etc/ppp", "/etc/netplan"),
+    *("/etc/wpa_supplicant", "/etc/mysql/debian.cnf", "/etc/machine-id", "/etc/credstore", "/etc/credstore.encrypted"),
+)
+"""Files among them that hold keys, readable where the program runs as root."""
+
+TOOLCHAINS = (
+    *(".pyenv", ".nvm", ".fnm", ".volta", ".rustup", ".asdf", ".sdkman", ".bun", ".deno", ".rbenv", ".rvm", ".gem"),
+    *(".goenv", ".jenv", ".nodenv", ".phpenv", ".ghcup", ".stack", ".cabal", ".opam", ".elan", ".juliaup", ".dotnet"),
+    *(".local/bin", ".local/lib", ".local/pipx", ".local/share/pnpm", ".local/share/uv", ".local/share/pipx"),
+    *(".local/share/mise", ".local/share/fnm", ".local/share/rtx", ".local/share/virtualenvs", ".local/share/rustup"),
+    *(".local/share/pypoetry", ".local/share/man", ".local/state/nix", ".local/share/hatch", ".local/share/nvm"),
+    *(".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".cargo/config.toml", ".cargo/config"),
+    *("bin", "go", ".go", "sdk", "miniconda3", "anaconda3", "miniforge3", "mambaforge", ".conda/envs", ".conda/pkgs"),
+    *(".nix-profile", ".linuxbrew", ".yarn", ".npm-global", ".npm-packages", ".pnpm-store", ".virtualenvs"),
+    *(".m2/repository", ".m2/wrapper", ".gradle/caches", ".gradle/wrapper", ".ivy2/cache", ".sbt", ".mix", ".hex"),
+    *(".local/share/mamba", "micromamba", ".pixi/bin", ".pixi/envs", ".swiftly", ".local/share/swiftly", ".krew/bin"),
+    *(".poetry", ".rye", ".hatch", ".moon", ".proto", ".n", ".fvm", "flutter", ".pub-cache"),
+)
+"""Interpreters, compilers and package stores below the home."""
+
+SECRETS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".oci", ".password-store", ".pki", ".mozilla"),
+    *(".thunderbird", ".netrc", "_netrc", ".authinfo", ".authinfo.gpg", ".pgpass", ".my.cnf", ".mylogin.cnf"),
+    *(".git-credentials", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".gem/credentials"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml"),
+    *(".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".vault-token", ".boto", ".s3cfg", ".rclone.conf"),
+    *(".local/share/keyrings", ".local/share/kwalletd", ".local/share/agent-tui", ".local/state", ".cache"),
+    *(".bash_history", ".zsh_history", ".zhistory", ".histfile", ".python_history", ".node_repl_history"),
+    *(".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".lesshst", ".viminfo", ".wget-hsts"),
+    *(".local/share/fish", ".claude", ".claude.json", ".codex", ".gemini", ".opencode", ".cursor", ".continue"),
+    *(".aider.conf.yml", ".sbt/credentials", ".ivy2/.credentials", ".nuget", ".composer/auth.json", ".bundle/config"),
+    *(".Xauthority", ".ICEauthority", ".dbus", ".gnome", ".electrum", ".bitcoin", ".ethereum", ".huggingface"),
+    *("Library/Keychains", "Library/Application Support", "Library/Cookies", ".snowsql", ".databrickscfg", ".fly"),
+    *(".pulumi", ".heroku", ".netlify", ".vercel", ".wrangler", ".config.json", ".minikube", ".bash_profile.local"),
+)
+"""Where people and programs keep keys and histories below the home: never readable, also where the home itself or a
+part of it is the project."""
+
+PROTECTED = (
+    *(".git/hooks", ".git/config", ".git/config.worktree", ".git/info", ".git/commondir", ".git/modules"),
+    *(".agent-tui", ".mcp.json", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".opencode", ".continue"),
+    *(".roo", ".windsurf", ".aider.conf.yml", "opencode.json", ".vscode", ".idea", ".zed", ".fleet", ".nvim.lua"),
+    *(".nvimrc", ".exrc", ".vimrc", ".devcontainer", ".devcontainer.json", ".envrc", ".husky", ".githooks"),
+    *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".gitmodules", ".hg/hgrc"),
+)
+"""What makes git, an editor, a shell or an agent run something later, relative to a project."""
+
+HOME_PROTECTED = (
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile"),
+    *(".zlogin", ".zlogout", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".pythonrc"),
+    *(
+        ".local/bin",
+        "bin",
+        ".cargo/bin",
+        ".pyenv",
+        ".nvm",
+        ".gitconfig",
+        ".tmux.conf",
+        ".screenrc",
+        ".emacs",
+        ".emacs.d",
+    ),
+)
+"""The same, where the home itself is the project."""
+
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+def home() -> Path:
+    """The user's home, links resolved; the root folder where there is none."""
+    try:
+        return Path.home().resolve()
+    except (RuntimeError, OSError):
+        return Path("/")
+
+
+def interpreter() -> list[Path]:
+    """Where this program's own interpreter and package are: the starter runs inside."""
+    own = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    # An interpreter in /usr/bin would otherwise make a root of /usr's parent.
+    return [*sorted(path.resolve() for path in own if len(path.parts) > 2), Path(__file__).resolve().parent]
+
+
+def readable(policy: SandboxPolicy) -> list[Path]:
+    """Every place that may be read, links resolved, existing ones only."""
+    below = home()
+    places = [Path(path) for path in SYSTEM] + [below / path for path in TOOLCHAINS] + interpreter()
+    places += [*path_folders(policy), *policy.readable]
+    return existing(places)
+
+
+def path_folders(policy: SandboxPolicy) -> Iterator[Path]:
+    """The folders of PATH that are below the home or outside the usual places, with what their programs need: the
+    folder itself, and nothing above it."""
+    for entry in os.environ.get("PATH", "").split(os.pathsep):
+        folder = Path(entry)
+        if folder.is_absolute() and folder.name in ("bin", "sbin", "shims", "scripts"):
+            yield folder
+
+
+def writable(policy: SandboxPolicy) -> list[Path]:
+    """The folders that ``work`` may write in."""
+    return existing(policy.folders)
+
+
+def secrets(policy: SandboxPolicy) -> list[Path]:
+    """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not."""
+    below = home()
+    named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS] + list(policy.hidden)
+    return list(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place not in (below,)))
+
+
+def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
+    """What stays read-only in a writable folder, whether it exists or not."""
+    names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
+    own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
+    return list(dict.fromkeys([*(folder / name for name in names), *own]))
+
+
+def existing(paths: Iterable[Path]) -> list[Path]:
+    """Those that exist, links resolved, without those below another."""
+    found = sorted({resolved for path in paths if (resolved := _resolved(path)).exists()})
+    kept: list[Path] = []
+    for path in found:
+        if not any(path.is_relative_to(other) for other in kept):
+            kept.append(path)
+    return kept
+
+
+def without(tree: Path, holes: Iterable[Path]) -> Iterator[Path]:
+    """The largest parts of ``tree`` that hold none of ``holes``: itself when there is none in it. Links are left out
+    where the tree is taken apart, and what comes into being later is in no part."""
+    inside = [hole for hole in holes if hole.is_relative_to(tree)]
+    if tree in inside:
+        return
+    if not inside:
+        yield tree
+        return
+    try:
+        entries = sorted(os.scandir(tree), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if not entry.is_symlink():
+            yield from without(Path(entry.path), inside)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path

@@ -1,0 +1,127 @@
+"""What a sandbox is asked for: a domain, the places it is about, and the process that comes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from agent_tui.paths import private_dir
+
+Domain = Literal["look", "work", "free"]
+"""``look`` reads project and system; ``work`` also writes in the project; ``free`` is the user's own reach."""
+
+DOMAINS: tuple[Domain, ...] = ("look", "work", "free")
+
+Network = Literal["ask", "allow", "deny"]
+
+
+@dataclass(slots=True, frozen=True)
+class SandboxPolicy:
+    """The places of one project.
+
+    ``root`` is the project, ``writable`` are further folders that ``work`` may write in, ``readable`` may be read
+    besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first.
+    ``protected`` paths are read-only in every writable folder, whether they exist or not, and come on top of those
+    every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
+    caches live below it; it is made when it is missing.
+    """
+
+    root: Path
+    scratch: Path
+    writable: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()
+    network: Network = "ask"
+    protected: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that ``work`` may write in, links resolved, the project first."""
+        return tuple(dict.fromkeys(folder.resolve() for folder in (self.root, *self.writable)))
+
+    def prepare(self) -> None:
+        """Makes the private folders. Raises OSError."""
+        for folder in (self.scratch, self.temporary, self.cache):
+            private_dir(folder)
+
+    @property
+    def temporary(self) -> Path:
+        """Where ``TMPDIR`` points."""
+        return self.scratch / "tmp"
+
+    @property
+    def cache(self) -> Path:
+        """Where package managers keep what they fetched."""
+        return self.scratch / "cache"
+
+
+@dataclass(slots=True, frozen=True)
+class Watch:
+    """Paths below ``folder`` that are put back as they were when a command has ended, as far as it changed them."""
+
+    folder: str
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Launch:
+    """A process to be started: ``argv`` with ``env`` and ``pass_fds``, in the folder that was asked for.
+
+    ``close`` gives back what was opened for it and is called once the process runs or could not be started; a
+    ``with`` block does that. ``command`` and ``confine`` are the same thing in two parts, for a starter that lays the
+    restrictions on itself; ``confine`` is None where the backend has them in the command. ``watch`` are places that
+    the starter guards because the backend cannot. ``carrier``: the first process is the backend's own, and whoever
+    ends it ends the command without a word.
+    """
+
+    command: list[str]
+    env: dict[str, str]
+    domain: Domain
+    pass_fds: tuple[int, ...] = ()
+    confine: Mapping[str, object] | None = None
+    watch: tuple[Watch, ...] = field(default=())
+    carrier: bool = False
+
+    @property
+    def argv(self) -> list[str]:
+        if self.confine is None:
+            return self.command
+        from agent_tui.tools.sandbox.start import confined
+
+        return confined(self.confine, self.command)
+
+    def close(self) -> None:
+        fds, self.pass_fds = self.pass_fds, ()
+        for fd in fds:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def __enter__(self) -> Launch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def free(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
+    """A process without any restriction."""
+    return Launch(list(argv), dict(env), "free")
+
+
+def domain_for(mode: str, asked_free: bool = False) -> Domain:
+    """The domain of a command that runs without a question in permission mode ``mode``.
+
+    What the user allowed by a question runs in ``work``, or free (``asked_free``) where the question said so.
+    """
+    if asked_free:
+        return "free"
+    if mode in ("accept-edits", "auto"):
+        return "work"
+    return "free" if mode == "bypass" else "look"

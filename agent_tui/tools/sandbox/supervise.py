@@ -1,0 +1,235 @@
+"""Stands over a command, outside its sandbox: tells how it ended, and leaves nothing of it behind.
+
+Standard library only, loaded by itself in an isolated interpreter. Orphans of the command become this process's
+children where the system can do that, so that all of them are found, however they left. It ends them when it is told
+to, when whoever started it is gone, and when it is asked to end itself.
+
+Words it writes to ``status``, one a line: ``started PID``, ``failed ERRNO``, ``exit CODE`` (negative: the signal),
+``alone`` once nothing of the command is left, ``kept`` and ``held`` with paths in hexadecimal, ``bye``. It reads from
+``control``: ``t`` asks the command to end, ``u`` everything but the command's first process; the end of it is its own.
+"""
+
+import _signal as signal
+import os
+import select
+import sys
+import time
+
+import confine  # type: ignore[import-not-found]
+
+_PATIENCE = 5.0
+"""Seconds that killed processes get to disappear."""
+
+_POLITE = 1.0
+"""Seconds between being asked to end and killing, for a command whose end nobody else waits for."""
+
+
+def main() -> None:
+    spec, argv = confine.unpacked(sys.argv[1]), sys.argv[2:]
+    Supervisor(spec, argv).run()
+
+
+class Supervisor:
+    def __init__(self, spec: dict, argv: list[str]) -> None:  # type: ignore[type-arg]
+        self._spec, self._argv = spec, argv
+        self._status, self._control = spec.get("status"), spec.get("control")
+        self._parent = os.getppid()
+        self._child = 0
+        self._code: int | None = None
+        self._alone = self._ending = False
+        self._linux = confine.subreaper()
+        self._keepers: list = []  # type: ignore[type-arg]
+
+    def run(self) -> None:
+        for fd in (self._status, self._control):
+            if fd is not None:
+                os.set_inheritable(fd, False)
+        confine.unreadable()
+        if self._spec.get("watch"):
+            from watch import Keeper
+
+            self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
+        wake, write = os.pipe()
+        for fd in (wake, write):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(write)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, lambda *_: None)
+        if self._control is None:
+            # Nobody holds a pipe for this one: the kernel tells when the parent is gone.
+            confine.die_with_parent(signal.SIGTERM)
+            if os.getppid() != self._parent:
+                os._exit(1)
+        self._start()
+        self._loop(wake)
+
+    def _start(self) -> None:
+        start, started = os.pipe()
+        me = os.getpid()
+        self._child = os.fork()
+        if self._child == 0:
+            self._become(started, me)
+        for fd in (started, *self._spec.get("fds", ())):
+            os.close(fd)
+        failure = os.read(start, 16)
+        os.close(start)
+        self._say(f"failed {failure.decode()}" if failure else f"started {self._child}")
+        if self._control is not None or self._spec.get("quiet"):
+            nothing = os.open(os.devnull, os.O_RDWR)
+            # The command's streams are its own: whoever reads them must see their end when it ends.
+            for fd in (0, 1, 2):
+                os.dup2(nothing, fd)
+            os.close(nothing)
+        self._reap()
+
+    def _become(self, started: int, parent: int) -> None:
+        try:
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
+            for name in ("SIGPIPE", "SIGXFSZ"):
+                if hasattr(signal, name):
+                    signal.signal(getattr(signal, name), signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            os.setsid()
+            confine.die_with_parent(signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            if self._spec.get("confine") is not None:
+                confine.lay_on(self._spec["confine"])
+            os.execvpe(self._argv[0], self._argv, os.environ)
+        except OSError as error:
+            os.write(started, str(error.errno or 0).encode())
+        finally:
+            os._exit(127)
+
+    def _loop(self, wake: int) -> None:
+        watched = [wake] + ([self._control] if self._control is not None else [])
+        while True:
+            # Without the kernel's word a parent that is gone is noticed by looking.
+            ready, _, _ = select.select(watched, [], [], None if self._linux or self._control is not None else 1.0)
+            if wake in ready:
+                caught = os.read(wake, 4096)
+                self._reap()
+                if any(number != signal.SIGCHLD for number in caught):
+                    self._end(polite=self._control is None)
+            if self._control is not None and self._control in ready:
+                order = os.read(self._control, 64)
+                if not order:
+                    self._end(polite=False)
+                for byte in order:
+                    self._signal(signal.SIGTERM, first=byte == ord("t"))
+            if self._control is None and (self._code is not None or os.getppid() != self._parent):
+                self._end(polite=False)
+
+    def _reap(self) -> None:
+        """Takes the ends of children, the command's own and the orphans'."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                if not self._alone:
+                    self._alone = True
+                    self._say("alone")
+                return
+            if pid == 0:
+                return
+            if pid == self._child:
+                self._code = os.waitstatus_to_exitcode(status)
+                self._say(f"exit {self._code}")
+
+    def _signal(self, number: int, first: bool = True) -> set[int]:
+        """Sends a signal to all of the command. A backend's own process is only ever killed: it would take the command
+        with it at once."""
+        family = descendants(os.getpid())
+        if not first or (number != signal.SIGKILL and self._spec.get("carrier")):
+            family.discard(self._child)
+        for pid in family:
+            try:
+                os.kill(pid, number)
+            except OSError:
+                continue
+        return family if self._linux or self._code is not None else family | self._group(number)
+
+    def _group(self, number: int) -> set[int]:
+        """Signals the command's group, for systems on which not all of a family is found."""
+        try:
+            os.killpg(self._child, number)
+        except OSError:
+            return set()
+        return {self._child}
+
+    def _end(self, polite: bool) -> None:
+        """Kills what is left, puts back what was to be kept, and ends."""
+        if polite and self._code is None:
+            self._signal(signal.SIGTERM)
+            self._wait(_POLITE, kill=False)
+        self._wait(_PATIENCE, kill=True)
+        for keeper in self._keepers:
+            for word, path in keeper.put_back():
+                self._say(f"{word} {os.fsencode(path).hex()}")
+        self._say("bye")
+        code = self._code
+        if self._control is None and code is not None and code < 0:
+            # Ending by the same signal is how a shell passes it on.
+            signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+            os.kill(os.getpid(), -code)
+        os._exit(code if self._control is None and code is not None and code >= 0 else 0)
+
+    def _wait(self, seconds: float, kill: bool) -> None:
+        deadline = time.monotonic() + seconds
+        pause = 0.001
+        while time.monotonic() < deadline:
+            self._reap()
+            if self._alone:
+                return
+            if kill and not self._signal(signal.SIGKILL) and not self._linux:
+                return
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
+
+    def _say(self, line: str) -> None:
+        if self._status is not None:
+            try:
+                os.write(self._status, line.encode() + b"\n")
+            except OSError:
+                self._status = None  # nobody listens any more
+
+
+def descendants(root: int) -> set[int]:
+    """All processes below ``root``, as far as their parents are known."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    todo = [root]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            if child not in found:
+                found.add(child)
+                todo.append(child)
+    return found
+
+
+def _parents() -> list[tuple[int, int]]:
+    rows: list[tuple[int, int]] = []
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208
+    except OSError:
+        return _parents_by_ps()
+    for name in names:
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
+                    # The command's name is in parentheses and may hold anything; what follows the last one is fixed.
+                    fields = file.read().rpartition(b")")[2].split()
+                rows.append((int(name), int(fields[1])))
+            except (OSError, ValueError, IndexError):
+                continue
+    return rows
+
+
+def _parents_by_ps() -> list[tuple[int, int]]:
+    """Where there is no /proc; the ``ps`` that is asked is in no list that matters, it has ended."""
+    with os.popen("/bin/ps -axo pid=,ppid=") as listing:
+        rows = [line.split() for line in listing]
+    return [(int(row[0]), int(row[1])) for row in rows if len(row) == 2]
