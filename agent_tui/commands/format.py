@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+import unicodedata
+from functools import lru_cache
 
 _CONTROLS: dict[int, int | None] = {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if c not in (0x09, 0x0A)}
 _CONTROLS.update(dict.fromkeys((1564, 8206, 8207, *range(8234, 8239), *range(8294, 8298), 65279)))
@@ -94,3 +97,35 @@ def visible(text: str) -> str:
 _PICTURES: dict[int, int | str] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)}
 _PICTURES.update({c: f"<U+{c:04X}>" for c in _CONTROLS if c >= 0x7F and not 0xD800 <= c < 0xE000})
 _PICTURES.update(dict.fromkeys(range(55296, 57344), 65533))
+
+
+_NOT_PLAIN = re.compile("[^\n\t -~]")
+_BLANK = frozenset(
+    # Letters, marks and symbols by category that nevertheless show as nothing or as a blank.
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))))
+)
+
+
+def spelled(text: str, *, line: bool = False) -> str:
+    """Text in which nothing is hidden, for what the user is asked to allow: control characters as symbols; characters
+    that are invisible, turn the direction of text or look like a blank as codes (``⟨U+202E⟩``).
+
+    Newlines and tabs stay, unless all has to stand on one ``line``: then they are symbols, too.
+    """
+    text = _NOT_PLAIN.sub(_spell, text)
+    return text.replace("\n", "␊").replace("\t", "␉") if line else text
+
+
+def _spell(match: re.Match[str]) -> str:
+    return _code(match.group())
+
+
+@lru_cache(maxsize=4096)
+def _code(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") or char in _BLANK:
+        return f"⟨U+{code:04X}⟩"
+    return char

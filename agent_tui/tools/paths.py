@@ -9,9 +9,6 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext
 
-# Changing these decides what runs later without being asked: hooks and config of git, our own rules, MCP servers.
-PROTECTED_NAMES = frozenset({".git", ".agent-tui", ".mcp.json"})
-
 
 def resolve(path: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
@@ -49,11 +46,6 @@ def inside(path: Path, context: ToolContext) -> bool:
 def may_tell(path: Path, context: ToolContext) -> bool:
     """Whether the model may learn about the resolved ``path`` without asking: it could read it just as well."""
     return inside(path, context) and not context.hidden(path)
-
-
-def is_protected(path: Path) -> bool:
-    """True for git internals and for files that decide permissions."""
-    return any(part.casefold() in PROTECTED_NAMES for part in path.parts)
 
 
 def shown(path: Path, context: ToolContext) -> str:

@@ -13,7 +13,8 @@ from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.paths import is_protected, is_within
+from agent_tui.tools.paths import is_within
+from agent_tui.tools.protected import is_protected
 from agent_tui.tools.rules import Rule, parse_rule, path_matches, url_matches
 
 Action = Literal["allow", "ask", "deny"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.ui.guard import TypingGuard
+
 if TYPE_CHECKING:
     from agent_tui.models.events import PermissionAsked
     from agent_tui.ui.app import AgentApp
@@ -17,6 +19,7 @@ class Permissions:
         self.app = app
         self.open: list[PermissionAsked] = []
         self.panel: PermissionPanel | None = None
+        self.guard = TypingGuard(app.clock)
 
     def ask(self, asked: PermissionAsked) -> None:
         self.open.append(asked)
@@ -56,10 +59,26 @@ class Permissions:
             return
         from agent_tui.ui.widgets.permission import PermissionPanel
 
-        self.panel = PermissionPanel(self.open[0])
+        self.panel = PermissionPanel(self.open[0], self.guard, self._typed)
         self.app.main_screen.mount(self.panel, before="#activity")
         self.app.activity_phase("Waiting for your permission")
-        if self.app.prompt.is_empty:
+        if self.app.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
             self.app.hint("A permission is asked: Tab goes there, y / a / n answer")
+
+    def go_there(self) -> None:
+        """Tab in the prompt. In the midst of typing it does not make the next key an answer."""
+        if self.panel is not None:
+            self.guard.accidental()
+            self.panel.focus()
+
+    def _typed(self, text: str, *, paste: bool = False) -> None:
+        """Something typed or pasted at a question that is no answer to it: nothing of it is lost."""
+        if paste:
+            self.app.prompting.pasted(text)
+        elif text:
+            self.app.prompt.insert_text(text)
+            self.app.prompt.focus()
+        if self.panel is not None:
+            self.app.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))

@@ -46,15 +46,18 @@ class Prompting:
             case "history":
                 app.open_screen("history", app.prompt.text)
             case "panel":
-                if app.permissions.panel is not None:
-                    app.permissions.panel.focus()
+                app.permissions.go_there()
             case "editor":
                 await self.edit()
             case "paste":
                 await self.paste()
 
+    def typed(self) -> None:
+        self.app.permissions.guard.typed()
+
     def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
         """A message, a command or a shell line goes out."""
+        self.app.permissions.guard.sent()
         self.app.history_file.save_draft("")
         self.app.sender.send(text, attachments, steer)
 
@@ -106,7 +109,8 @@ class Prompting:
     def changed(self) -> None:
         """Something was typed: hints go, the draft is kept a moment later."""
         # Emptied is not typed: a hint about what was just sent or cleared stays.
-        if self.app.activity.hint_text and not self.app.prompt.is_empty:
+        # Nor does one that says where the question is, as long as it is open.
+        if self.app.activity.hint_text and not self.app.prompt.is_empty and self.app.permissions.panel is None:
             self.app.activity.hint("")
         if not self._saving:
             self._saving = True

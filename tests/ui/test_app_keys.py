@@ -218,6 +218,7 @@ async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> N
         assert len(run.app.screen_stack) == 1
         await run.pilot.press("escape")
         await run.screen(RewindPicker)
+        run.clock.now += 1
         await run.pilot.press("down", "enter")
         await run.until(lambda: agent.called("rewind"))
         await run.until(lambda: run.app.prompt.text == "the first question")

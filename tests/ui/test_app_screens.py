@@ -65,6 +65,7 @@ async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], ans
         run.agent.publish(asked())
         await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
         assert "make test && echo ␛[31mdone" in run.shown()
+        run.clock.now += 1
         await run.pilot.press(*keys)
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [answer]
@@ -82,6 +83,7 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
         await run.pilot.pause()
         assert run.app.prompt.text == "typing already"
         assert not run.agent.called("answer_permission")
+        run.clock.now += 1
         await run.pilot.press("tab")
         await run.pilot.pause()
         await run.pilot.press("y")
@@ -93,7 +95,8 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
         run.agent.busy = True
         run.agent.publish(asked())
         run.agent.publish(asked(request_id="r2", call_id="c2", summary="second"))
-        await run.until(lambda: run.app.permissions.panel is not None)
+        await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+        run.clock.now += 1
         await run.pilot.press("y")
         await run.until(lambda: run.app.permissions.panel and run.app.permissions.panel.asked.request_id == "r2")
         run.agent.publish(TurnEnded("interrupted"))
@@ -469,6 +472,7 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
         await run.until(lambda: "edit(c)" in run.shown())
         shown = run.shown()
         assert "Allow edit?  long.py  +1 -1" in shown and "… and 1 more" in shown
+        run.clock.now += 1
         await run.pilot.press("4")
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [("r1", True, "edit(c)", "")]

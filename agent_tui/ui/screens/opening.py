@@ -148,4 +148,4 @@ def _rewind(app: AgentApp) -> None:
         if answer is not None:
             _work(app, go(*answer))
 
-    app.push_screen(RewindPicker(agent), done)
+    app.push_screen(RewindPicker(agent, clock=app.clock), done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from agent_tui.commands.format import age, clean, one_line, plural
 from agent_tui.models.messages import Message
 from agent_tui.ui.draw import Piece, fit
+from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
@@ -29,10 +30,11 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
         Binding("ctrl+f", "fork", "Fork", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Agent, search: str = "") -> None:
+    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(search)
         self.agent = agent
         self.now = time.time()
+        self.guard = TypingGuard(clock)
         path = agent.messages
         self.after = {m.id: len(path) - i - 1 for i, m in enumerate(path) if m.role == "user"}
         self.mine = [m for m in reversed(path) if m.role == "user"]
@@ -57,13 +59,19 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
             f"{text}\n\n{plural(self.after[entry.id], 'message')} after it leave the conversation; nothing is deleted."
         )
 
+    def on_screen_resume(self) -> None:
+        self.guard.appeared()
+
     def chosen(self, entry: Message) -> None:
-        self.dismiss((entry.id, False, False))
+        self._answer(entry, files=False, fork=False)
 
     def action_files(self) -> None:
-        if self.current is not None:
-            self.dismiss((self.current.id, True, False))
+        self._answer(self.current, files=True, fork=False)
 
     def action_fork(self) -> None:
-        if self.current is not None:
-            self.dismiss((self.current.id, False, True))
+        self._answer(self.current, files=False, fork=True)
+
+    def _answer(self, entry: Message | None, *, files: bool, fork: bool) -> None:
+        """A key that came with those that opened this screen chooses nothing."""
+        if entry is not None and not self.guard.accidental():
+            self.dismiss((entry.id, files, fork))

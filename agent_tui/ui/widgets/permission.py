@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from rich.cells import cell_len, chop_cells
 from textual import events, on
@@ -14,9 +14,10 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from agent_tui.commands.format import one_line, visible
+from agent_tui.commands.format import one_line, spelled
 from agent_tui.models.events import PermissionAsked
 from agent_tui.ui.draw import Piece, shorten
+from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
@@ -25,7 +26,10 @@ from agent_tui.ui.widgets.rows import RowList
 MAX_PATTERNS = 3
 NEAR = 24
 """A word of a command is cut only when it is longer than this many characters."""
+MAX_COMPARED = 100_000
 SHORT_WORDS = {"y": "yes", "a": "always", "n": "no", "f": "no, because…"}
+UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "ctrl+c"})
+"""Keys that leave or scroll; none of them allows anything."""
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
 
@@ -45,7 +49,7 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
     always = [
         Choice(
             "a" if i == 0 else str(i + 2),
-            f"Always allow {one_line(visible(pattern), 120)} in this project",
+            f"Always allow {shorten(spelled(pattern, line=True), 120)} in this project",
             True,
             pattern,
         )
@@ -61,6 +65,12 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
     ]
 
 
+class TakesTyped(Protocol):
+    def __call__(self, text: str, *, paste: bool = False) -> None:
+        """Text that was meant for the prompt; empty for a key that writes nothing. Called at once, not by a message,
+        so that keys keep their order."""
+
+
 class _Header(Lines):
     def __init__(self, asked: PermissionAsked) -> None:
         super().__init__(height=2 if asked.reason else 1)
@@ -68,8 +78,8 @@ class _Header(Lines):
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if y == 1:
-            return [(shorten(one_line(visible(self.asked.reason)), width), paint("muted"))]
-        what = f"Allow {one_line(self.asked.tool, 40)}?"
+            return [(shorten(spelled(self.asked.reason, line=True), width), paint("muted"))]
+        what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
         return [
             (what, paint("warning", bold=True)),
             ("  " + shorten(self._subject(), max(0, width - len(what) - 2)), paint("foreground")),
@@ -77,13 +87,15 @@ class _Header(Lines):
 
     def _subject(self) -> str:
         """What the tool would do it to; nothing when the body below says it word by word."""
-        subject = one_line(visible(self.asked.summary).removeprefix(f"{self.asked.tool} "))
         display = self.asked.display or {}
+        summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
+        subject = spelled(summary, line=True)
         if display.get("kind") == "diff":
             size = display.get("summary")
             return f"{subject}  {one_line(size, 40)}" if isinstance(size, str) and size else subject
-        body = one_line(visible(str(display.get("text") or "")), 100_000)
-        return "" if display.get("kind") == "command" and subject.rstrip("…") in body else subject
+        body = " ".join(str(display.get("text") or "")[:MAX_COMPARED].split())
+        same = " ".join(summary.split()).rstrip("…") in body
+        return "" if display.get("kind") == "command" and same else subject
 
 
 class _Body(RowList, can_focus=False):
@@ -93,7 +105,7 @@ class _Body(RowList, can_focus=False):
         super().__init__(classes="body")
         display = asked.display or {}
         self.kind = str(display.get("kind") or "text")
-        self.text = visible(str(display.get("text") or "")).expandtabs(4).rstrip("\n")
+        self.text = spelled(str(display.get("text") or "")).expandtabs(4).rstrip("\n")
         self.lines: list[tuple[str, str]] = []
         self._wrapped = 0
 
@@ -178,11 +190,14 @@ class _Choices(Lines):
         panel = self.parent
         if isinstance(panel, PermissionPanel) and not self.short and 0 <= event.y < len(self.choices):
             event.stop()
-            panel.choose(self.choices[event.y])
+            panel.clicked(self.choices[event.y])
 
 
 class PermissionPanel(Guarded, Vertical, can_focus=True):
-    """Asks for one call. Answers by ``Answered``; the keyboard alone is enough."""
+    """Asks for one call. Answers by ``Answered``; the keyboard alone is enough.
+
+    What was typed without having seen the question is no answer: ``typed`` takes it, for the prompt.
+    """
 
     DEFAULT_CSS = """
     PermissionPanel {
@@ -216,9 +231,11 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
         pattern: str | None
         feedback: str
 
-    def __init__(self, asked: PermissionAsked) -> None:
+    def __init__(self, asked: PermissionAsked, guard: TypingGuard, typed: TakesTyped) -> None:
         super().__init__()
         self.asked = asked
+        self.guard = guard
+        self._typed = typed
         self.choices = choices_for(asked)
         self._header = _Header(asked)
         self._body = _Body(asked)
@@ -236,6 +253,50 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
 
     def on_mount(self) -> None:
         self._arrange(self.screen.size.height)
+        self.guard.appeared()
+        # Counted anew from when it is drawn: a busy screen shows it later.
+        self.call_after_refresh(self.guard.appeared)
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Keys are answered here and now: those that came along with an answer are no answer to the next question."""
+        if self.has_class("-feedback"):
+            self._feedback_key(event)
+            return
+        action = None if event.key in UNGUARDED else self._bound(event.key)
+        if event.key in UNGUARDED or (action is None and not event.is_printable):
+            return
+        event.stop()
+        event.prevent_default()
+        if self._done or self.guard.accidental() or action is None:
+            self._typed(event.character or "" if event.is_printable else "")
+        else:
+            await self.app.run_action(action, self)
+
+    def _feedback_key(self, event: events.Key) -> None:
+        """What is typed before the line for it has the focus."""
+        line = self.query_one(Input)
+        if event.is_printable and event.character and not line.has_focus:
+            event.stop()
+            event.prevent_default()
+            line.insert_text_at_cursor(event.character)
+
+    def _bound(self, key: str) -> str | None:
+        """The panel's own action for a key, as the user bound it."""
+        for node, bindings in self.screen._modal_binding_chain:
+            if node is self:
+                return next((b.action for b in bindings.key_to_bindings.get(key, ())), None)
+        return None
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """A paste is never an answer."""
+        event.stop()
+        event.prevent_default()
+        self._typed(event.text, paste=True)
+
+    def clicked(self, choice: Choice) -> None:
+        """A click on a choice; one that was aimed at what stood there before is none."""
+        if not self.guard.accidental():
+            self.choose(choice)
 
     def _arrange(self, height: int) -> None:
         """The choices are always to be seen; the diff or command takes what is left and scrolls."""

@@ -27,6 +27,9 @@ PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 class Host(Protocol):
     """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
 
+    def typed(self) -> None:
+        """A key was pressed here. Tab is none: it leaves."""
+
     def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
         """Enter. ``text`` has every paste in place. ``steer``: it is meant for the running turn."""
 
@@ -139,6 +142,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     # Keys
 
     async def _on_key(self, event: events.Key) -> None:
+        if self.host is not None and event.key != "tab":
+            self.host.typed()
         if event.character == "?" and self.is_empty:
             event.prevent_default()
             event.stop()

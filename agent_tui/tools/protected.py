@@ -1,0 +1,77 @@
+"""The files of a project that decide what runs later: changing them always asks, whatever the mode allows.
+
+One list for all who need it: the permission rules, the sandbox (which makes them read-only) and the hash of what a
+trusted folder brings along. A leaf: it imports nothing of the program.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import PurePath
+
+FOLDERS = frozenset(
+    {
+        # Version control: hooks, filters, aliases and the places code is fetched from.
+        *(".git", ".hg", ".svn", ".githooks", ".husky", ".lefthook"),
+        # Agents, ours and others': rules, hooks, servers and commands that run with the next session.
+        *(".agent-tui", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".windsurf", ".continue"),
+        # Editors and containers: tasks, debuggers and set-up commands that run when the folder is opened.
+        *(".vscode", ".idea", ".zed", ".fleet", ".nvim", ".devcontainer", ".direnv"),
+        # Build machines run these with the secrets of the repository.
+        *(".circleci", ".buildkite"),
+    }
+)
+"""Names of folders; everything in them is protected, at every depth: a folder below may be opened on its own, too.
+``.git`` may also be a file that names the true folder."""
+
+FILES = frozenset(
+    {
+        *(".gitmodules", ".gitconfig", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
+        *("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.toml", ".lefthook.toml"),
+        *(".mcp.json", ".aider.conf.yml"),
+        # Read by shells, version managers and package managers when somebody enters the folder or calls them there.
+        *(".envrc", ".mise.toml", "mise.toml", ".autoenv", ".autoenv.zsh"),
+        *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", ".bash_login", ".bash_logout"),
+        *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".ripgreprc"),
+        *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".devcontainer.json"),
+        *(".gitlab-ci.yml", ".travis.yml", "jenkinsfile"),
+    }
+)
+"""Names of files, at every depth. Not among them is what runs only when its own code is run, such as ``Makefile``,
+``package.json`` or ``conftest.py``: they are the project's source, and changing source is what edits are for."""
+
+SUFFIXES = (".code-workspace",)
+"""Ends of names of files."""
+
+PATHS = ((".github", "workflows"), (".github", "actions"), (".cargo", "config.toml"), (".cargo", "config"))
+"""Two names in a row. A workflow runs elsewhere with the repository's secrets: it is worth the one question. The rest
+of ``.github`` is text."""
+
+_IGNORABLE = dict.fromkeys((0x00AD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+
+
+def is_protected(path: PurePath) -> bool:
+    """True for a path, relative to the project or not, that lies at or below one of the places above.
+
+    Upper and lower case are the same here, as on the file systems of macOS and Windows, and so are names with
+    characters that some file systems leave out.
+    """
+    parts = [_plain(part) for part in path.parts]
+    if not parts:
+        return False
+    return (
+        any(part in FOLDERS for part in parts)
+        or parts[-1] in FILES
+        or parts[-1].endswith(SUFFIXES)
+        or any(pair in PATHS for pair in pairwise(parts))
+    )
+
+
+def root_places() -> list[str]:
+    """The places below a project's own root as relative paths, sorted: what a sandbox can make read-only by name.
+    Files known by their suffix, and places deeper down, are not in it."""
+    return sorted({*FOLDERS, *FILES, *("/".join(pair) for pair in PATHS)})
+
+
+def _plain(name: str) -> str:
+    return name.translate(_IGNORABLE).rstrip(". ").casefold() or name

@@ -1,0 +1,84 @@
+"""Which files of a project always ask before they are changed."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.protected import is_protected, root_places
+
+PROTECTED = """
+.git
+.git/config
+.git/hooks/pre-commit
+vendored/.git/config
+.GIT/config
+.g\u200cit/config
+.git./config
+.agent-tui/config.toml
+.agents/skills/x/SKILL.md
+.claude/settings.json
+.codex/config.toml
+.gemini/settings.json
+.cursor/mcp.json
+.vscode/tasks.json
+packages/app/.vscode/launch.json
+.idea/workspace.xml
+.envrc
+sub/.envrc
+.husky/pre-commit
+.githooks/pre-push
+.pre-commit-config.yaml
+.devcontainer/devcontainer.json
+.devcontainer.json
+.github/workflows/ci.yml
+.gitmodules
+.npmrc
+.mcp.json
+my.code-workspace
+.cargo/config.toml
+"""
+FREE = """
+src/a.py
+Makefile
+package.json
+conftest.py
+README.md
+.gitignore
+.gitattributes
+.github/CODEOWNERS
+.github/ISSUE_TEMPLATE/bug.md
+git/config
+docs/claude/notes.md
+envrc
+.env
+workflows/ci.yml
+my.code-workspace.md
+"""
+
+
+@pytest.mark.parametrize("name", PROTECTED.split())
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
+def test_protected_files_ask_in_every_mode(tmp_path: Path, mode: PermissionMode, name: str) -> None:
+    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode, allow=["edit", "write"]))
+    for tool in ("edit", "write"):
+        decision = permissions.decide(tool, Intent("edit", tool, [tmp_path.resolve() / name]))
+        assert decision.action == "ask"
+        assert decision.patterns == [], "nothing that can be answered with 'always'"
+
+
+@pytest.mark.parametrize("name", FREE.split())
+def test_other_files_are_edited_unasked(tmp_path: Path, name: str) -> None:
+    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("accept-edits"))
+    assert permissions.decide("edit", Intent("edit", "edit", [tmp_path.resolve() / name])).action == "allow"
+
+
+def test_places_at_the_root_are_all_protected() -> None:
+    places = root_places()
+    assert {".git", ".vscode", ".envrc", ".github/workflows"} <= set(places)
+    assert all(is_protected(PurePosixPath(place)) for place in places)
+    assert not is_protected(PurePosixPath("."))

@@ -1,0 +1,219 @@
+"""Questions are answered by people who have seen them: not by typing that they got in the way of, nor in disguise."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual import events
+
+from agent_tui.commands.format import spelled
+from agent_tui.models.events import PermissionAsked
+from agent_tui.models.messages import user_message
+from agent_tui.ui.guard import PAUSE, TypingGuard
+from agent_tui.ui.screens.rewind import RewindPicker
+from tests.support.app import Clock, Running, running
+from tests.support.fake_agent import FakeAgent
+
+
+def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
+    facts: dict[str, Any] = {
+        "request_id": request_id,
+        "call_id": f"c{request_id}",
+        "tool": "bash",
+        "summary": "make test",
+        "display": {"kind": "command", "text": "make test"},
+        "patterns": ["bash(make test)"],
+    }
+    return PermissionAsked(**{**facts, **more})
+
+
+async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> None:
+    run.agent.busy = True
+    run.agent.publish(asked)
+    await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.is_mounted)
+    if focus:
+        await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+    await run.pilot.pause()
+
+
+@pytest.mark.parametrize("key", ["y", "a", "n", "f", "1", "2", "j", "x"])
+@pytest.mark.parametrize("after", [0.0, PAUSE / 2, PAUSE - 0.01])
+async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path, key: str, after: float) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.clock.now += after
+        await run.pilot.press(key)
+        await run.until(lambda: run.app.prompt.text == key)
+        assert not run.agent.called("answer_permission")
+        assert "Tab goes there" in run.shown()
+
+
+@pytest.mark.parametrize("key", ["enter", "up", "down", "backspace"])
+async def test_a_key_without_a_character_answers_nothing_in_the_first_moment(tmp_path: Path, key: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        await run.pilot.press(key, "enter")
+        await run.pilot.pause()
+        assert not run.agent.called("answer_permission") and not run.agent.called("submit")
+
+
+async def test_the_rest_of_a_word_goes_to_the_prompt_in_order_however_long_it_takes(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        for char in "any day now":
+            await run.pilot.press("space" if char == " " else char)
+            run.clock.now += PAUSE * 0.9
+        await run.until(lambda: run.app.prompt.text == "any day now")
+        assert not run.agent.called("answer_permission")
+        run.clock.now += PAUSE
+        await run.pilot.press("tab")
+        await run.pilot.pause()
+        await run.pilot.press("y")
+        await run.until(lambda: run.agent.called("answer_permission"))
+
+
+async def test_a_burst_keeps_its_order_on_the_way_to_the_prompt(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        for char in "yanked":
+            run.app.post_message(events.Key(char, char))
+        await run.until(lambda: len(run.app.prompt.text) == 6)
+        assert run.app.prompt.text == "yanked"
+        assert not run.agent.called("answer_permission")
+
+
+async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("x")
+        await run.pilot.press("backspace")
+        await shown(run, question(), focus=False)
+        await run.type("yes")
+        assert run.app.prompt.has_focus and run.app.prompt.text == "yes"
+        # Tab in the midst of it goes there, and still answers nothing until there was a pause.
+        await run.pilot.press("tab", "y")
+        await run.until(lambda: run.app.prompt.text == "yesy")
+        assert not run.agent.called("answer_permission")
+
+
+@pytest.mark.parametrize("text", ["y", "y\n", "1", "some longer text"])
+async def test_a_paste_is_never_an_answer(tmp_path: Path, text: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.clock.now += 60
+        run.app.post_message(events.Paste(text))
+        await run.until(lambda: run.app.prompt.text == text)
+        assert not run.agent.called("answer_permission")
+
+
+async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.agent.publish(question("r2"))
+        run.clock.now += 1
+        for _ in range(3):
+            run.app.post_message(events.Key("y", "y"))
+        await run.until(lambda: run.app.permissions.panel and run.app.permissions.panel.asked.request_id == "r2")
+        await run.until(lambda: run.app.prompt.text == "yy")
+        assert [call[0] for call in run.agent.called("answer_permission")] == ["r1"]
+
+
+async def test_a_click_where_something_else_was_is_no_answer(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        await run.pilot.click("_Choices", offset=(5, 0))
+        await run.pilot.pause()
+        assert not run.agent.called("answer_permission")
+        run.clock.now += 1
+        await run.pilot.click("_Choices", offset=(5, 0))
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission") == [("r1", True, None, "")]
+
+
+async def test_the_word_about_no_is_taken_whole_when_typed_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.clock.now += 1
+        for char in "fyes, any":
+            run.app.post_message(events.Key("space" if char == " " else char, char))
+        await run.pilot.pause()
+        run.app.post_message(events.Key("enter", "\r"))
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission") == [("r1", False, None, "yes, any")]
+
+
+async def test_going_back_is_not_chosen_by_a_key_that_came_too_early(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, [user_message("one"), user_message("two")])
+    async with running(tmp_path, agent) as run:
+        run.app.open_screen("rewind")
+        await run.screen(RewindPicker)
+        await run.pilot.press("enter", "ctrl+r", "ctrl+f")
+        await run.pilot.pause()
+        assert isinstance(run.app.screen, RewindPicker) and not run.agent.called("rewind")
+        run.clock.now += 1
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("rewind"))
+
+
+HIDDEN = "\u202e\u2066\u200b\u200d\ufe0f\U000e0041\u00ad\u00a0\u2003\u3000\u2028\u180e\u115f\u3164\u2800\ufeff\u061c"
+
+
+@pytest.mark.parametrize("char", HIDDEN)
+async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(tmp_path: Path, char: str) -> None:
+    code = f"⟨U+{ord(char):04X}⟩"
+    asked = question(
+        tool="edit",
+        summary=f"edit a{char}b.py",
+        display={"kind": "diff", "text": f"-old\n+new{char}line"},
+        patterns=[f"edit(./a{char}b.py)"],
+        reason=f"since{char}that",
+    )
+    async with running(tmp_path, size=(100, 30)) as run:
+        await shown(run, asked)
+        text = run.shown()
+        assert text.count(code) == 4
+        assert char not in text
+
+
+async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) -> None:
+    asked = question(tool="edit", summary="edit a\nb", display=None, patterns=["bash(a\n\tb)"])
+    async with running(tmp_path) as run:
+        await shown(run, asked)
+        assert "a␊b" in run.shown() and "bash(a␊␉b)" in run.shown()
+
+
+@given(st.text())
+def test_spelling_leaves_nothing_hidden(text: str) -> None:
+    for char in spelled(text, line=True):
+        assert char == " " or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
+
+
+def test_spelling_knows_every_character_that_shows_as_nothing() -> None:
+    # Default_Ignorable_Code_Point of Unicode, besides unassigned ones; and what is a blank in spite of its category.
+    ignorable = [0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, 0x2800, *range(0xFE00, 0xFE10)]
+    ignorable += [*range(0x180B, 0x1810), *range(0xE0000, 0xE1000)]
+    by_category = [
+        c for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c)) in ("Cf", "Zl", "Zp", "Zs") and c != 0x20
+    ]
+    for code in (*ignorable, *by_category):
+        assert spelled(f"a{chr(code)}b") == f"a⟨U+{code:04X}⟩b"
+    assert spelled("plain ünïcode 漢字 😀\n\tx") == "plain ünïcode 漢字 😀\n\tx"
+
+
+def test_the_guard_goes_with_the_first_pause_and_comes_with_the_next_question() -> None:
+    clock = Clock()
+    guard = TypingGuard(clock)
+    assert not guard.accidental(), "no question, no guard"
+    guard.appeared()
+    for _ in range(10):
+        assert guard.accidental()
+        clock.now += PAUSE / 2
+    clock.now += PAUSE
+    assert not guard.accidental() and not guard.accidental()
+    guard.appeared()
+    assert guard.accidental()
