@@ -78,6 +78,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         anchor_step=anchor.id if anchor else None,
         warnings=warnings,
         expected_read=_expected_read(inputs, measured, fixed, terms.total),
+        window_origin=limits.origin,
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")

@@ -75,7 +75,8 @@ class ContextUsage:
     sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
-    the same; None where the provider does not report what it writes."""
+    the same; None where the provider does not report what it writes. ``window_origin`` says in words where the window
+    is known from."""
 
     model: str
     window: int | None
@@ -98,3 +99,4 @@ class ContextUsage:
     warnings: list[str] = field(default_factory=list)
     why: str = ""
     expected_read: int | None = None
+    window_origin: str = ""
