@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_tui.context.policy import MIN_OUTPUT
@@ -180,13 +179,12 @@ def _shortened_text(output: int, asked: int | None) -> str:
 def learned_text(info: ModelInfo, before: Limits) -> str:
     """What a refusal has taught, for the user."""
     limits, parts = info.limits, []
-    rows: list[tuple[str, Callable[[Limits], int | None]]] = [
-        ("a window of", lambda x: x.window),
-        ("input of at most", lambda x: x.max_input),
-        ("answers of at most", lambda x: x.max_output),
-    ]
-    for words, value in rows:
-        now, then = value(limits), value(before)
-        if now is not None and now != then:
+    rows = (
+        ("window", "a window of", limits.window, before.window),
+        ("max_input", "input of at most", limits.max_input, before.max_input),
+        ("max_output", "answers of at most", limits.max_output, before.max_output),
+    )
+    for name, words, now, then in rows:
+        if name in limits.learned and now is not None and now != then:
             parts.append(f"{words} {now:,} tokens" + (f" (not {then:,})" if then else ""))
     return f"{info.spec.key} has {' and '.join(parts)}, says its server. Remembered; /doctor --forget forgets it."
