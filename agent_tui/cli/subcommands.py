@@ -63,6 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="check this installation")
     doctor.add_argument("--config", type=Path, metavar="FILE")
+    doctor.add_argument("--forget", action="store_true", help="forget what servers said of models' limits")
     doctor.set_defaults(run=_doctor)
 
     config = commands.add_parser("config", help="path, show or init")
@@ -216,6 +217,9 @@ def _auth_list(values: argparse.Namespace) -> int:
 def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
 
+    if values.forget:
+        return _forget_limits()
+
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config))
         try:
@@ -227,6 +231,16 @@ def _doctor(values: argparse.Namespace) -> int:
     for state, what, detail in rows:
         print(f"{state:<5} {what:<22} {detail}")
     return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
+
+
+def _forget_limits() -> int:
+    from agent_tui.commands.format import plural
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+        count = store.forget_learned_limits()
+    print(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+    return EXIT_OK
 
 
 def _config(values: argparse.Namespace) -> int:

@@ -30,7 +30,8 @@ async def model(agent: Agent, args: str) -> CommandResult:
     info = await agent.set_model(args)
     if info.problem:
         return Text(f"Model is now {info.spec.key}. {info.problem}", error=True)
-    window = f"{tokens(info.limits.window)} window" if info.limits.window else "unknown window"
+    origin = f", {info.limits.origin}" if info.limits.source == "learned" else ""
+    window = f"{tokens(info.limits.window)} window{origin}" if info.limits.window else "unknown window"
     return Text(f"Model is now {info.spec.key} ({window}).")
 
 
@@ -86,6 +87,8 @@ async def status(agent: Agent, args: str) -> CommandResult:
     where = (
         "unknown window" if window is None else f"{tokens(usage.total)} of {tokens(window)} ({percent(usage.percent)})"
     )
+    if usage.window_origin.startswith("learned"):
+        where += f", window {usage.window_origin}"
     rows = [
         ("Session", f"{one_line(agent.info.title, 80) or 'untitled'}  ({agent.info.id})"),
         ("Model", f"{agent.spec.key}  ({agent.spec.model})" if agent.spec.key != agent.spec.model else agent.spec.key),
@@ -130,10 +133,11 @@ def model_line(info: ModelInfo) -> str:
     """A model on one line: its name, window, prices per million tokens, and what stands in its way."""
     spec, limits, prices = info.spec, info.limits, info.prices
     name = spec.key if spec.model in (spec.key, "") else f"{spec.key} ({spec.model})"
-    window = f"{tokens(limits.window)} window ({limits.source})" if limits.window else "unknown window"
+    window = f"{tokens(limits.window)} window ({limits.origin})" if limits.window else "unknown window"
     facts = [window]
     if limits.max_output:
-        facts.append(f"{tokens(limits.max_output)} output")
+        learned = f" ({limits.output_origin})" if limits.output_origin else ""
+        facts.append(f"{tokens(limits.max_output)} output{learned}")
     if prices.input is not None and prices.output is not None:
         free = not prices.input and not prices.output
         facts.append("free" if free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line, tokens
+from agent_tui.commands.format import one_line, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Submit, Text
 from agent_tui.config import PERMISSION_MODES
@@ -121,9 +121,14 @@ async def skills(agent: Agent, args: str) -> CommandResult:
     return Text("\n".join(f"{one_line(name, 40):<24} {one_line(what, 100)}" for name, what, _ in found))
 
 
-@command("doctor")
+@command("doctor", args="[--forget]", choices=lambda agent: [("--forget", "what servers said of models' limits")])
 async def doctor(agent: Agent, args: str) -> CommandResult:
-    """Checks keys, servers, worker, database and terminal."""
+    """Checks keys, servers, worker, database and terminal; --forget drops learned limits."""
+    if args == "--forget":
+        count = await agent.forget_limits()
+        return Text(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+    if args:
+        return Text("/doctor takes nothing or --forget.", error=True)
     marks = {"ok": "✓", "warn": "!", "fail": "✗"}
     checks = await agent.doctor()
     return Text(

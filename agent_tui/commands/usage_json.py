@@ -13,6 +13,7 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
     return {
         "model": usage.model,
         "window": usage.window,
+        "window_origin": usage.window_origin or None,
         "reserve": usage.reserve,
         "limit": usage.limit,
         "total": usage.total,

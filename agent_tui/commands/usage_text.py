@@ -149,6 +149,8 @@ def subtitle(usage: ContextUsage, request: str = "") -> str:
         parts = [f"over the limit of {tokens(usage.limit)} by {usage.over:,}"]
     elif usage.turns_left is not None:
         parts.append(f"about {plural(usage.turns_left, 'turn')} left")
+    if usage.window_origin.startswith("learned"):
+        parts.append(f"window {usage.window_origin}")
     if usage.pending:
         parts.append("still counting…")
     parts += [request] if request else []

@@ -83,6 +83,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         if room.window
         else 0,
         max_input=limits.max_input,
+        window_origin=limits.origin,
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")

@@ -8,6 +8,7 @@ from agent_tui.context.user_commands import UserCommand
 from agent_tui.engine import project
 from agent_tui.engine.agent_accounting import Accounting
 from agent_tui.engine.extensions import ToolRow, tool_rows
+from agent_tui.engine.learned import with_learned
 from agent_tui.models.events import (
     SessionChanged,
 )
@@ -75,5 +76,6 @@ class ProjectFacts(Accounting):
         info = self.model_info
         if info is None:
             spec = self.runtime.info.spec if self.runtime is not None else self.parts.catalogue.default()
-            info = await self.parts.provider.describe(spec)
-        return await asyncio.to_thread(project.doctor, self.parts, info)
+            info = with_learned(self.store, await self.parts.provider.describe(spec))
+        rows = await asyncio.to_thread(project.doctor, self.parts, info)
+        return rows + project.learned_rows(self.store)

@@ -13,6 +13,7 @@ from agent_tui.context.policy import reserve_problem
 from agent_tui.engine.agent_turns import Turns
 from agent_tui.engine.calibration import recalled_ratio
 from agent_tui.engine.compaction_service import CompactionService
+from agent_tui.engine.learned import with_learned
 from agent_tui.engine.models import DEMO
 from agent_tui.engine.prelude import Prelude
 from agent_tui.engine.runtime import Runtime
@@ -43,7 +44,7 @@ class SessionControl(Turns):
     def _attach(self, spec: ModelSpec, chosen: bool = True) -> None:
         """Binds the current session to a model whose facts are still to come. One that was not ``chosen`` becomes the
         session's with the first message that is sent to it."""
-        info = provisional_info(spec)
+        info = with_learned(self.store, provisional_info(spec))
         self.workspace.adopt(self.conversation.info.state.get("environment"))
         stored = self.conversation.info.state.get("thinking")
         self.runtime = Runtime(
@@ -91,7 +92,7 @@ class SessionControl(Turns):
         runtime, again = self._runtime, self._undescribed
         failed: str | None = None
         try:
-            info = await self.parts.provider.describe(runtime.info.spec)
+            info = with_learned(self.store, await self.parts.provider.describe(runtime.info.spec))
         except AgentError as error:
             failed = str(error)
         except Exception as error:
@@ -147,7 +148,7 @@ class SessionControl(Turns):
 
     async def describe(self, key: str) -> ModelInfo:
         """What is known about a model. Raises ConfigError for an unknown name."""
-        return await self.parts.provider.describe(self.parts.catalogue.find(key))
+        return with_learned(self.store, await self.parts.provider.describe(self.parts.catalogue.find(key)))
 
     async def set_model(self, key: str) -> ModelInfo:
         """Talks to another model from the next step on, after compacting with the old one where it must be.
@@ -162,7 +163,7 @@ class SessionControl(Turns):
         return info
 
     async def _switch_model(self, spec: ModelSpec) -> ModelInfo:
-        info = await self.parts.provider.describe(spec)
+        info = with_learned(self.store, await self.parts.provider.describe(spec))
         if self.conversation.path and not self.read_only and self._described.is_set():
             await self._compaction.before_switch(info, self.publish, self._prepare_step)
         self._attach(spec)
@@ -176,6 +177,16 @@ class SessionControl(Turns):
         self.recount()
         self._count_exact_soon()
         return info
+
+    async def forget_limits(self) -> int:
+        """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
+        Raises StoreError, and AgentError while a turn runs."""
+        self._need_idle("forget limits")
+        count = self.store.forget_learned_limits()
+        if count and self.runtime is not None:
+            await self._describe()
+            self.recount()
+        return count
 
     def set_mode(self, mode: PermissionMode) -> None:
         """Changes the permission mode, at once."""

@@ -11,6 +11,7 @@ from agent_tui.context.notices import cancelled_text, overflow_stop_text
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Stop, switch_check
 from agent_tui.engine.compactor import CompactionResult, Compactor
+from agent_tui.engine.learned import with_learned
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.storing import patiently
@@ -159,7 +160,8 @@ class CompactionService:
         if name is None or self._find is None:
             return None
         try:
-            return await self._runtime.provider.describe(self._find(name))
+            info = await self._runtime.provider.describe(self._find(name))
+            return with_learned(self._runtime.conversation.store, info)
         except AgentError as error:
             text = f"context.summary_model: {error} The session's own model writes the summary."
             emit(Notice("warning", text, "summary_model"))

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agent_tui.engine.compaction_service import CompactionService
+from agent_tui.engine.overflow import OverflowRecovery
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.step import StepResult, StepRunner
 from agent_tui.engine.storing import patiently, store_failure
@@ -165,7 +166,7 @@ class TurnExecutor:
         return bool(waiting)
 
     async def _step(self) -> StepResult | str:
-        """One step, compacting before it when the numbers say so and once more when the provider says so.
+        """One step, compacting before it when the numbers say so, and recovering where the provider refuses its size.
 
         A string is the reason why it could not be sent.
         """
@@ -176,10 +177,9 @@ class TurnExecutor:
         if blocked is not None:
             return blocked
         result = await StepRunner(self._runtime, self.emit).run()
-        while result.failure is not None and result.failure.kind == "context_overflow" and not result.received:
-            if not await self._compaction.after_overflow(self.emit, self._prepare):
-                break
-            result = await StepRunner(self._runtime, self.emit).run()
+        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit, self._prepare)
+        while (again := await recovery.next(result)) is not None:
+            result = await StepRunner(self._runtime, self.emit).run(again.max_output)
         if result.failure is None:
             self._compaction.model_replied(self.emit)
         usage = self._runtime.usage()

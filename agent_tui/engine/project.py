@@ -8,11 +8,13 @@ import platform
 import shutil
 import sqlite3
 import sys
+import time
 from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
+from agent_tui.providers.wording import shown_address
 from agent_tui.store.store import Store
 
 Row = tuple[str, str, str]
@@ -51,6 +53,18 @@ def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
     return rows
 
 
+def learned_rows(store: Store) -> list[Row]:
+    """What servers said of models' limits by refusing a request."""
+    rows: list[Row] = []
+    for known in store.learned_limits():
+        said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))
+        facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
+        where = f" at {shown_address(known.server)}" if known.server else ""
+        day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))
+        rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (refused on {day}; --forget forgets it)"))
+    return rows
+
+
 def _database(parts: AgentParts) -> Row:
     file = parts.store.file
     mode = file.stat().st_mode & 0o777
@@ -61,7 +75,7 @@ def _database(parts: AgentParts) -> Row:
 
 def _model(info: ModelInfo) -> Row:
     limits = info.limits
-    window = f"{limits.window:,} tokens ({limits.source})" if limits.window else "unknown window"
+    window = f"{limits.window:,} tokens ({limits.origin})" if limits.window else "unknown window"
     if info.problem:
         return ("fail", "model", f"{info.spec.key}: {info.problem}")
     return ("ok" if limits.window else "warn", "model", f"{info.spec.key}: {window}")

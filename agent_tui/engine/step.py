@@ -62,12 +62,13 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
 
-    async def run(self) -> StepResult:
+    async def run(self, max_output: int | None = None) -> StepResult:
+        """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
         runtime, conversation = self._runtime, self._runtime.conversation
         usage = runtime.usage()
         step = new_step(runtime, "turn")
         before_step(step, usage)
-        step.max_output = max_output_for(usage, runtime.info.limits)
+        step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         target = runtime.info.target
         message = Message(
             new_id("msg"),

@@ -79,7 +79,8 @@ class ContextUsage:
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
-    (``context.policy.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one."""
+    (``context.policy.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
+    ``window_origin`` says in words where the window is known from."""
 
     model: str
     window: int | None
@@ -104,3 +105,4 @@ class ContextUsage:
     expected_read: int | None = None
     margin: int = 0
     max_input: int | None = None
+    window_origin: str = ""

@@ -26,10 +26,36 @@ RETRYABLE: frozenset[str] = frozenset(
 
 
 @dataclass(slots=True, frozen=True)
+class Overflow:
+    """What a refusal says about sizes, in tokens; None is what it does not say.
+
+    ``input`` is the prompt as the provider counted it (``exact`` unless it says "about" or "at least"), ``output`` the
+    answer that was asked for. ``total`` is a size of which the text does not say whether it holds the output.
+    ``window`` is the whole context, ``max_input`` the largest prompt, ``max_output`` the model's longest answer.
+    ``text`` is the passage the numbers were read from.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    total: int | None = None
+    window: int | None = None
+    max_input: int | None = None
+    max_output: int | None = None
+    exact: bool = True
+    text: str = ""
+
+    @property
+    def only_output(self) -> bool:
+        """Whether the text complains of the answer's length alone: any prompt would have been refused."""
+        return self.max_output is not None and self.input is None and self.window is None and self.max_input is None
+
+
+@dataclass(slots=True, frozen=True)
 class Failure:
     """Why a step failed. ``message`` is one line for the user, secrets removed; ``detail`` is the provider's own text.
 
     ``retry_after`` is in seconds, where the provider said so. ``status`` is the HTTP status where there was one.
+    ``overflow`` are the sizes of a refusal as too long, where the text says any.
     """
 
     kind: FailureKind
@@ -37,6 +63,7 @@ class Failure:
     detail: str = ""
     status: int | None = None
     retry_after: float | None = None
+    overflow: Overflow | None = None
 
     @property
     def retryable(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Literal
 
 UsageSource = Literal["provider", "estimated"]
-LimitSource = Literal["config", "table", "server", "assumed", "unknown", "demo"]
+LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -34,12 +35,56 @@ class TokenUsage:
 
 @dataclass(slots=True, frozen=True)
 class Limits:
-    """A model's limits in tokens; None is unknown. ``window`` is the whole context, ``max_input`` the input alone."""
+    """A model's limits in tokens; None is unknown. ``window`` is the whole context, ``max_input`` the input alone.
+
+    ``learned`` names the fields that a refusal of the server corrected, ``learned_at`` says when (seconds since the
+    epoch); ``source`` is ``learned`` when the window or the largest input is among them.
+    """
 
     window: int | None = None
     max_input: int | None = None
     max_output: int | None = None
     source: LimitSource = "unknown"
+    learned: tuple[str, ...] = ()
+    learned_at: float | None = None
+
+    @property
+    def origin(self) -> str:
+        """Where the window is known from, in words."""
+        if self.source != "learned":
+            return self.source
+        return f"learned from the server's refusal{self._day}"
+
+    @property
+    def output_origin(self) -> str:
+        """The same of the longest answer where a refusal corrected it; else empty."""
+        return f"learned from the server's refusal{self._day}" if "max_output" in self.learned else ""
+
+    @property
+    def _day(self) -> str:
+        return "" if self.learned_at is None else time.strftime(" on %Y-%m-%d", time.localtime(self.learned_at))
+
+
+@dataclass(slots=True, frozen=True)
+class LearnedLimit:
+    """What the refusals of a server said of a model: ``model`` is LiteLLM's name, ``server`` the configured address or
+    empty. Tokens; None was not said.
+
+    ``believed`` was thought to be the window, ``configured_window`` and ``configured_output`` stood in the
+    configuration when it was learned: where one of them has changed, it is out of date. ``learned_at`` is in seconds
+    since the epoch, ``text`` is the passage it was read from.
+    """
+
+    model: str
+    server: str
+    window: int | None = None
+    max_input: int | None = None
+    max_output: int | None = None
+    believed: int | None = None
+    configured_window: int | None = None
+    configured_output: int | None = None
+    learned_at: float = 0.0
+    text: str = ""
 
 
 @dataclass(slots=True, frozen=True)

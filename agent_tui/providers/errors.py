@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.providers.overflow import is_overflow
+from agent_tui.providers.overflow_sizes import sizes
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, clean, failure
 
@@ -45,6 +46,9 @@ _CUT = re.compile(
 _CONNECT_NAMES = frozenset(
     {"ConnectError", "ConnectionRefusedError", "ClientConnectorError", "gaierror", "ConnectTimeout"}
 )
+_REFUSALS = (None, 400, 413, 422, 500)
+"""Statuses with which a request is refused for its size; None where an error arrives inside a stream."""
+
 _TIMEOUT_NAMES = frozenset(
     {
         "Timeout",
@@ -137,7 +141,10 @@ def classify(
     text = "\n".join(dict.fromkeys(t for t in (_text(e) for e in errors) if t))
     status = _http_status(errors)
     wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
+    told = sizes(text) if status in _REFUSALS else None
     kind = _kind(own, names, text, status, started)
+    if told is not None and kind in ("context_overflow", "invalid_request"):
+        kind = "invalid_request" if told.only_output else "context_overflow"
     if kind in ("connection", "interrupted_stream", "timeout") and status in (500, 503):
         status = None
     detail = redact(clean(text), known)[:DETAIL_LIMIT]
@@ -150,15 +157,12 @@ def classify(
         wait=wait,
         names=names,
         address=address,
+        overflow=told if kind in ("context_overflow", "invalid_request") else None,
     )
 
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
-    if (
-        "ContextWindowExceededError" in names
-        or status == 413
-        or (status in (None, 400, 413, 422, 500) and is_overflow(text))
-    ):
+    if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
         return "context_overflow"
     if names & {"ModuleNotFoundError", "ImportError"} or MISSING_PACKAGE.search(text):
         return "invalid_request"

@@ -43,13 +43,18 @@ _OVERFLOW = re.compile(
             r"`inputs` tokens \+ `max_new_tokens` must be",  # TGI
             r"range of input length should be",  # DashScope
             r"token limit exceeded|exceeded model token limit",  # Moonshot
+            r"max_tokens must be at least 1, got -\d",  # vLLM: what is left of the window
+            r"prompt exceeds max(?:imum)? (?:context )?length",  # Z.ai
+            r"number of input tokens exceeds maximum length",  # Bedrock, Nova
             r"超过.{0,12}(?:长度|上下文|token)",  # zai and other Chinese gateways
         )
     ),
     re.IGNORECASE | re.DOTALL,
 )
 _NOT_OVERFLOW = re.compile(
-    r"string_above_max_length|invalid 'user'|tokens per (?:min|day)|\btpm\b|\btpd\b|rate.?limit", re.I
+    r"string_above_max_length|invalid 'user'|tokens per (?:min|day|hour)|\btpm\b|\btpd\b|rate.?limit|throttl|"
+    r"per-minute|please wait",
+    re.I,
 )
 
 

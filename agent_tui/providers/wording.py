@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.models.failure import Failure, FailureKind, Overflow
 from agent_tui.providers.keys import KEY_VARIABLES
 from agent_tui.providers.secrets import redact
 
@@ -35,11 +35,23 @@ def failure(
     wait: float | None = None,
     names: Iterable[str] = (),
     address: str | None = None,
+    overflow: Overflow | None = None,
 ) -> Failure:
     """A failure with its line for the user: what happened, whether their text is safe, what to do. ``address`` is the
     configured one, if any; only what is no secret of it is told."""
     server = f"{provider} at {shown_address(address)}" if address else provider
-    return Failure(kind, _line(kind, provider, model, detail, status, wait, set(names), server), detail, status, wait)
+    line = _line(kind, provider, model, detail, status, wait, set(names), server)
+    if overflow is not None and kind == "context_overflow" and _answer_too_long(overflow):
+        what = f"The conversation and the answer asked for are together larger than {model} accepts"
+        line = f"{what}{f' (HTTP {status})' if status else ''}{_said(detail)} {_SAFE} Use /compact, or another model."
+    return Failure(kind, line, detail, status, wait, overflow)
+
+
+def _answer_too_long(overflow: Overflow) -> bool:
+    """Whether the conversation alone would have fitted."""
+    if overflow.input is None or overflow.output is None or overflow.window is None:
+        return False
+    return overflow.input < overflow.window
 
 
 def shown_address(url: str) -> str:

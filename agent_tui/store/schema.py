@@ -112,7 +112,24 @@ _GROWTH: Migration = (
     "CREATE INDEX growth_by_model ON growth (model, n)",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH]
+_LEARNED_LIMITS: Migration = (
+    # What servers said of a model's limits when they refused a request; an empty server is the provider's own.
+    """CREATE TABLE learned_limit (
+        model BLOB NOT NULL,
+        server BLOB NOT NULL,
+        max_window INTEGER,
+        max_input INTEGER,
+        max_output INTEGER,
+        believed INTEGER,
+        configured_window INTEGER,
+        configured_output INTEGER,
+        learned_at REAL NOT NULL,
+        text BLOB NOT NULL,
+        PRIMARY KEY (model, server)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

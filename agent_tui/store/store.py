@@ -11,6 +11,7 @@ from agent_tui.store.database import Database
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FactTables
 from agent_tui.store.fork import ForkTables
+from agent_tui.store.learned import LearnedTables
 from agent_tui.store.lock import SessionLock
 from agent_tui.store.sessions import SUBAGENT
 
@@ -21,7 +22,7 @@ WRITE_TIMEOUT = 0.05
 """Seconds a statement may block afterwards: the UI's loop stands still meanwhile, so whoever can waits outside."""
 
 
-class Store(ForkTables, FactTables):
+class Store(ForkTables, FactTables, LearnedTables):
     """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes."""

@@ -233,7 +233,8 @@ async def test_an_overflow_that_does_not_go_away_stops_the_turn(bench: Make) -> 
     world.fill(40, 150)
     ended = await world.turn("Hello?")
     assert ended.stop_reason == "error"
-    assert world.model.kinds.count("turn") <= 2
+    # Once for a shorter answer, once after a compaction.
+    assert world.model.kinds.count("turn") <= 3
     assert world.model.kinds.count("compaction") <= 1
 
 

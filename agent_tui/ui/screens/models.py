@@ -75,7 +75,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         if info is None:
             return ""
         facts = [
-            f"window {tokens(info.limits.window)} ({info.limits.source})" if info.limits.window else "unknown window"
+            f"window {tokens(info.limits.window)} ({info.limits.origin})" if info.limits.window else "unknown window"
         ]
         if info.limits.max_input:
             facts.append(f"input at most {tokens(info.limits.max_input)}")

@@ -1,0 +1,354 @@
+"""What is done after a refusal as too long, and what is believed of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import Settings
+from agent_tui.engine.learned import learn, with_learned
+from agent_tui.engine.overflow import believable, shorter_output
+from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
+from agent_tui.models.events import CompactionEnded
+from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    Started,
+    StreamItem,
+    UsageReport,
+)
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.store import schema
+from agent_tui.store.database import Database
+from agent_tui.store.store import Store
+from tests.engine.test_compaction_turns import Bench
+from tests.support.compaction_world import TARGET, model_info, raw, sections, sent_text, words
+
+
+@dataclass
+class Strict:
+    """A model that refuses what does not fit its real window, output included; ``tell`` is what it says of it."""
+
+    window: int
+    tell: Callable[[int, int, int], Overflow | None]
+    requests: list[ModelRequest] = field(default_factory=list)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        self.requests.append(request)
+        yield Started(TARGET)
+        size = sum(raw(sent_text([s])) + 4 for s in request.messages)
+        asked = request.max_output or 0
+        if request.kind == "compaction":
+            yield Delta(0, "text", sections())
+            yield Finished("stop")
+        elif size + asked > self.window:
+            yield Failed(Failure("context_overflow", "Too long.", overflow=self.tell(size, asked, self.window)))
+        else:
+            yield Delta(0, "text", "Done.")
+            yield UsageReport(TokenUsage(size, 2))
+            yield Finished("stop")
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        return model_info()
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        return None
+
+    @property
+    def kinds(self) -> list[str]:
+        return [r.kind for r in self.requests]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Callable[[Strict, ModelInfo], Bench]]:
+    made: list[Bench] = []
+
+    def make(model: Strict, info: ModelInfo) -> Bench:
+        made.append(Bench(tmp_path, model, info, Settings(), 100))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.store.close()
+
+
+def exact(size: int, asked: int, window: int) -> Overflow:
+    return Overflow(input=size, output=asked, window=window, text="stated")
+
+
+def about(size: int, asked: int, window: int) -> Overflow:
+    return Overflow(input=size - size // 50, output=asked, window=window, exact=False)
+
+
+def whole(size: int, asked: int, window: int) -> Overflow:
+    return Overflow(total=size + asked, window=window)
+
+
+def silent(size: int, asked: int, window: int) -> None:
+    return None
+
+
+@pytest.mark.parametrize("tell", [exact, about, whole, silent])
+async def test_a_smaller_window_than_known_costs_a_shorter_answer_and_no_compaction(
+    bench: Callable[[Strict, ModelInfo], Bench], tell: Callable[[int, int, int], Overflow | None]
+) -> None:
+    model = Strict(20_000, tell)
+    world = bench(model, model_info(32_768, 16_000))
+    world.fill(40, 200)
+    ended = await world.turn("Go on.")
+    assert ended.stop_reason == "end"
+    assert model.kinds == ["turn", "turn"]
+    assert world.conversation.records == []
+    assert len(world.notices("less_output")) == 1
+    if tell is not silent:
+        assert world.runtime.info.limits.window == 20_000
+        assert len(world.notices("limit_learned")) == 1
+
+
+async def test_what_was_learned_keeps_the_next_turn_from_being_refused(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    model = Strict(20_000, exact)
+    world = bench(model, model_info(32_768, 16_000))
+    world.fill(40, 200)
+    await world.turn("Go on.")
+    model.requests.clear()
+    assert (await world.turn("And on.")).stop_reason == "end"
+    assert model.kinds == ["turn"]
+    info = with_learned(world.store, model_info(32_768, 16_000))
+    assert (info.limits.window, info.limits.source) == (20_000, "learned")
+
+
+async def test_input_that_does_not_fit_is_compacted_once_to_the_window_that_was_stated(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    model = Strict(9_000, exact)
+    world = bench(model, model_info(32_768, 4_000))
+    world.fill(62, 300)
+    ended = await world.turn("Go on.")
+    assert ended.stop_reason == "end"
+    assert model.kinds == ["turn", "compaction", "turn"]
+    assert [e.outcome for e in world.events if isinstance(e, CompactionEnded)] == ["done"]
+
+
+async def test_the_stated_size_anchors_the_estimate_where_it_is_not_absurd(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    def refuses(size: int, asked: int, window: int) -> Overflow:
+        return Overflow(input=size + 700, window=100)
+
+    world = bench(Strict(0, refuses), model_info(32_768, 4_000))
+    world.settings.context.auto_compact = False
+    world.fill(40, 200)
+    await world.turn("Go on.")
+    usage = world.runtime.usage()
+    assert usage.calculation.last_input == usage.total
+    assert usage.basis == "measured"
+
+    world = bench(Strict(0, lambda size, asked, window: Overflow(input=size * 9, window=100)), model_info())
+    world.settings.context.auto_compact = False
+    before = world.runtime.usage().total
+    await world.turn("Hello. " + words(1_000))
+    usage = world.runtime.usage()
+    assert usage.anchor_step is None
+    assert usage.total < before + 2_000
+    assert world.runtime.info.limits.source == "config"
+
+
+async def test_what_was_refused_for_another_reason_is_not_asked_again(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    class Other(Strict):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+            self.requests.append(request)
+            yield Started(TARGET)
+            yield Failed(Failure("invalid_request", "No such parameter."))
+
+    model = Other(0, silent)
+    world = bench(model, model_info())
+    ended = await world.turn("Hello.")
+    assert ended.failure is not None
+    assert ended.failure.message == "No such parameter."
+    assert model.kinds == ["turn"]
+
+
+def usage(total: int, window: int | None, limit: int | None = None) -> ContextUsage:
+    return ContextUsage(
+        model="m",
+        window=window,
+        reserve=None,
+        limit=limit,
+        total=total,
+        free=None,
+        over=None,
+        percent=None,
+        basis="estimated",
+        estimated_tokens=total,
+        would_compact=False,
+        turns_left=None,
+        calculation=Calculation(None, None, 0, 0, 0, total),
+        rows=[],
+        accuracy=Accuracy(),
+        session=SessionTotals(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("overflow", "total", "window", "asked", "wanted"),
+    [
+        (Overflow(input=190_000, output=20_000, window=200_000), 190_000, 200_000, 20_000, 9_984),
+        # The input leaves no room for an answer.
+        (Overflow(input=199_500, output=20_000, window=200_000), 199_500, 200_000, 20_000, None),
+        (Overflow(input=205_000, max_input=200_000), 205_000, 200_000, 20_000, None),
+        (Overflow(max_input=98_304), 90_000, 98_304, 20_000, None),
+        # At least so long: our own number where it is larger.
+        (Overflow(input=60_000, output=65_000, window=128_000, exact=False), 70_000, 128_000, 65_000, 56_600),
+        # The answer counted in, and not.
+        (Overflow(total=270_000, window=262_144), 240_000, 262_144, 30_000, 17_344),
+        (Overflow(total=270_000, window=262_144), 268_000, 262_144, 30_000, None),
+        (Overflow(output=100_000, max_output=64_000), 10_000, 200_000, 100_000, 64_000),
+        (Overflow(output=100_000, max_output=64_000), 150_000, 200_000, 100_000, 47_000),
+        (Overflow(max_output=8_192), 1_000, None, None, 8_192),
+        # Nothing said: half, where by our numbers the input fits well.
+        (None, 100_000, 200_000, 32_000, 16_000),
+        (None, 190_000, 200_000, 8_000, None),
+        (None, 100_000, 200_000, 1_500, None),
+        (None, 100_000, None, 32_000, None),
+    ],
+)
+def test_how_much_answer_there_is_room_for(
+    overflow: Overflow | None, total: int, window: int | None, asked: int | None, wanted: int | None
+) -> None:
+    limit = None if window is None else window - min(32_000, window // 4)
+    assert shorter_output(overflow, usage(total, window, limit), Limits(window), asked) == wanted
+
+
+def test_an_absurd_size_is_not_believed() -> None:
+    assert believable(Overflow(input=120_000), 100_000)
+    assert believable(Overflow(input=2_500), 600)
+    assert not believable(Overflow(input=400_000), 100_000)
+    assert not believable(Overflow(input=10), 100_000)
+    assert believable(Overflow(window=8_192), 100_000)
+
+
+INFO = ModelInfo(
+    ModelSpec("m", "openai/m", api_base="http://127.0.0.1:1", context_window=131_072),
+    TARGET,
+    Limits(131_072, None, 32_000, "config"),
+    Prices(),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "sessions.db") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("overflow", "wanted"),
+    [
+        (Overflow(window=32_768), (32_768, None, 32_000)),
+        (Overflow(input=40_000, max_input=32_768), (32_768, None, 32_000)),
+        (Overflow(window=16_384), (16_384, None, 16_384)),
+        (Overflow(max_output=8_192), (131_072, None, 8_192)),
+        # Too small to be one, larger than known, the same but for a token.
+        (Overflow(window=512), None),
+        (Overflow(window=200_000), None),
+        (Overflow(window=131_071), None),
+        (Overflow(max_output=16), None),
+        (Overflow(max_output=64_000), None),
+        (Overflow(input=200_000), None),
+    ],
+)
+def test_which_limits_are_learned(
+    store: Store, overflow: Overflow, wanted: tuple[int | None, int | None, int | None] | None
+) -> None:
+    learned = learn(store, INFO, overflow)
+    found = with_learned(store, INFO)
+    if wanted is None:
+        assert learned is None
+        assert found == INFO
+        return
+    assert learned is not None
+    assert (found.limits.window, found.limits.max_input, found.limits.max_output) == wanted
+    assert found.limits == learned.limits
+    assert "learned from the server's refusal on " in (found.limits.origin + found.limits.output_origin)
+
+
+def test_a_largest_input_is_one_where_the_window_is_split(store: Store) -> None:
+    split = replace(INFO, limits=Limits(400_000, 272_000, 128_000, "table"), spec=ModelSpec("gpt", "azure/gpt-5"))
+    learned = learn(store, split, Overflow(input=200_000, max_input=128_000))
+    assert learned is not None
+    assert (learned.limits.window, learned.limits.max_input, learned.limits.source) == (400_000, 128_000, "learned")
+
+
+def test_a_window_below_what_was_accepted_is_not_learned(store: Store) -> None:
+    step = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+    step.usage = TokenUsage(60_000, 10)
+    assert learn(store, INFO, Overflow(window=32_768), [step]) is None
+    assert learn(store, INFO, Overflow(window=65_536), [step]) is not None
+
+
+def test_two_refusals_add_up(store: Store) -> None:
+    first = learn(store, INFO, Overflow(window=65_536))
+    assert first is not None
+    second = learn(store, first, Overflow(max_output=4_096))
+    assert second is not None
+    limits = with_learned(store, INFO).limits
+    assert (limits.window, limits.max_output, limits.learned) == (65_536, 4_096, ("window", "max_output"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(INFO, spec=replace(INFO.spec, context_window=65_536), limits=Limits(65_536, None, 32_000, "config")),
+        replace(INFO, spec=replace(INFO.spec, max_output=8_192)),
+        replace(INFO, limits=Limits(40_960, None, None, "server")),
+    ],
+)
+def test_it_is_forgotten_when_something_else_is_known(store: Store, changed: ModelInfo) -> None:
+    learn(store, INFO, Overflow(window=32_768))
+    assert with_learned(store, changed) == changed
+    assert store.learned_limits() == []
+    assert with_learned(store, INFO) == INFO
+
+
+def test_a_server_that_cannot_be_asked_forgets_nothing(store: Store) -> None:
+    local = replace(INFO, spec=ModelSpec("l", "ollama/l"), limits=Limits(40_960, None, None, "server"))
+    learn(store, local, Overflow(window=8_192))
+    away = with_learned(store, replace(local, limits=Limits()))
+    assert (away.limits.window, away.limits.source) == (8_192, "learned")
+    assert with_learned(store, local).limits.window == 8_192
+
+
+def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    # As the version before made it, with a session in it.
+    Database.open(path, 1.0, schema.MIGRATIONS[:2]).close()
+    with Store.open(path) as opened:
+        session = opened.create_session("/p", "m").id
+        learn(opened, INFO, Overflow(window=32_768, text="context length is 32768 tokens"))
+    with Store.open(path) as opened:
+        assert with_learned(opened, INFO).limits.window == 32_768
+        (row,) = opened.learned_limits()
+        assert (row.model, row.server, row.window, row.text) == (
+            "openai/m",
+            "http://127.0.0.1:1",
+            32_768,
+            "context length is 32768 tokens",
+        )
+        elsewhere = replace(INFO, spec=replace(INFO.spec, api_base="http://127.0.0.1:2"))
+        assert with_learned(opened, elsewhere) == elsewhere
+        assert opened.forget_learned_limits() == 1
+        assert with_learned(opened, INFO) == INFO
+        assert opened.session(session).id == session
