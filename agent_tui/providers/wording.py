@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.bounds import BoundError
 from agent_tui.providers.keys import KEY_VARIABLES
 from agent_tui.providers.secrets import redact
 
@@ -40,6 +41,13 @@ def failure(
     configured one, if any; only what is no secret of it is told."""
     server = f"{provider} at {shown_address(address)}" if address else provider
     return Failure(kind, _line(kind, provider, model, detail, status, wait, set(names), server), detail, status, wait)
+
+
+def bound_failure(error: BoundError, provider: str, started: bool) -> Failure:
+    """The failure of a call that reached one of our own bounds."""
+    kept = "What arrived is kept." if started else _SAFE
+    text = clean(str(error))
+    return Failure(error.kind, f"{provider}: {text} {kept}", text)
 
 
 def shown_address(url: str) -> str:
