@@ -89,10 +89,12 @@ class UiConfig:
 
 @dataclass(slots=True)
 class AgentConfig:
-    """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider; ``retries`` attempts."""
+    """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
+    ``content_timeout`` seconds in which it sends something but nothing of the answer; ``retries`` attempts."""
 
     step_limit: int = 100
     timeout: float = 120.0
+    content_timeout: float = 600.0
     retries: int = 4
     development: bool = False
 

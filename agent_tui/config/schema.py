@@ -92,6 +92,7 @@ class UiSchema(Strict):
 class AgentSchema(Strict):
     step_limit: Positive | None = None
     timeout: Seconds | None = None
+    content_timeout: Seconds | None = None
     retries: Annotated[int, Field(ge=1, le=20)] | None = None
     development: bool | None = None
 

@@ -35,6 +35,7 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         effort=runtime.effort,
         fixed_fingerprint=runtime.prelude.fingerprint,
         timeout=runtime.settings.agent.timeout,
+        content_timeout=runtime.settings.agent.content_timeout,
         documents=runtime.prelude.documents,
     )
 

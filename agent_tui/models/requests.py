@@ -105,8 +105,9 @@ class SystemBlock:
 @dataclass(slots=True)
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
-    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte. ``kind`` says what
-    the call is for: a provider sends all kinds alike, a scripted one answers them differently."""
+    ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
+    ``content_timeout`` seconds in which bytes come but nothing of the answer. ``kind`` says what the call is for: a
+    provider sends all kinds alike, a scripted one answers them differently."""
 
     id: str
     spec: ModelSpec
@@ -118,6 +119,7 @@ class ModelRequest:
     effort: Effort
     fixed_fingerprint: str = ""
     timeout: float = 120.0
+    content_timeout: float = 600.0
     documents: list[SystemBlock] = field(default_factory=list)
     kind: StepKind = "turn"
 

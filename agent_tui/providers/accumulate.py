@@ -9,10 +9,12 @@ streamed).
 from __future__ import annotations
 
 import dataclasses
+import logging
 from typing import Any, Protocol
 
 from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.providers.bounds import BODY_LIMIT, finite
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder
 from agent_tui.providers.stream_anthropic import AnthropicStream, ConverseStream
@@ -23,8 +25,11 @@ from agent_tui.providers.stream_responses import ResponsesStream
 from agent_tui.providers.tap import Tap
 from agent_tui.providers.usage import estimated, normalise
 
+log = logging.getLogger(__name__)
+
 # Chunks that are held back while the tap has seen bytes but no event yet.
 _PATIENCE = 3
+_MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
 # Providers that do not say how much was reasoning: the number in LiteLLM's chunks is then its own count of the text.
 _GUESSED_REASONING = frozenset({"anthropic", "bedrock", "bedrock_converse", "mistral", "ollama", "ollama_chat"})
 
@@ -47,12 +52,20 @@ _PROTOCOLS: tuple[Any, ...] = (
 class Accumulator:
     """Turns one streamed answer into ``Delta`` and ``UsageReport`` items, and ``Finished`` at its end.
 
-    ``window`` (tokens) is for rejecting absurd usage; ``prices`` for the cost where the provider gives none.
+    ``window`` (tokens) is for rejecting absurd usage; ``prices`` for the cost where the provider gives none; ``limit``
+    is the most bytes the provider may send. An event that is not of the form its protocol has is left out and ends the
+    answer as an error: what it held is missing.
     """
 
-    def __init__(self, target: Target, window: int | None = None, prices: Prices | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        window: int | None = None,
+        prices: Prices | None = None,
+        limit: int = BODY_LIMIT,
+    ) -> None:
         self.target = target
-        self.tap = Tap(json_lines=target.provider in ("cohere", "cohere_chat"))
+        self.tap = Tap(json_lines=target.provider in ("cohere", "cohere_chat"), limit=limit)
         self._window = window
         self._prices = prices
         self._out = PartBuilder()
@@ -126,8 +139,16 @@ class Accumulator:
             if self._stream is None:
                 self._stream = self._recognise(event)
                 self._own = self._stream is not None
-            if self._stream is not None and self._knows(event):
-                self._stream.event(event)
+            self._take_event(event)
+
+    def _take_event(self, event: Event) -> None:
+        if self._stream is None or not self._knows(event):
+            return
+        try:
+            self._stream.event(event)
+        except _MISSHAPEN as error:
+            log.warning("An event is not of its protocol: %s: %s", type(error).__name__, str(error)[:200])
+            self._out.error = self._out.error or {"message": "it sent an event that is not of its own protocol"}
 
     def _recognise(self, event: Event) -> _Stream | None:
         for protocol in _PROTOCOLS:
@@ -148,8 +169,7 @@ class Accumulator:
                 self._stream = ResponsesStream(self._out) if ResponsesStream.knows(event) else ChatStream(self._out)
             usage = event.pop("usage", None) if isinstance(self._stream, ChatStream) else None
             self._take_made_up(usage)
-            if self._knows(event):
-                self._stream.event(event)
+            self._take_event(event)
 
     def _take_made_up(self, usage: Any) -> None:
         """A chunk of LiteLLM carries usage it may have invented; only ``stream.chunks`` tells (see ``finish``)."""
@@ -161,7 +181,7 @@ class Accumulator:
         for chunk in chunks:
             usage = getattr(chunk, "usage", None)
             if usage is not None:
-                self._out.usage.update(_as_event(usage))
+                self._out.report(_as_event(usage))
         if self._made_up and self._out.usage:
             self._out.usage.update({k: v for k, v in self._made_up.items() if v is not None})
 
@@ -180,9 +200,9 @@ class Accumulator:
         return items
 
     def _cost(self, usage: TokenUsage) -> float | None:
-        told = self._out.usage.get("cost")
-        if isinstance(told, (int, float)) and not isinstance(told, bool) and told >= 0:
-            return float(told)
+        told = finite(self._out.usage.get("cost"))
+        if told is not None and told >= 0:
+            return told
         if self._prices is None or usage.source != "provider":
             return None
         return self._prices.cost(usage)

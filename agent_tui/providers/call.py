@@ -6,10 +6,12 @@ The only place that calls LiteLLM. Retries inside it are off: what to try again 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,12 +29,13 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
 from agent_tui.providers.errors import StreamError, classify
 from agent_tui.providers.keys import Key, missing_key_line, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import build_call
-from agent_tui.providers.wording import failure
+from agent_tui.providers.wording import bound_failure, failure
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +59,9 @@ _DEFAULT_PATHS = {
 
 _VERSION = re.compile(r"/v\d+$")
 _AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+
+_CALL_SIZE = 64
+"""Characters of an answer that one tool call stands for, empty as it may be."""
 
 Emit = Callable[[StreamItem], None]
 
@@ -81,9 +87,14 @@ async def run(request: ModelRequest, info: ModelInfo, emit: Emit, load: Callable
 class _Call:
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key) -> None:
         self.request, self.info, self.emit, self.key = request, info, emit, key
-        self.accumulator = Accumulator(info.target, info.limits.window, info.prices)
+        asked = max(_named_limits(request.spec), default=0)
+        asked = asked or request.max_output or info.limits.max_output or DEFAULT_TOKENS
+        self.accumulator = Accumulator(info.target, info.limits.window, info.prices, stream_limit(asked))
         self.source: Any = None
         self.started = False
+        self.asked, self.room = asked, answer_limit(asked)
+        self.content_at = asyncio.get_running_loop().time()
+        self.broken: BoundError | None = None
 
     async def stream(self, litellm: Any) -> None:
         clock: asyncio.Timeout | None = None
@@ -93,7 +104,8 @@ class _Call:
             if wire.method == "acompletion":
                 arguments |= lean_arguments(litellm)
             self.emit(Started(self.info.target, wire.notes))
-            async with asyncio.timeout(self.request.timeout) as clock:
+            self.content_at = asyncio.get_running_loop().time()
+            async with asyncio.timeout(self._patience()) as clock:
                 self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
                 with listen(self.accumulator.tap):
                     self.source = await getattr(litellm, wire.method)(**arguments)
@@ -111,17 +123,25 @@ class _Call:
 
     def _arrived(self, clock: asyncio.Timeout) -> None:
         """Bytes came, whatever LiteLLM makes of them: not silence, and worth showing at once."""
-        if not clock.expired():
-            clock.reschedule(asyncio.get_running_loop().time() + self.request.timeout)
         self._emit_content(self.accumulator.pump())
+        self._wait_on(clock)
+
+    def _patience(self) -> float:
+        """Seconds from now that nothing may come, and nothing of the answer."""
+        left = self.content_at + self.request.content_timeout - asyncio.get_running_loop().time()
+        return min(self.request.timeout, max(0.0, left))
+
+    def _wait_on(self, clock: asyncio.Timeout) -> None:
+        if not clock.expired():
+            clock.reschedule(asyncio.get_running_loop().time() + self._patience())
 
     async def _read(self, clock: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
         turn = loop.time()
         async for chunk in self.source:
             now = loop.time()
-            clock.reschedule(now + self.request.timeout)
             self._emit_content(self.accumulator.feed(chunk))
+            self._wait_on(clock)
             if now - turn > YIELD_EVERY:
                 await asyncio.sleep(0)
                 turn = loop.time()
@@ -129,16 +149,18 @@ class _Call:
     async def _read_on(self, error: Exception) -> bool:
         """LiteLLM failed over an answer that we understand ourselves: the rest is read without it. False when there
         is no such answer, or it does not end as it should."""
-        if not self.accumulator.independent or self.accumulator.raw_error is not None:
+        if not self.accumulator.independent or self.accumulator.raw_error is not None or self._bound() is not None:
             return False
         try:
-            async with asyncio.timeout(self.request.timeout) as clock:
+            async with asyncio.timeout(self._patience()) as clock:
                 self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
                 await self.accumulator.tap.drain()
         except Exception:
             log.debug("The rest of the answer cannot be read", exc_info=True)
-        self._emit_content(self.accumulator.pump())
-        if self.accumulator.truncated or self.accumulator.raw_error is not None:
+        if self._bound() is None:
+            with contextlib.suppress(BoundError):
+                self._emit_content(self.accumulator.pump())
+        if self._bound() is not None or self.accumulator.truncated or self.accumulator.raw_error is not None:
             return False
         log.info("LiteLLM could not read the answer of %s: %s", self.info.target.provider, type(error).__name__)
         return True
@@ -147,11 +169,14 @@ class _Call:
         """A stream that ends without saying why was cut off, whatever LiteLLM makes of it."""
         try:
             last = self.accumulator.finish(self.source)
+            self._emit_content(last)
         except Exception as error:
             self._fail(error, silent=False)
             return
+        if (bound := self._bound()) is not None:
+            self._fail(bound, silent=False)
+            return
         ends = [item for item in last if isinstance(item, Finished)]
-        self._emit_content(last)
         if (said := self.accumulator.raw_error) is not None:
             self._emit_failure(StreamError(said))
         elif ends and self._said_why():
@@ -171,8 +196,15 @@ class _Call:
     def _fail(self, error: BaseException, silent: bool) -> None:
         target = self.info.target
         log.info("Call to %s failed: %s", target.provider, type(error).__name__)
-        self._emit_content(self._remains())
+        with contextlib.suppress(BoundError):
+            self._emit_content(self._remains())
+        if (bound := self._bound()) is not None:
+            self.emit(Failed(bound_failure(bound, target.provider, self.started)))
+            return
         if silent:
+            if self._patience() <= 0:
+                self.emit(Failed(bound_failure(self._silence(), target.provider, self.started)))
+                return
             seconds = f"{self.request.timeout:g} s without a byte"
             self.emit(Failed(failure("timeout", provider=target.provider, model=target.model, detail=seconds)))
             return
@@ -192,12 +224,46 @@ class _Call:
         )
         self.emit(Failed(found))
 
+    def _bound(self) -> BoundError | None:
+        """The bound that this call reached, whatever LiteLLM made of it."""
+        return self.broken or self.accumulator.tap.broken
+
+    def _silence(self) -> SilenceError:
+        seconds = self.request.content_timeout
+        return SilenceError(
+            f"The connection lives, but nothing of the answer came for {seconds:g} s. "
+            "Try again, or raise agent.content_timeout."
+        )
+
     def _emit_content(self, items: list[StreamItem]) -> None:
+        """Passes on what arrived, up to the length an answer may have. Raises BoundError there."""
         for item in items:
+            if isinstance(item, (Finished, Failed)):
+                continue
             if isinstance(item, Delta):
                 self.started = True
-            if not isinstance(item, (Finished, Failed)):
-                self.emit(item)
+                if (short := self._within(item)) is None:
+                    continue
+                item = short
+                if item.text or item.name or item.metadata:
+                    self.content_at = asyncio.get_running_loop().time()
+            self.emit(item)
+        if self.room < 0 and self.broken is None:
+            self.broken = BoundError(
+                f"The answer is longer than the {self.asked:,} tokens asked for can be "
+                f"(over {answer_limit(self.asked):,} characters), so it was stopped."
+            )
+            raise self.broken
+
+    def _within(self, delta: Delta) -> Delta | None:
+        """The delta, cut to what there is still room for; None when there is none."""
+        if self.room < 0:
+            return delta if delta.closed and not delta.text else None
+        before, self.room = self.room, self.room - len(delta.text)
+        if delta.call_id is not None:
+            # Calls without end are an answer without end, too.
+            self.room -= _CALL_SIZE + len(delta.name or "")
+        return delta if self.room >= 0 else replace(delta, text=delta.text[:before])
 
     def _remains(self) -> list[StreamItem]:
         """What the accumulator still holds of a broken stream: usage reported at its start, open parts."""
@@ -260,6 +326,12 @@ def _early_failure(info: ModelInfo, key: Key) -> Failure | None:
     if info.problem:
         return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
     return None
+
+
+def _named_limits(spec: ModelSpec) -> list[int]:
+    """Limits of the answer that the model's own settings send instead of ours."""
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    return [value for name in names if isinstance(value := spec.extra.get(name), int) and value > 0]
 
 
 async def _close(source: Any) -> None:

@@ -10,10 +10,16 @@ import json
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
 
+from agent_tui.providers.bounds import LINE_LIMIT, BoundError, EventBound, LineBuffer, megabytes
+
 Event: TypeAlias = dict[str, Any]
 _SSE_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
 _PRELUDE = 12
-_MAX_FRAME = 32 * 1024 * 1024
+_MAX_FRAME = 24 * 1024 * 1024
+"""AWS says 16 MB; its own client takes 24."""
+_MANY_LINES, _MANY_SIZE = 200, 1_000_000
+"""Lines, and characters in them, of one event's data where it has more than one line."""
+_DIGITS = 100
 
 
 class Decoder(Protocol):
@@ -41,50 +47,56 @@ class SseDecoder:
     waiting for the blank line, so that nothing downstream can be ahead. Comments and ``[DONE]`` are skipped."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines = LineBuffer()
+        self._bound = EventBound()
         self._data: list[str] = []
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        self._rest += data
-        *lines, self._rest = self._rest.split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(data).splitlines():
             yield from self._line(line)
 
     def close(self) -> Iterator[Event]:
-        line, self._rest = self._rest, b""
-        yield from self._line(line)
+        if rest := self._lines.close():
+            yield from self._line(rest)
         self._data = []
 
     def _line(self, raw: bytes) -> Iterator[Event]:
-        line = raw.decode("utf-8", "replace").rstrip("\r").removeprefix("\ufeff")
+        self._bound.line(len(raw))
+        line = raw.decode("utf-8", "replace").removeprefix("\ufeff")
         if not line:
             self._data = []
         elif line.startswith("data:"):
             self._data.append(line[5:].removeprefix(" "))
-            event = _loads("\n".join(self._data))
+            event = self._whole()
             if event is not None:
                 self._data = []
                 yield event
         elif line.startswith("{") and (event := _loads(line)) is not None:
             yield event
 
+    def _whole(self) -> Event | None:
+        """The event, once its data are whole. One in several lines is tried with each of them: it has to be small."""
+        if len(self._data) == 1:
+            return _loads(self._data[0])
+        if len(self._data) > _MANY_LINES or sum(map(len, self._data)) > _MANY_SIZE:
+            raise BoundError("One event of the answer is spread over too many lines; it was not read on.")
+        joined = "\n".join(self._data)
+        return _loads(joined) if joined.rstrip().endswith("}") else None
+
 
 class JsonLinesDecoder:
     """One JSON object a line."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._lines = LineBuffer()
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        self._rest += data
-        *lines, self._rest = self._rest.split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(data).split(b"\n"):
             if (event := _loads(line.decode("utf-8", "replace"))) is not None:
                 yield event
 
     def close(self) -> Iterator[Event]:
-        rest, self._rest = self._rest, b""
-        if (event := _loads(rest.decode("utf-8", "replace"))) is not None:
+        if (event := _loads(self._lines.close().decode("utf-8", "replace"))) is not None:
             yield event
 
 
@@ -94,9 +106,14 @@ class WholeDecoder:
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
+        self._size = 0
 
     def feed(self, data: bytes) -> Iterator[Event]:
         self._pieces.append(data)
+        self._size += len(data)
+        if self._size > LINE_LIMIT:
+            self._pieces.clear()
+            raise BoundError(f"The answer is one body of more than {megabytes(LINE_LIMIT)}; it was not read on.")
         return iter(())
 
     def close(self) -> Iterator[Event]:
@@ -109,28 +126,64 @@ class WholeDecoder:
                 yield event
 
 
+class FrameBuffer:
+    """Gives the bytes of an AWS event stream on as whole frames, at a cost that is linear in their length. A frame
+    longer than any can be ends the stream: what follows cannot be understood."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._wanted = _PRELUDE
+        self._lost = False
+
+    def feed(self, data: bytes) -> bytes:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._lost:
+            return self.close()
+        if self._size < self._wanted:
+            return b""
+        held = b"".join(self._pieces)
+        end = 0
+        while len(held) - end >= _PRELUDE:
+            total = int.from_bytes(held[end : end + 4], "big")
+            self._lost = not _PRELUDE + 4 <= total <= _MAX_FRAME
+            if self._lost or len(held) - end < total:
+                break
+            end += total
+        if self._lost:
+            end = len(held)
+        rest = held[end:]
+        self._pieces, self._size = [rest] if rest else [], len(rest)
+        self._wanted = int.from_bytes(rest[:4], "big") if len(rest) >= _PRELUDE else _PRELUDE
+        return held[:end]
+
+    def close(self) -> bytes:
+        rest = b"".join(self._pieces)
+        self._pieces, self._size = [], 0
+        return rest
+
+
 class EventStreamDecoder:
     """AWS event streams (``application/vnd.amazon.eventstream``). An event is ``{event type: payload}``; the
     ``bytes`` payloads of the invoke API, which wrap another provider's events, come out unwrapped."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._frames = FrameBuffer()
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        self._rest += data
-        while len(self._rest) >= _PRELUDE:
-            total = int.from_bytes(self._rest[:4], "big")
+        whole = self._frames.feed(data)
+        at = 0
+        while len(whole) - at >= _PRELUDE:
+            total = int.from_bytes(whole[at : at + 4], "big")
             if not _PRELUDE + 4 <= total <= _MAX_FRAME:
-                self._rest = b""
                 return
-            if len(self._rest) < total:
-                return
-            frame, self._rest = self._rest[:total], self._rest[total:]
-            if (event := _frame(frame)) is not None:
+            if (event := _frame(whole[at : at + total])) is not None:
                 yield event
+            at += total
 
     def close(self) -> Iterator[Event]:
-        self._rest = b""
+        self._frames = FrameBuffer()
         return iter(())
 
 
@@ -141,7 +194,10 @@ def _frame(frame: bytes) -> Event | None:
     if (problem := headers.get(":exception-type") or headers.get(":error-code")) is not None:
         return {"error": {"type": problem, "message": str(payload.get("message", ""))}}
     if isinstance(wrapped := payload.get("bytes"), str):
-        return _loads(base64.b64decode(wrapped).decode("utf-8", "replace"))
+        try:
+            return _loads(base64.b64decode(wrapped).decode("utf-8", "replace"))
+        except ValueError:
+            return None
     kind = headers.get(":event-type")
     return {kind: payload} if kind else None
 
@@ -166,7 +222,17 @@ def _loads(text: str) -> Event | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = _parsed(text)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A number of thousands of digits; what stands beside it may be right.
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, Literal
 
 from agent_tui.models.messages import Metadata
@@ -46,6 +46,11 @@ class PartBuilder:
     def take(self) -> list[Delta]:
         deltas, self.deltas = self.deltas, []
         return deltas
+
+    def report(self, usage: Any) -> None:
+        """Adds what the provider says of usage; what is no set of named values says nothing."""
+        if isinstance(usage, Mapping):
+            self.usage.update(usage)
 
     def has(self, key: Hashable) -> bool:
         return key in self._parts

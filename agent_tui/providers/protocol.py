@@ -129,6 +129,7 @@ class RequestEncoder:
                 "effort": request.effort,
                 "fixed_fingerprint": request.fixed_fingerprint,
                 "timeout": request.timeout,
+                "content_timeout": request.content_timeout,
                 "documents": to_dict(request.documents),
             },
         }

@@ -50,7 +50,7 @@ class AnthropicStream:
         kind = event.get("type")
         if kind == "message_start":
             message = event.get("message") or {}
-            self.out.usage.update(message.get("usage") or {})
+            self.out.report(message.get("usage"))
         elif kind == "content_block_start":
             self._start(int(event.get("index", 0)), event.get("content_block") or {})
         elif kind == "content_block_delta":
@@ -61,14 +61,14 @@ class AnthropicStream:
             delta = event.get("delta") or {}
             if reason := delta.get("stop_reason"):
                 self.out.finish = _STOP.get(str(reason), "unknown")
-            self._usage(event.get("usage") or {})
+            self._usage(event.get("usage"))
         elif kind == "message_stop" and self.out.finish is None:
             # Some servers that only speak this language give no reason.
             self.out.finish = "stop"
 
-    def _usage(self, usage: dict[str, Any]) -> None:
+    def _usage(self, usage: Any) -> None:
         """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""
-        for name, value in usage.items():
+        for name, value in usage.items() if isinstance(usage, dict) else ():
             if value is not None and not (value == 0 and name != "output_tokens" and self.out.usage.get(name)):
                 self.out.usage[name] = value
 
@@ -133,7 +133,7 @@ class ConverseStream:
         elif kind == "messageStop":
             self.out.finish = _STOP.get(str(body.get("stopReason")), "unknown")
         elif kind == "metadata":
-            self.out.usage.update(body.get("usage") or {})
+            self.out.report(body.get("usage"))
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         if "text" in delta:

@@ -46,7 +46,7 @@ class ChatStream:
 
     def event(self, event: Event) -> None:
         self._usage(event.get("usage"))
-        self._usage((event.get("x_groq") or {}).get("usage"))
+        self._usage(groq.get("usage") if isinstance(groq := event.get("x_groq"), dict) else None)
         for choice in (event.get("choices") or [])[:1]:
             self._usage(choice.get("usage"))
             self._delta(choice.get("delta") or choice.get("message") or {})

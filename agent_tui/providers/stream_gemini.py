@@ -33,7 +33,7 @@ class GeminiStream:
 
     def event(self, event: Event) -> None:
         body: dict[str, Any] = event["response"] if isinstance(event.get("response"), dict) else event
-        self.out.usage.update(body.get("usageMetadata") or {})
+        self.out.report(body.get("usageMetadata"))
         if (body.get("promptFeedback") or {}).get("blockReason"):
             self.out.finish = "refused"
         for candidate in (body.get("candidates") or [])[:1]:

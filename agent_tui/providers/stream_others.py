@@ -53,7 +53,7 @@ class CohereStream:
         elif kind == "tool-call-end":
             self.out.close(("call", index))
         elif kind == "message-end":
-            self.out.usage.update(delta.get("usage") or {})
+            self.out.report(delta.get("usage"))
             reason = delta.get("finish_reason")
             if reason:
                 self.out.finish = _COHERE_STOP.get(str(reason), "unknown")

@@ -69,7 +69,7 @@ class ResponsesStream:
         self.out.close(index)
 
     def _end(self, kind: str, response: dict[str, Any]) -> None:
-        self.out.usage.update(response.get("usage") or {})
+        self.out.report(response.get("usage"))
         # Encrypted content differs between the item's event and the final response; the latter has the last word.
         for index, item in enumerate(response.get("output") or []):
             if not self.out.has(index):

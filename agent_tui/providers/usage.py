@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.bounds import finite
 
 _log = logging.getLogger(__name__)
 
@@ -14,6 +15,7 @@ _log = logging.getLogger(__name__)
 ABSURD_WINDOWS = 2
 # Without a known window: larger than any model's.
 _ABSURD_TOKENS = 20_000_000
+_ABSURD_NUMBER = 1e15
 
 
 def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
@@ -25,7 +27,7 @@ def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls
     usage = _read(raw)
     if usage is None:
         if raw:
-            _log.warning("Usage report not usable: %s", dict(raw))
+            _log.warning("Usage report not usable: %s", repr(dict(raw))[:500])
         return None
     largest = ABSURD_WINDOWS * window if window else _ABSURD_TOKENS
     if usage.input <= 0 or usage.output < 0 or usage.input > largest or usage.output > largest:
@@ -215,9 +217,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _int(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return int(value) if value == value and abs(value) != float("inf") else None
+    number = finite(value)
+    # Nothing is counted in such numbers, and adding them up would make them worse.
+    return int(number) if number is not None and abs(number) < _ABSURD_NUMBER else None
 
 
 def _number(value: Any) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.failure import Failure, FailureKind, Overflow
+from agent_tui.providers.bounds import BoundError
 from agent_tui.providers.keys import KEY_VARIABLES
 from agent_tui.providers.secrets import redact
 
@@ -52,6 +53,13 @@ def _answer_too_long(overflow: Overflow) -> bool:
     if overflow.input is None or overflow.output is None or overflow.window is None:
         return False
     return overflow.input < overflow.window
+
+
+def bound_failure(error: BoundError, provider: str, started: bool) -> Failure:
+    """The failure of a call that reached one of our own bounds."""
+    kept = "What arrived is kept." if started else _SAFE
+    text = clean(str(error))
+    return Failure(error.kind, f"{provider}: {text} {kept}", text)
 
 
 def shown_address(url: str) -> str:
