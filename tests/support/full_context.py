@@ -7,6 +7,7 @@ product claims (the size of the next input, its rows, what it sends) is compared
 from __future__ import annotations
 
 import random
+import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -383,5 +384,21 @@ def _short(usage: ContextUsage) -> str:
 
 async def long_run(name: str, window: int, seed: int, plan: Plan, worker: WorkerClient) -> Outcome:
     """One run in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        return await LongRun(name, window, seed, plan, worker, Path(folder)).go()
+    folder = _folder()
+    try:
+        return await LongRun(name, window, seed, plan, worker, folder).go()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _folder() -> Path:
+    """A new folder whose name is the same each time where nothing else runs: it is in the prompt, and counted."""
+    root = Path(tempfile.gettempdir())
+    for number in range(1_000):
+        folder = root / f"full-context-{number}"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError(f"{root} is full of runs that were cut off; remove its full-context-* folders")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.loopback import sse
+from tests.support.true_provider.anthropic_checks import EXTRA, check_messages
 from tests.support.true_provider.wire import (
     Answer,
     Question,
@@ -32,17 +33,6 @@ _TOP = words_of(
     "model messages max_tokens system tools tool_choice thinking stream metadata stop_sequences "
     "temperature top_k top_p output_config service_tier"
 )
-_BLOCKS = {
-    "text": ("type", "text", "cache_control", "citations"),
-    "thinking": ("type", "thinking", "signature"),
-    "redacted_thinking": ("type", "data"),
-    "tool_use": ("type", "id", "name", "input", "cache_control", "caller"),
-    "tool_result": ("type", "tool_use_id", "content", "is_error", "cache_control"),
-}
-_ASSISTANT = ("text", "thinking", "redacted_thinking", "tool_use")
-_USER = ("text", "tool_result")
-_EXTRA = "{name}: Extra inputs are not permitted"
-_ID = re.compile(r"^[a-zA-Z0-9_-]+$")
 # What the API adds around the text it is given, in its tokens.
 ANY_TOOL, A_TOOL, A_CALL, FIRST_RESULT, NEXT_RESULT, A_MESSAGE = 470, 9, 31, 12, 50, 3
 
@@ -69,7 +59,7 @@ class Anthropic:
         counting = path.endswith("count_tokens")
         if "anthropic-version" not in headers:
             raise Refused("anthropic-version: header is required")
-        only(body, _TOP, "", _EXTRA)
+        only(body, _TOP, "", EXTRA)
         if body.get("model") != self.model.name:
             raise Refused(f"model: {body.get('model')}", status=404, code="not_found_error")
         limit = body.get("max_tokens")
@@ -77,7 +67,7 @@ class Anthropic:
             self._check_limit(limit)
         thinking = self._thinking(body, headers, limit)
         messages = body.get("messages") or []
-        self._check_messages(messages, bool(body.get("tools")))
+        check_messages(messages, bool(body.get("tools")), prefill=not self.keeps)
         segments, names = list(self._fixed(body)), [t["name"] for t in body.get("tools") or ()]
         dropped: list[dict[str, str]] = []
         segments += self._conversation(body, messages, thinking, dropped)
@@ -120,8 +110,8 @@ class Anthropic:
         allowed = ["type", "display", *(["budget_tokens"] if kind == "enabled" else [])]
         if self.bound and BINDING_BETA in headers.get("anthropic-beta", ""):
             allowed.append("block_binding")
-        only(asked, allowed, "thinking.", _EXTRA)
-        only(body.get("output_config") or {}, ("effort", "format"), "output_config.", _EXTRA)
+        only(asked, allowed, "thinking.", EXTRA)
+        only(body.get("output_config") or {}, ("effort", "format"), "output_config.", EXTRA)
         if kind == "disabled":
             return ""
         if kind == "adaptive" and not self.keeps:
@@ -140,76 +130,12 @@ class Anthropic:
             raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
         return str(kind)
 
-    def _check_messages(self, messages: list[Any], tools: bool) -> None:
-        if not messages:
-            raise Refused("messages: at least one message is required")
-        if messages[0]["role"] != "user":
-            raise Refused('messages: first message must use the "user" role')
-        seen: set[str] = set()
-        marks = 0
-        for n, message in enumerate(messages):
-            where = f"messages.{n}."
-            only(message, ("role", "content"), where, _EXTRA)
-            if isinstance(message["content"], str):
-                message["content"] = [{"type": "text", "text": message["content"]}]
-            if not message["content"]:
-                raise Refused(f"messages.{n}: all messages must have non-empty content")
-            for i, block in enumerate(message["content"]):
-                self._check_block(block, f"{where}content.{i}", message["role"])
-                marks += "cache_control" in block
-            self._check_pairs(messages, n, seen)
-        if marks > 4:
-            raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
-        if messages[-1]["role"] == "assistant" and self.keeps:
-            raise Refused("This model does not support assistant message prefill.")
-        if seen and not tools:
-            raise Refused("Requests which include `tool_use` or `tool_result` blocks must define tools")
-
-    def _check_block(self, block: dict[str, Any], where: str, role: str) -> None:
-        kind = block.get("type")
-        if kind not in (_USER if role == "user" else _ASSISTANT):
-            raise Refused(f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected tags")
-        only(block, _BLOCKS[kind], f"{where}.{kind}.", _EXTRA)
-        if kind == "text" and not block["text"]:
-            raise Refused(f"{where}: text content blocks must be non-empty")
-        if kind == "text" and not block["text"].strip():
-            raise Refused(f"{where}: text content blocks must contain non-whitespace text")
-        if kind == "tool_use" and not (isinstance(block.get("input"), dict) and _ID.match(block.get("id", ""))):
-            raise Refused(f"{where}.tool_use.input: Input should be a valid dictionary")
-
-    def _check_pairs(self, messages: list[Any], n: int, seen: set[str]) -> None:
-        message = messages[n]
-        calls = [b["id"] for b in message["content"] if b["type"] == "tool_use"]
-        for call in calls:
-            if call in seen:
-                raise Refused(f"messages.{n}: `tool_use` ids must be unique")
-            seen.add(call)
-        following = messages[n + 1]["content"] if n + 1 < len(messages) else []
-        answered = [b["tool_use_id"] for b in following if isinstance(b, dict) and b.get("type") == "tool_result"]
-        if missing := [c for c in calls if c not in answered]:
-            raise Refused(
-                f"messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
-                "next message."
-            )
-        own = [b["tool_use_id"] for b in message["content"] if b["type"] == "tool_result"]
-        before = [b["id"] for b in messages[n - 1]["content"] if b["type"] == "tool_use"] if n else []
-        for i, call in enumerate(own):
-            if call not in before:
-                raise Refused(
-                    f"messages.{n}.content.{i}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. Each "
-                    "`tool_result` block must have a corresponding `tool_use` block in the previous message."
-                )
-        kinds = [b["type"] for b in message["content"]]
-        if own and kinds[: len(own)] != ["tool_result"] * len(own):
-            raise Refused(f"messages.{n}: `tool_result` blocks must come first in the content")
-
     def _fixed(self, body: dict[str, Any]) -> Iterator[Segment]:
         tools = body.get("tools") or []
         if tools:
             yield Segment("tools", "tools", ANY_TOOL)
         for n, tool in enumerate(tools):
-            only(tool, ("name", "input_schema", "description", "type", "cache_control"), f"tools.{n}.", _EXTRA)
+            only(tool, ("name", "input_schema", "description", "type", "cache_control"), f"tools.{n}.", EXTRA)
             text = canonical(tool)
             shown = f"{tool['name']} {tool.get('description', '')} {canonical(tool['input_schema'])}"
             yield Segment("tools", text, self.tools.count(shown) + A_TOOL, "cache_control" in tool)
