@@ -1,0 +1,73 @@
+"""Hundreds of turns at full context against providers that count truly.
+
+python -m tests.benchmarks.full_context [--models claude-4.6,vllm] [--windows 8192,32768] [--turns 200] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import time
+
+from agent_tui.providers.client import WorkerClient
+from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.full_context import FLAVOURS, Outcome, Plan, long_run
+
+WINDOWS = (8_192, 32_768, 200_000)
+
+
+async def run(models: list[str], windows: list[int], plan: Plan, seed: int, verbose: bool) -> list[Outcome]:
+    """All runs, one after the other, with one worker."""
+    worker = WorkerClient()
+    found = []
+    try:
+        for model in models:
+            for window in windows:
+                begun = time.perf_counter()
+                outcome = await long_run(model, window, seed, plan, worker)
+                found.append(outcome)
+                if verbose:
+                    print(_line(outcome), f"{time.perf_counter() - begun:6.1f} s", flush=True)
+                    for fault in outcome.faults()[:12]:
+                        print(f"    {fault[:400]}")
+    finally:
+        await worker.close()
+    return found
+
+
+def _line(outcome: Outcome) -> str:
+    return "  ".join(f"{name} {value}" for name, value in outcome.row().items() if name != "seed")
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """All figures, a row for each run."""
+    rows = [o.row() for o in outcomes]
+    names = list(rows[0])
+    widths = [max(len(name), *(len(str(row[name])) for row in rows)) for name in names]
+    lines = [names, *([str(row[name]) for name in names] for row in rows)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", default=",".join(FLAVOURS))
+    parser.add_argument("--windows", default=",".join(map(str, WINDOWS)))
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    logging.disable(logging.WARNING)
+    os.environ.setdefault(KEY_VARIABLE, "test-key")
+    windows = [int(w) for w in args.windows.split(",")]
+    outcomes = asyncio.run(run(args.models.split(","), windows, Plan(args.turns), args.seed, not args.json))
+    if args.json:
+        print(json.dumps([{**o.row(), "faults": o.faults()} for o in outcomes], indent=1))
+    else:
+        print(table(outcomes))
+
+
+if __name__ == "__main__":
+    main()

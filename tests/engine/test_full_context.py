@@ -1,0 +1,58 @@
+"""Conversations at full context with providers that count truly: nothing dies, no number lies, nothing is wasted.
+
+Short forms of ``tests.benchmarks.full_context``; small windows fill in a few turns. A failure names the turn; the run
+is the same each time, so it can be looked at with the benchmark's ``--models``, ``--windows`` and ``--seed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.keys import KEY_VARIABLES
+from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.full_context import Plan, long_run
+from tests.support.model_calls import KEY, environment
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def keys() -> Iterator[None]:
+    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
+    with environment({**unset, KEY_VARIABLE: KEY}):
+        yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def worker(keys: None) -> AsyncIterator[WorkerClient]:
+    client = WorkerClient()
+    yield client
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "turns"),
+    [
+        ("claude-4.5", 16_384, 20),
+        ("claude-4.6", 16_384, 20),
+        ("claude-5.1", 16_384, 20),
+        ("openai-chat", 8_192, 16),
+        ("vllm", 8_192, 20),
+        ("responses", 8_192, 16),
+        ("gemini", 16_384, 16),
+        ("vllm", 4_096, 12),
+        ("claude-4.6", 4_096, 12),
+    ],
+)
+async def test_a_full_context_costs_no_turn_and_no_truth(
+    worker: WorkerClient, model: str, window: int, turns: int
+) -> None:
+    outcome = await long_run(model, window, 1, Plan(turns, restart=9, manual=11), worker)
+    assert outcome.faults() == []
+    assert outcome.turns == turns
+    assert outcome.steps >= turns
+    assert sum(outcome.compactions.values()) > 0, "the context was never full"
