@@ -112,7 +112,12 @@ _GROWTH: Migration = (
     "CREATE INDEX growth_by_model ON growth (model, n)",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH]
+_NEW_TEXT: Migration = (
+    # Growth is of new text alone from here on; what was kept before held the errors of everything else in it.
+    "DELETE FROM growth",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _NEW_TEXT]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
