@@ -32,6 +32,7 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
         "calculation": {
             "last_input_tokens": calculation.last_input,
             "last_output_tokens": calculation.last_output,
+            "last_output_estimated": calculation.output_estimated,
             "dropped_reasoning_tokens": calculation.dropped_reasoning,
             "removed_tokens": calculation.removed,
             "fixed_delta_tokens": calculation.fixed_delta,

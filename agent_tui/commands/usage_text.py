@@ -88,9 +88,10 @@ def calculation_line(usage: ContextUsage) -> str:
     if c.last_input is None:
         return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
     changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
+    guessed = " (estimated)" if c.output_estimated else ""
     return (
-        f"last input {c.last_input:,} + last output {c.last_output or 0:,} − dropped reasoning {c.dropped_reasoning:,}"
-        f" − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
+        f"last input {c.last_input:,} + last output {c.last_output or 0:,}{guessed}"
+        f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
     )
 
 

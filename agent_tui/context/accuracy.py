@@ -12,18 +12,22 @@ from agent_tui.models.steps import Step
 
 RATIO_STEPS = 50
 RATIO_LOW, RATIO_HIGH = 0.7, 1.5
+RATIO_TOKENS = 100
+"""New text that a step must have brought to be learned from, in tokens."""
+RATIO_SAMPLES = 3
+RATIO_WEIGHT = 2_000
+"""Tokens up to which a step counts for more the more it brought."""
 DRIFT_TOKENS = 10
 """Difference between the tracked total and a recount that is worth a line in the log, in tokens."""
 
 
 def before_step(step: Step, usage: ContextUsage) -> None:
-    """Store with the step what was expected: the whole input, and the part of it that is estimate.
-
-    Without an anchor the calibration that was applied is taken out again, else it would be learned twice.
-    """
+    """Store with the step what was expected: the whole input, the new text as it was estimated before any calibration
+    (else that would be learned twice), and what else is known of the input where that holds no estimate."""
     step.estimated_input, step.anchor_step = usage.total, usage.anchor_step
-    growth = usage.calculation.new_messages
-    step.estimated_growth = growth if usage.anchor_step else round(growth / usage.accuracy.ratio)
+    terms = usage.calculation
+    step.estimated_growth = terms.new_text
+    step.known_input = usage.total - terms.new_text_corrected if terms.others_sure else None
 
 
 def after_step(step: Step) -> str | None:
@@ -32,9 +36,8 @@ def after_step(step: Step) -> str | None:
     if usage is None or not usage.anchors or estimated is None:
         return None
     step.actual_input = usage.input
-    if step.estimated_growth is not None:
-        known = estimated - step.estimated_growth if step.anchor_step else 0
-        step.actual_growth = max(0, usage.input - known)
+    if step.known_input is not None:
+        step.actual_growth = max(0, usage.input - step.known_input)
     return verification_line(estimated, usage.input)
 
 
@@ -50,20 +53,30 @@ def verification_line(estimated: int, actual: int) -> str:
 
 
 def verified_growth(step: Step) -> tuple[int, int] | None:
-    """(measured, estimated) growth of a turn step that can be learned from; None of any other."""
-    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or not step.estimated_growth:
+    """(measured, estimated) new text of a turn step that can be learned from; None of any other: there was too little
+    of it, or more than the new text was an estimate."""
+    if step.kind != "turn" or step.status != "complete" or step.actual_growth is None or step.estimated_growth is None:
         return None
-    return step.actual_growth, step.estimated_growth
+    return (step.actual_growth, step.estimated_growth) if step.estimated_growth >= RATIO_TOKENS else None
 
 
 def growth_ratio(growths: Sequence[tuple[int, int]]) -> float | None:
-    """Σ measured growth / Σ estimated growth over the newest 50 of a model's verified turn steps, clamped to 0.7–1.5.
+    """The median of measured / estimated new text over the newest 50 steps, clamped to 0.7–1.5.
 
-    None when nothing was verified yet.
+    A step counts by its tokens, up to ``RATIO_WEIGHT``: in a small one what wraps a message is more than what the
+    tokenizers differ by, and a huge one must not decide alone. None below ``RATIO_SAMPLES`` steps of ``RATIO_TOKENS``.
     """
-    newest = growths[-RATIO_STEPS:]
-    estimated = sum(e for _, e in newest)
-    return clamp_ratio(sum(a for a, _ in newest) / estimated) if estimated > 0 else None
+    usable = sorted((a / e, min(e, RATIO_WEIGHT)) for a, e in growths[-RATIO_STEPS:] if e >= RATIO_TOKENS)
+    if len(usable) < RATIO_SAMPLES:
+        return None
+    half, passed = sum(weight for _, weight in usable) / 2, 0
+    for number, (ratio, weight) in enumerate(usable):
+        passed += weight
+        if passed > half:
+            return clamp_ratio(ratio)
+        if passed == half:
+            return clamp_ratio((ratio + usable[number + 1][0]) / 2)
+    raise AssertionError("unreachable: half of the weights is passed within them")
 
 
 def clamp_ratio(ratio: float) -> float:

@@ -52,7 +52,7 @@ class MessageEstimate:
     """What one message costs without its reasoning: ``tokens`` is the sum of ``shares``.
 
     ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
-    the estimate before it was rounded up.
+    the estimate before it was rounded up; ``media`` is the part of it that is no text.
     """
 
     tokens: int
@@ -60,6 +60,7 @@ class MessageEstimate:
     approximate: bool = False
     rough: bool = False
     exact: float = 0.0
+    media: float = 0.0
 
 
 def text_of_part(part: Part) -> str:
@@ -107,7 +108,7 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     stored count is negative.
     """
     weights: list[tuple[Kind, float]] = []
-    rough_tokens = 0
+    rough_tokens = 0.0
     for part in message.parts:
         if isinstance(part, AttachmentPart) and part.text is None:
             tokens = attachment_tokens(part, family.name)
@@ -128,7 +129,7 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     weights.extend(overheads)
     exact = body + rough_tokens + sum(o for _, o in overheads)
     total = round_up(exact)
-    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact)
+    return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact, rough_tokens)
 
 
 def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[Kind, float]]:

@@ -19,7 +19,7 @@ from agent_tui.context.prunes import PruneStates
 from agent_tui.context.reasoning import ReasoningTokens, counted_at
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.models.context import Basis
-from agent_tui.models.messages import ReasoningPart
+from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.providers.replay import turn_is_closed
@@ -43,7 +43,7 @@ class Measurement:
         self._cache = cache
         self._family = family
         self._target = inputs.model.target
-        self._reasoning = ReasoningTokens(cache.by_message)
+        self._reasoning = ReasoningTokens(cache.by_message, self._spoken)
         self._prunes = PruneStates(inputs.records)
         self.chain = cache.chain
         self.anchor = self.chain[-1] if self.chain else None
@@ -65,7 +65,7 @@ class Measurement:
             message, key = self._prunes.sent(item.stored or message, state)
         first = message.role != "tool" or index == 0 or self._view[index - 1].message.role != "tool"
         made = self._cache.estimate(message, key, self._family, first)
-        weights, exact = list(made.shares), made.exact
+        weights, exact, given = list(made.shares), made.exact, made.media
         note = None
         if message.role == "assistant":
             tokens, _ = self._reasoning.of(message)
@@ -73,8 +73,13 @@ class Measurement:
             if status is not None and (tokens or any(isinstance(p, ReasoningPart) for p in message.parts)):
                 weights.append(("reasoning", round(tokens * status.counted)))
                 exact += tokens * status.counted
+                given += tokens * status.counted
                 note = status.reason
-        return Weighed(message, key, weights, made.approximate, made.rough, note, exact)
+        return Weighed(message, key, weights, made.approximate, made.rough, note, exact, given)
+
+    def _spoken(self, message: Message) -> float:
+        """Estimate of an answer's text and calls, which is its output without the reasoning."""
+        return self._cache.estimate(message, message.id, self._family, True).exact
 
     def dropped(self) -> Change:
         """Reasoning in the anchor's input and output that the next input will not have."""
@@ -166,6 +171,8 @@ class Measurement:
         value = output - tokens + counted
         rest: list[tuple[Kind, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]
         basis: Basis = "measured" if value == output else "derived" if reported else "estimated"
+        if usage is not None and usage.output_source == "estimated":
+            basis, reported = "estimated", False
         cover, labels = self.coverage, self._cache.labels
         if any(kind == "reasoning" for kind, _ in weighed.weights):
             own: Basis = "derived" if reported else "estimated"

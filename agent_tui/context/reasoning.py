@@ -6,7 +6,7 @@ out, and asked again only for what is new since the last calculation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_tui.context.anchor import common_prefix
@@ -119,22 +119,33 @@ class ReasoningLedger:
 
 
 class ReasoningTokens:
-    """Reasoning tokens of answers: the provider's number where there is one, else estimated from the text."""
+    """Reasoning tokens of answers: the provider's number where there is one, else what is left of the output.
 
-    def __init__(self, steps: Mapping[str, Step]) -> None:
+    ``spoken`` estimates an answer's text and calls. A text of reasoning is often only a summary of what was thought,
+    so it says little about its size: output less everything else does. Where a model thought, that is never 0.
+    """
+
+    def __init__(self, steps: Mapping[str, Step], spoken: Callable[[Message], float]) -> None:
         self._steps = steps
+        self._spoken = spoken
 
     def of(self, message: Message) -> tuple[int, bool]:
         """Tokens, and whether the provider said so."""
         step = self._steps.get(message.id)
         usage = step.usage if step is not None else None
-        if usage is not None and usage.reasoning is not None:
-            return min(usage.reasoning, usage.output), usage.reasoning_source == "provider"
-        text = [p.text for p in message.parts if isinstance(p, ReasoningPart)]
-        if not text:
-            return 0, True
-        tokens = round(sum(map(char_tokens, text)))
-        return (tokens if usage is None else min(tokens, usage.output)), False
+        parts = [p for p in message.parts if isinstance(p, ReasoningPart)]
+        shown = any(p.text for p in parts)
+        said = usage.reasoning if usage is not None and usage.reasoning_source == "provider" else None
+        if usage is not None and said is not None and (said or not shown):
+            return min(said, usage.output), True
+        if not parts:
+            made_up = usage.reasoning if usage is not None else None
+            return (min(made_up, usage.output), False) if usage is not None and made_up else (0, True)
+        written = round(sum(char_tokens(p.text) for p in parts))
+        if usage is None:
+            return written, False
+        left = round(usage.output - self._spoken(message))
+        return max(min(1, usage.output), left if left > 0 else min(written, usage.output)), False
 
 
 def counted_at(view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_tui.context.coverage import Coverage, covered
-from agent_tui.context.estimate import KIND_LABELS, KINDS, Kind, largest_remainder
+from agent_tui.context.estimate import KIND_LABELS, KINDS, Kind, largest_remainder, round_up
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, ToolCallPart
 
@@ -17,7 +17,8 @@ LABEL_CHARS = 60
 @dataclass(slots=True)
 class Weighed:
     """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``exact`` is
-    the whole estimate before it was rounded up."""
+    the whole estimate before it was rounded up, and ``given`` the part of it that is no estimate of text: images, and
+    reasoning that the provider counted."""
 
     message: Message
     key: str
@@ -26,17 +27,23 @@ class Weighed:
     rough: bool = False
     note: str | None = None
     exact: float = 0.0
+    given: float = 0.0
 
     @property
     def tokens(self) -> int:
         return sum(t for _, t in self.weights)
+
+    def corrected(self, ratio: float) -> int:
+        """The estimate with the model's calibration, which is about text only, applied; rounded up once."""
+        return self.tokens if ratio == 1.0 else round_up(self.given + (self.exact - self.given) * ratio)
 
 
 @dataclass(slots=True)
 class Tally:
     """The rows of the messages ``[start, end)`` of a view by kind, and their sums. ``estimated`` is the part of a kind
     that is estimate: in a measured group of one kind only the split is, not the sum. ``cached`` is what the provider
-    read from its cache; None where that is not known."""
+    read from its cache; None where that is not known. ``text`` and ``given`` are the uncorrected estimates of what is
+    text and of what is not, kept only for what is not measured."""
 
     start: int = 0
     end: int = 0
@@ -47,6 +54,8 @@ class Tally:
     approximate: set[Kind] = field(default_factory=set)
     values: dict[str, tuple[int, str]] = field(default_factory=dict)
     total: int = 0
+    text: float = 0.0
+    given: float = 0.0
 
     def copy(self) -> Tally:
         return Tally(
@@ -59,6 +68,8 @@ class Tally:
             set(self.approximate),
             dict(self.values),
             self.total,
+            self.text,
+            self.given,
         )
 
     def add(self, kind: Kind, row: ContextRow, estimated: int) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from agent_tui.context.accuracy import accuracy_of, clamp_ratio
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
-from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
 from agent_tui.context.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta, fixed_rows
 from agent_tui.context.growth import turns_left
@@ -50,8 +49,8 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort)
     measured = Measurement(inputs, cache, family)
     anchor = measured.anchor
-    ratio = 1.0 if anchor else clamp_ratio(inputs.ratio)
-    fixed = estimate_fixed_parts(inputs.fixed, family, ratio)
+    ratio = clamp_ratio(inputs.ratio)
+    fixed = estimate_fixed_parts(inputs.fixed, family, 1.0 if anchor else ratio)
     new = _estimated(inputs, cache, measured, ratio)
     terms = _terms(inputs, measured, fixed, new)
     room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
@@ -106,7 +105,7 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
     if anchor is None or anchor.usage is None:
         total = fixed.total + new.total
         pending = uncounted or any(fixed.approximate)
-        return _Terms(total, Calculation(None, None, 0, 0, 0, total), "estimated", total, pending)
+        return _Terms(total, _calculated(Calculation(None, None, 0, 0, 0, total), new), "estimated", total, pending)
     family = family_of(inputs.model.target)
     delta, delta_uncounted = fixed_delta(inputs.fixed, anchor.fixed, family)
     dropped, removed = measured.dropped(), measured.removed()
@@ -116,11 +115,21 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
     gone = min(removed.tokens, base)
     delta = max(delta, gone - base)
     total = base - gone + delta + new.total
-    estimated = abs(gone) + abs(delta) + new.total + (dropped.tokens if dropped.estimated else 0)
+    guessed = anchor.usage.output_source == "estimated" and output > 0
+    others = abs(gone) + abs(delta) + (dropped.tokens if dropped.estimated else 0) + (output if guessed else 0)
+    estimated = others + new.total
     single = total == anchor.usage.input and output == 0 and not estimated
-    calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total)
+    calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total, guessed)
+    calculation.others_sure = not others
+    _calculated(calculation, new)
     basis: Basis = "measured" if single else "derived"
     return _Terms(total, calculation, basis, min(estimated, total), uncounted or delta_uncounted)
+
+
+def _calculated(calculation: Calculation, new: Tally) -> Calculation:
+    calculation.new_text, calculation.new_given = round(new.text), round(new.given)
+    calculation.new_text_corrected = max(0, new.total - calculation.new_given)
+    return calculation
 
 
 def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement, ratio: float) -> Tally:
@@ -135,8 +144,10 @@ def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement
             tally = known.copy()
     for index in range(tally.end, len(inputs.view)):
         weighed = measured.weigh(index)
-        tokens = weighed.tokens if ratio == 1.0 else round_up(weighed.exact * ratio)
+        tokens = weighed.corrected(ratio)
         add_message(tally, weighed, index, tokens, "estimated", coverage, cache.labels, sure=False)
+        tally.text += weighed.exact - weighed.given
+        tally.given += weighed.given
         tally.end = index + 1
     cache.estimated = None if tally.approximate else (key, tally.copy())
     return tally

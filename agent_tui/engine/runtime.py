@@ -24,7 +24,7 @@ Emit: TypeAlias = Callable[[Event], None]
 class Runtime:
     """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
     subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
-    streaming."""
+    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed."""
 
     conversation: Conversation
     provider: Provider
@@ -37,6 +37,7 @@ class Runtime:
     cache: ContextCache = field(default_factory=ContextCache)
     parent: Conversation | None = None
     in_flight: int = 0
+    usage_doubted: bool = False
 
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""

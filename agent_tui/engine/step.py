@@ -12,6 +12,7 @@ from agent_tui.context.accuracy import after_step, before_step
 from agent_tui.context.anchor import usage_problem
 from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
+from agent_tui.context.plausible import judge_usage
 from agent_tui.context.policy import max_output_for
 from agent_tui.engine.exact import build_request, new_step
 from agent_tui.engine.retry import stream_with_retries
@@ -42,6 +43,7 @@ class StepResult:
     failure: Failure | None = None
     received: bool = False
     notes: list[str] = field(default_factory=list)
+    usage_problem: str | None = None
 
 
 class StepRunner:
@@ -123,7 +125,8 @@ class StepRunner:
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor)
-                    case UsageReport(usage, cost):
+                    case UsageReport(usage, cost, problem):
+                        result.usage_problem = problem
                         if usage.source == "estimated" and not usage.input:
                             # Nobody counted the input; ours is the best number there is.
                             usage = replace(usage, input=result.step.estimated_input or 0)
@@ -215,11 +218,10 @@ class StepRunner:
         if result.failure is not None:
             message.note = result.failure.message
         if status == "complete":
-            line, problem = after_step(step), usage_problem(step.usage, self._runtime.info.limits.window)
+            self._judge_usage(processor, result)
+            line = after_step(step)
             if line is not None:
                 log.info("%s", line)
-            if problem is not None:
-                log.warning("Usage of step %s is not built on: %s", step.id, problem)
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)
@@ -227,3 +229,22 @@ class StepRunner:
             self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
             self._runtime.parent.save_if_possible()
         self._emit(StepEnded(step, message))
+
+    def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Takes what cannot be true for what it is: one line in the log, and once for the user."""
+        runtime, step = self._runtime, result.step
+        problem = result.usage_problem
+        if step.usage is not None:
+            prices, reported = runtime.info.prices, step.usage
+            answer = round_up(processor.tokens * self._char_factor)
+            judged = judge_usage(reported, result.usage_before, answer)
+            if judged.usage is not reported and step.cost_usd == prices.cost(reported):
+                step.cost_usd = prices.cost(judged.usage)
+            step.usage, problem = judged.usage, judged.problem or problem
+        if problem is not None and not runtime.usage_doubted:
+            runtime.usage_doubted = True
+            text = f"The provider's report of this call is not believed: {problem}. Estimates stand in for it."
+            self._emit(Notice("warning", text, "usage"))
+        why = problem or usage_problem(step.usage, runtime.info.limits.window)
+        if why is not None:
+            log.warning("Usage of step %s is not built on: %s", step.id, why)

@@ -33,7 +33,12 @@ class ContextRow:
 
 @dataclass(slots=True)
 class Calculation:
-    """The terms of the formula. ``last_*`` are None without an anchor; then ``new_messages`` is the whole estimate."""
+    """The terms of the formula. ``last_*`` are None without an anchor; then ``new_messages`` is the whole estimate.
+
+    ``output_estimated``: the provider did not say how long its answer was. For the calibration: ``new_text`` is what
+    the text of the new messages was estimated at before it was corrected, ``new_text_corrected`` after; ``new_given``
+    are their images and the like. ``others_sure``: all other terms are the provider's own numbers.
+    """
 
     last_input: int | None
     last_output: int | None
@@ -41,6 +46,11 @@ class Calculation:
     removed: int
     fixed_delta: int
     new_messages: int
+    output_estimated: bool = False
+    new_text: int = 0
+    new_text_corrected: int = 0
+    new_given: int = 0
+    others_sure: bool = False
 
 
 @dataclass(slots=True)

@@ -144,10 +144,12 @@ class Delta:
 
 @dataclass(slots=True, frozen=True)
 class UsageReport:
-    """Usage, as soon as it is known; a later report of the same step replaces it."""
+    """Usage, as soon as it is known; a later report of the same step replaces it. ``problem`` says why the usage is an
+    estimate although the provider reported something."""
 
     usage: TokenUsage
     cost_usd: float | None = None
+    problem: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

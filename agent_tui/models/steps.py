@@ -42,7 +42,9 @@ class Step:
     ``sent_count`` and ``sent_fingerprint`` identify the message ids that were sent (``models.fingerprint``);
     ``fixed`` the ephemeral parts that went with them (``fixed_fingerprint`` is the request's); ``prune_ids`` the prune
     records in force; ``anchor_step`` the step its estimate was built on. ``estimated_input`` and ``actual_input`` are
-    tokens; ``max_output`` is what was asked for. Times are seconds since the epoch.
+    tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
+    rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
+    for. Times are seconds since the epoch.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Step:
     prune_ids: list[str] = field(default_factory=list)
     estimated_input: int | None = None
     estimated_growth: int | None = None
+    known_input: int | None = None
     actual_growth: int | None = None
     actual_input: int | None = None
     max_output: int | None = None

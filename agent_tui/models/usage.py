@@ -17,6 +17,7 @@ class TokenUsage:
     What the provider did not say is None, never 0. ``source`` is ``estimated`` when no provider number is behind it
     (the client library made it up, or the report was absurd); such usage never anchors. ``context`` is False when
     the numbers add up several hidden calls and so are not the size of one context; it does not anchor either.
+    ``output_source`` is ``estimated`` where the provider counted the input but not its own answer.
     """
 
     input: int
@@ -27,6 +28,7 @@ class TokenUsage:
     source: UsageSource = "provider"
     context: bool = True
     reasoning_source: UsageSource = "provider"
+    output_source: UsageSource = "provider"
 
     @property
     def anchors(self) -> bool:

@@ -23,7 +23,7 @@ from agent_tui.providers.stream_gemini import GeminiStream
 from agent_tui.providers.stream_others import CohereStream, OllamaStream
 from agent_tui.providers.stream_responses import ResponsesStream
 from agent_tui.providers.tap import Tap
-from agent_tui.providers.usage import estimated, normalise
+from agent_tui.providers.usage import estimated, normalise, rejection
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,8 @@ class Accumulator:
         items = self._items()
         if self._reported is None:
             self._reported = estimated(self._made_up, self._chars)
-            items.append(UsageReport(self._reported, self._cost(self._reported)))
+            problem = rejection(self._out.usage, self._window)
+            items.append(UsageReport(self._reported, self._cost(self._reported), problem))
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
             items.append(Finished(reason, self._out.message_metadata))

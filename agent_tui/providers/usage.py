@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.bounds import finite
-
-_log = logging.getLogger(__name__)
 
 # A report over this many windows is not a context size.
 ABSURD_WINDOWS = 2
@@ -19,23 +16,35 @@ _ABSURD_NUMBER = 1e15
 
 
 def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
-    """The usage in ``raw``, which may be in the form of any provider. None, with a warning in the log, when it is
-    missing, zero, negative or over twice the ``window``: such a report is worth less than an estimate.
+    """The usage in ``raw``, which may be in the form of any provider. None when it is missing, zero, negative or over
+    twice the ``window``: such a report is worth less than an estimate (``rejection`` says why).
 
     ``hidden_calls``: tools ran at the provider, so the numbers may add up several calls (``context`` False).
     """
     usage = _read(raw)
-    if usage is None:
-        if raw:
-            _log.warning("Usage report not usable: %s", repr(dict(raw))[:500])
-        return None
-    largest = ABSURD_WINDOWS * window if window else _ABSURD_TOKENS
-    if usage.input <= 0 or usage.output < 0 or usage.input > largest or usage.output > largest:
-        _log.warning("Usage report rejected: input=%s, output=%s, window=%s", usage.input, usage.output, window)
+    if usage is None or not _possible(usage, window):
         return None
     if hidden_calls or _summed(raw):
         usage = _with_context(usage, False)
     return usage
+
+
+def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:
+    """Why ``normalise`` does not take a report, in words for people; None when it does or there is none."""
+    if not raw:
+        return None
+    usage = _read(raw)
+    if usage is None:
+        return f"it is in no form we know, with {', '.join(sorted(map(str, raw)))[:200]}"
+    if _possible(usage, window):
+        return None
+    where = f" for a window of {window:,}" if window else ""
+    return f"it says {usage.input:,} tokens of input and {usage.output:,} of output{where}"
+
+
+def _possible(usage: TokenUsage, window: int | None) -> bool:
+    largest = ABSURD_WINDOWS * window if window else _ABSURD_TOKENS
+    return 0 < usage.input <= largest and 0 <= usage.output <= largest
 
 
 def estimated(raw: Mapping[str, Any] | None, output_chars: int) -> TokenUsage:

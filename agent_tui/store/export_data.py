@@ -62,6 +62,7 @@ def usage_row(usage: TokenUsage) -> Metadata:
         "cache_write_tokens": usage.cache_write,
         "source": usage.source,
         "reasoning_source": usage.reasoning_source,
+        "output_source": usage.output_source,
         "context": usage.context,
     }
 

@@ -129,7 +129,12 @@ _LEARNED_LIMITS: Migration = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS]
+_NEW_TEXT: Migration = (
+    # Growth is of new text alone from here on; what was kept before held the errors of everything else in it.
+    "DELETE FROM growth",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accuracy import after_step, before_step, verification_line
+from agent_tui.context.accuracy import after_step, before_step, verification_line, verified_growth
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import CompactPolicy
-from agent_tui.models.messages import ReasoningPart, SummaryPart
+from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
@@ -55,12 +55,55 @@ def test_without_a_call_everything_is_estimated() -> None:
     assert_identities(usage)
 
 
-def test_the_ratio_applies_only_without_an_anchor() -> None:
+def test_the_ratio_applies_to_all_estimated_text_and_to_nothing_measured() -> None:
     conversation = Conversation(fixed=[fixed_part(raw=1_000)])
     conversation.say(raw=93)
     assert conversation.usage(ratio=1.2).total == 1_320
     conversation.answer(TokenUsage(1_111, 9))
     assert conversation.usage(ratio=1.2).total == 1_120
+    conversation.say(raw=193)
+    usage = conversation.usage(ratio=1.2)
+    assert usage.total == 1_120 + 240 and usage.calculation.new_messages == 240
+    assert (usage.calculation.new_text, usage.calculation.new_text_corrected) == (200, 240)
+    assert_identities(usage)
+
+
+def test_the_ratio_says_nothing_of_images() -> None:
+    conversation = Conversation()
+    conversation.say()
+    conversation.answer(TokenUsage(1_000, 9))
+    conversation.append("user", [AttachmentPart("a.png", "image/png", data="AAAA")], 0)
+    plain, corrected = conversation.usage().total, conversation.usage(ratio=1.5).total
+    assert 0 <= corrected - plain <= 4, "only what wraps the message is text"
+    assert conversation.usage().calculation.new_given > 50
+
+
+def test_what_is_learned_of_a_step_is_its_new_text_before_any_correction() -> None:
+    conversation = Conversation()
+    conversation.say()
+    conversation.answer(TokenUsage(1_000, 10))
+    conversation.say(raw=193)
+    step = conversation.answer(TokenUsage(1_250, 10))
+    conversation.steps.remove(step)
+    conversation.path.pop()
+    before_step(step, conversation.usage(ratio=1.2))
+    after_step(step)
+    assert (step.estimated_input, step.actual_input) == (1_250, 1_250)
+    assert verified_growth(step) == (240, 200)
+
+
+def test_a_step_with_other_estimates_in_it_is_not_learned_from() -> None:
+    conversation = Conversation(fixed=[fixed_part(raw=1_000)])
+    conversation.say()
+    conversation.answer(TokenUsage(2_000, 10))
+    conversation.say(raw=193)
+    conversation.fixed = [fixed_part(raw=1_500, name="other")]
+    step = conversation.answer(TokenUsage(2_700, 10))
+    conversation.steps.remove(step)
+    conversation.path.pop()
+    before_step(step, conversation.usage())
+    after_step(step)
+    assert step.estimated_growth == 200 and verified_growth(step) is None
 
 
 @pytest.mark.parametrize("status", ["stopped", "failed", "running"])

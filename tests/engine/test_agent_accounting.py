@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.commands.usage_text import calculation_line
 from agent_tui.engine.workspace import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
@@ -145,6 +146,7 @@ BAD_USAGE = {
     "zero": "usage = { input = 0, output = 0 }",
     "absurd": "usage = { input = 900000, output = 10 }",
     "negative": "usage = { input = -5, output = 3 }",
+    "several times too much": "usage = { input = 48000, output = 10 }",
 }
 
 
@@ -170,6 +172,41 @@ async def test_usage_that_cannot_be_true_is_not_built_on(tmp_path: Path, name: s
         assert_identities(after)
         # A later one that is wrong again: the one before it is built on.
         assert after.calculation.last_input == agent.steps[-1].actual_input
+
+
+async def test_one_bad_report_is_one_line_and_all_of_them_one_notice(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = '[[step]]\nmatch = "odd"\ntext = "fine"\nrepeat = 0\nusage = { input = 48000, output = 10 }\n'
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    caplog.set_level(logging.WARNING)
+    async with running(parts) as (agent, seen):
+        for number in (1, 2):
+            agent.submit("odd")
+            await agent.join()
+            step = agent.steps[-1]
+            assert step.usage is not None and step.usage.source == "estimated" and not step.usage.anchors
+            assert step.usage.input == step.estimated_input
+            lines = [r.getMessage() for r in caplog.records if "sage" in r.getMessage()]
+            assert len(lines) == number and "48,000" in lines[-1] and step.id in lines[-1]
+        told = [n.text for n in seen.of(Notice) if n.code == "usage"]
+        assert len(told) == 1 and "48,000" in told[0]
+        assert (agent.context_usage().session.input_tokens or 0) < 30_000
+
+
+async def test_no_output_beside_a_full_answer_is_estimated_and_says_so(tmp_path: Path) -> None:
+    script = '[[step]]\nmatch = "odd"\ntext = "%s"\nusage = { output = 0, reasoning = 0 }\n' % ("word " * 80)
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())
+    async with running(parts) as (agent, _):
+        agent.submit("odd")
+        await agent.join()
+        await agent.ready()
+        usage = agent.context_usage()
+        assert usage.anchor_step == agent.steps[-1].id, "its input is the provider's number"
+        assert usage.calculation.last_output == 100 and usage.calculation.output_estimated
+        assert usage.estimated_tokens >= 100 and usage.basis == "derived"
+        assert "100 (estimated)" in calculation_line(usage)
+        assert_identities(usage)
 
 
 async def test_what_is_added_between_two_steps_is_measured_by_difference(tmp_path: Path) -> None:

@@ -4,41 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from agent_tui.context.accuracy import growth_ratio
 from agent_tui.engine.calibration import calibration_key
 from agent_tui.models.events import ContextChanged, Event, PartDelta
+from agent_tui.providers.demo.provider import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running
+
+
+class More(TokenCounter):
+    """A provider's tokenizer that finds five tokens where ours finds four."""
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        return [round(1.25 * n) for n in await super().count(texts)]
 
 
 async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
-    async with running(parts_for(home, project)) as (agent, _):
+    async with running(
+        parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
+    ) as (agent, _):
         await agent.ready()
         assert agent.context_usage().accuracy.ratio == 1.0
-        agent.submit("hello")
-        await agent.join()
-        agent.submit("more")
-        await agent.join()
-        steps = [s for s in agent.steps if s.kind == "turn"]
+        for number in range(4):
+            agent.submit(f"question {number}: " + "why is that so " * 600)
+            await agent.join()
         assert agent.model_info is not None
         key = calibration_key(agent.model_info)
         learned = agent.store.growths(key)
-        assert learned == [(s.actual_growth, s.estimated_growth) for s in steps if s.estimated_growth]
+        steps = [s for s in agent.steps if s.kind == "turn" and s.actual_growth is not None]
+        assert learned == [(s.actual_growth, s.estimated_growth) for s in steps] and len(learned) == 3
         ratio = agent.context_usage().accuracy.ratio
-        assert ratio != 1.0
+        assert ratio == growth_ratio(learned) == pytest.approx(1.25, abs=0.04)
         await agent.clear()
         await agent.ready()
         assert agent.context_usage().accuracy.ratio == ratio
-        agent.submit("once more")
-        await agent.join()
-        assert len(agent.store.growths(key)) == len(learned) + 1
-        ratio = agent.context_usage().accuracy.ratio
-    async with running(parts_for(home, project)) as (agent, _):
+    async with running(
+        parts_for(home, project, counter=TokenCounter(), provider=lambda _: DemoProvider(More(), pace=0.0))
+    ) as (agent, _):
         await agent.ready()
         assert agent.context_usage().accuracy.ratio == ratio
+        agent.submit("hello")
+        await agent.join()
+        agent.submit("and once more: " + "why is that so " * 600)
+        await agent.join()
+        step = agent.steps[-1]
+        assert step.estimated_growth is not None and step.actual_growth is not None
+        assert step.actual_growth > 1.2 * step.estimated_growth, "stored without the correction: not learned twice"
+        assert step.estimated_input is not None and step.actual_input is not None
+        assert abs(step.estimated_input - step.actual_input) < 40, "and corrected by it"
 
 
 async def test_every_number_while_an_answer_streams_has_what_is_in_flight(tmp_path: Path) -> None:

@@ -199,6 +199,9 @@ async def undo_stage_by_stage(agent: Agent, stages: list[Stage]) -> None:
         conversation.rewind_to(stage.head)
         await agent.compact_undo()
         assert contents(conversation.view()) == contents(stage.view)
+        if agent.runtime is not None:
+            # What was learned since is of the tokenizer, not of the conversation.
+            agent.runtime.ratio = stage.usage.accuracy.ratio
         assert numbers(agent.context_usage()) == numbers(stage.usage)
     assert not any(r.active for r in conversation.records)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.usage import estimated, normalise
+from agent_tui.providers.usage import estimated, normalise, rejection
 
 
 @pytest.mark.parametrize(
@@ -148,15 +147,14 @@ def test_reports_come_out_with_cache_in_input_and_reasoning_in_output(
         {"something": "else"},
     ],
 )
-def test_what_cannot_be_true_is_rejected_with_a_warning(raw: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert normalise(raw, 200_000) is None
-    assert caplog.records
+def test_what_cannot_be_true_is_rejected_and_says_why(raw: dict[str, Any]) -> None:
+    assert normalise(raw, 200_000) is None
+    assert rejection(raw, 200_000)
 
 
-def test_without_a_report_there_is_nothing_to_warn_about(caplog: pytest.LogCaptureFixture) -> None:
-    assert normalise({}, 200_000) is None
-    assert not caplog.records
+def test_without_a_report_there_is_nothing_to_say_about_it() -> None:
+    assert normalise({}, 200_000) is None and rejection({}, 200_000) is None
+    assert rejection({"prompt_tokens": 10, "completion_tokens": 1}, 200_000) is None
 
 
 @pytest.mark.parametrize(

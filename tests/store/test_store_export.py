@@ -99,6 +99,7 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
         "cache_write_tokens": None,
         "source": "provider",
         "reasoning_source": "provider",
+        "output_source": "provider",
         "context": True,
     }
     assert (first["kind"], first["model"], first["message_id"]) == ("turn", "claude-sonnet-4-6", "b")

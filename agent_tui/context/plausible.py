@@ -1,0 +1,64 @@
+"""Whether a provider's report can be the size of what was sent, and of what came back.
+
+A report several times off our own estimate is a mistake of whoever counted (a gateway that adds up calls, a server that
+counts only what was not in its cache): the estimate is nearer to the truth than the report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agent_tui.context.anchor import ABSURD_FACTOR
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.usage import TokenUsage
+
+TIMES_OFF = 3
+TOKENS_OFF = 2_000
+"""A report is not believed when it is over so many times more or less than our estimate, and so many tokens away."""
+
+MEDIA_SHARE = 0.5
+"""Where more of the estimate than this is images and files, whose estimates are rough, it does not judge a report."""
+
+
+@dataclass(slots=True, frozen=True)
+class Judged:
+    """The usage to go on with; ``problem`` says, in words for people, what of the report was not believed."""
+
+    usage: TokenUsage
+    problem: str | None = None
+
+
+def judge_usage(usage: TokenUsage, expected: ContextUsage, answer: int) -> Judged:
+    """The report of a step as far as it can be true.
+
+    ``expected`` is the calculator's answer from before the step, ``answer`` our estimate of what came back. An
+    impossible input makes the whole an estimate, which never anchors. An output of next to nothing beside a full
+    answer is replaced by ours and says so; the input is then still the provider's.
+    """
+    if usage.source != "provider" or not usage.context:
+        return Judged(usage)
+    problem = _input_problem(usage, expected)
+    if problem is not None:
+        made = TokenUsage(
+            expected.total, answer, source="estimated", reasoning_source="estimated", output_source="estimated"
+        )
+        return Judged(made, problem)
+    if answer and (not usage.output or (_far_off(answer, usage.output) and answer > usage.output)):
+        reasoning = usage.reasoning or None
+        made = replace(usage, output=max(answer, reasoning or 0), reasoning=reasoning, output_source="estimated")
+        return Judged(made, f"it counts {usage.output:,} tokens for an answer of about {answer:,}")
+    return Judged(usage)
+
+
+def _input_problem(usage: TokenUsage, expected: ContextUsage) -> str | None:
+    sent = f"it says {usage.input:,} tokens of input where about {expected.total:,} were sent"
+    if expected.window and usage.input + usage.output > ABSURD_FACTOR * expected.window:
+        return f"{sent}, into a window of {expected.window:,}"
+    if expected.calculation.new_given > MEDIA_SHARE * expected.total or expected.total <= 0:
+        return None
+    return sent if _far_off(expected.total, usage.input) else None
+
+
+def _far_off(estimate: int, reported: int) -> bool:
+    low, high = sorted((estimate, reported))
+    return high > TIMES_OFF * low and high - low > TOKENS_OFF
