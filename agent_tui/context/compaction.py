@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.collected_files import collect_files, within
+from agent_tui.context.clips import plan_clips
 from agent_tui.context.compaction_plan import (
     Action,
     CompactionPlan,
@@ -17,46 +17,41 @@ from agent_tui.context.compaction_plan import (
     records_of,
     undo_target,
 )
-from agent_tui.context.cuts import message_tokens, valid_cuts
-from agent_tui.context.estimate import char_tokens, estimate_message
-from agent_tui.context.families import family_of
-from agent_tui.context.notices import format_tokens
+from agent_tui.context.cuts import message_tokens
+from agent_tui.context.estimate import char_tokens
+from agent_tui.context.notices import format_tokens, stuck_why
 from agent_tui.context.preview import preview_text
-from agent_tui.context.prune import Pruning, plan_clearing, plan_clips, unseen_from
-from agent_tui.context.summary_prompt import clip
-from agent_tui.context.usage import ContextInputs
+from agent_tui.context.prune import Pruning, plan_clearing, pruned_just_now
+from agent_tui.context.situation import Situation
+from agent_tui.context.usage import ContextInputs, calculate_context_usage
 from agent_tui.context.validate_summary import MIN_GAIN
-from agent_tui.context.view import applicable_summary
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.messages import Message, SummaryPart, TextPart, new_id
+from agent_tui.models.messages import Message, SummaryPart, new_id
+from agent_tui.models.steps import CompactionRecord
 
 __all__ = [
     "CompactionPlan",
     "CompactionReason",
     "message_tokens",
     "plan_compaction",
+    "plan_without_model",
     "preview_text",
     "records_of",
     "undo_target",
 ]
 
-KEEP_TOKENS = 20_000
-KEEP_SHARE = 0.25
-"""The newest messages kept word for word: up to ``min(20k tokens, 25 % of the limit)``."""
+WORTH_SUMMARISING = 0.10
+"""A call is the better means only where what it would summarise takes at least this share of the limit."""
 
-USER_SHARE = 0.10
-"""The user's own messages kept word for word in the summary message: up to this share of the limit."""
+MUCH = 0.20
+"""Where the next input can be sent as it is and stays over the limit even then, a compaction has to free this share of
+it: else every step would be preceded by one."""
 
-FILES_SHARE = 0.08
-"""The list of files may take up to this share of the limit, so that long paths cannot crowd out a small window."""
+CLIP_SPARE = 1.1
+"""Results are clipped by this much more than is missing: what a text costs is not proportional to its length."""
 
-OVERFLOW_SHARE = 0.75
-"""After a provider overflow the window we know is wrong: aim at this share of what was refused."""
-
-SUMMARY_SHARE = 0.05
-SUMMARY_MIN = 400
-SUMMARY_MAX = 4_096
-"""Tokens the model's sections may take: 5 % of the limit within these bounds."""
+MAX_TRIES = 6
+"""Cuts at which leaving out old turns is worked out, the last of which keeps least."""
 
 
 def plan_compaction(
@@ -67,88 +62,153 @@ def plan_compaction(
     *,
     reason: CompactionReason = "manual",
     focus: str = "",
+    without_model: bool = False,
 ) -> CompactionPlan:
-    """What a compaction would do now.
+    """What a compaction would do now, by the mildest means that help: clear old tool results, summarise, clip the
+    newest turn's results, keep fewer messages word for word, leave out the oldest turns.
 
-    Old tool results first; when that is not enough (or the user asked), a summary of everything but the newest
-    messages. ``usage`` must be the calculator's answer for ``inputs``.
+    ``usage`` must be the calculator's answer for ``inputs``. ``without_model``: the means that need no model call.
     """
-    return _Planner(inputs, usage, path, summaries, reason, focus).plan()
+    return _Planner(Situation(inputs, usage, path, summaries, reason), focus, without_model).plan()
+
+
+def plan_without_model(
+    plan: CompactionPlan, records: Sequence[CompactionRecord] = (), summary: Message | None = None
+) -> CompactionPlan:
+    """What can still be done when a plan's summary failed, or, with the ``records`` and the ``summary`` that were made
+    for it, when they are not enough. The plan for the latter stands for them as well: it is carried out alone."""
+    every = [*plan.inputs.records, *records]
+    summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
+    inputs = replace(plan.inputs, records=every, cache=None)
+    if records:
+        inputs = replace(inputs, view=plan.view_after(records, summary))
+    usage = calculate_context_usage(inputs)
+    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True)
+    earlier = next((r for r in records if r.kind == "prune"), None)
+    if earlier is not None:
+        clips = {**earlier.clips, **made.pruning.clips}
+        cleared = (*(i for i in earlier.message_ids if i not in earlier.clips), *made.pruning.cleared)
+        made = replace(made, pruning=Pruning(cleared, {i: n for i, n in clips.items() if i not in cleared}))
+    return replace(made, inputs=replace(plan.inputs, cache=None), before=plan.before, focus=plan.focus)
 
 
 class _Planner:
-    def __init__(
-        self,
-        inputs: ContextInputs,
-        usage: ContextUsage,
-        path: Sequence[Message],
-        summaries: Mapping[str, Message],
-        reason: CompactionReason,
-        focus: str,
-    ) -> None:
-        self.inputs, self.usage, self.reason, self.focus = inputs, usage, reason, focus
-        self.path = [m for m in path if m.status != "streaming"]
-        self.summaries = summaries
-        self.tokens = message_tokens(usage)
-        self.before = usage.total
-        # Without a known window the present size stands in for the limit, so that the shares mean something.
-        self.scale = usage.limit if usage.limit else max(1, self.before)
-        self.target: int | None = usage.limit
-        if reason == "overflow":
-            # The real window is smaller than what was refused, whatever we were told.
-            self.scale = min(self.scale, max(1, self.before))
-            self.target = min(self.scale, int(self.before * OVERFLOW_SHARE))
-        record = applicable_summary(self.path, inputs.records, summaries)
-        covered = frozenset(record.message_ids) if record is not None else frozenset()
-        self.covered = max((i + 1 for i, m in enumerate(self.path) if m.id in covered), default=0)
-        previous = summaries.get(record.summary_id) if record is not None and record.summary_id else None
-        self.previous = (
-            None if previous is None else "".join(p.text for p in previous.parts if isinstance(p, SummaryPart))
-        )
+    def __init__(self, situation: Situation, focus: str, without_model: bool) -> None:
+        self.s, self.focus, self.without_model = situation, focus, without_model
+        self.asked = situation.reason == "manual"
+        window = situation.usage.window or situation.scale
+        view, tokens = situation.inputs.view, situation.tokens
+        missing = situation.before - situation.goal
+        self.goal = plan_clearing(view, tokens, window, missing + missing // 50) if missing > 0 else Pruning()
+        self.all = plan_clearing(view, tokens, window)
 
     def plan(self) -> CompactionPlan:
-        if not self.path:
+        if not self.s.path:
             return self._plan("nothing", "the conversation is empty")
-        clips = self._clips()
-        pruning = Pruning(plan_clearing(self.inputs.view, self.tokens, self.usage.window or self.scale).cleared, clips)
-        pruned: CompactionPlan | None = None
-        if pruning and self.reason != "manual":
-            pruned = self._plan("prune", "", pruning)
-            if self._reaches(pruned):
-                return pruned
-        best: CompactionPlan | None = None
-        for cut in self._cuts():
-            summary = self._summary(cut)
-            kept = frozenset(summary.kept_ids)
-            best = self._plan("summary", "", pruning.only(kept), summary)
-            if self._reaches(best):
-                break
-        if best is not None and self._worth(best):
-            return best
-        if pruning:
-            pruned = pruned or self._plan("prune", "", pruning)
-            if self._gain(pruned) >= self._enough():
-                return pruned
-        if best is None:
-            return self._plan("nothing", "everything is in the newest messages, which stay word for word")
-        return self._not_worth(best)
+        tried: list[CompactionPlan] = []
+        for plan in self._means():
+            if self._good(plan):
+                return plan
+            tried.append(plan)
+        for plan in tried:
+            if self._acceptable(plan):
+                return plan
+        return self._refused(tried)
+
+    def _means(self) -> Iterator[CompactionPlan]:
+        """What could be done, the preferred first. Each is worked out only when those before it did not do."""
+        s = self.s
+        if self.asked:
+            yield from self._summaries(s.keep_cut(True), clipping=False)
+            if not s.needed and (s.target is None or s.before <= s.target):
+                yield from self._clearing(clipping=False)
+                return
+        if self.goal and not (pruned_just_now(s.inputs.records, s.inputs.steps) and not self.without_model):
+            plan = self._plan("prune", "", self.goal)
+            if (plan.expected_after or 0) <= s.goal:
+                yield plan
+        cut = s.keep_cut(False)
+        worth = s.gone(cut) >= s.scale * WORTH_SUMMARISING
+        if worth and not self.asked:
+            yield from self._summaries(cut, clipping=False)
+        yield from self._clearing(clipping=not (worth and not self.without_model))
+        yield from self._summaries(cut, clipping=True)
+        for shorter in s.shorter_cuts(cut):
+            yield from self._summaries(shorter, clipping=True)
+        if worth and not self.without_model:
+            yield from self._clearing(clipping=True)
+        if s.needed:
+            yield from self._leaving_out()
+
+    def _summaries(self, cut: int, *, clipping: bool) -> Iterator[CompactionPlan]:
+        if self.without_model or cut < self.s.start:
+            return
+        summary = self.s.summary(cut)
+        if summary is not None:
+            yield from self._with_clips(summary, cut, self.all if clipping else Pruning(), clipping)
+
+    def _clearing(self, *, clipping: bool) -> Iterator[CompactionPlan]:
+        if self.all or clipping:
+            yield from self._with_clips(None, self.s.start, self.all, clipping)
+
+    def _with_clips(
+        self, summary: SummaryPlan | None, cut: int, pruning: Pruning, clipping: bool
+    ) -> Iterator[CompactionPlan]:
+        """The plan, or with ``clipping`` the plan that clips the newest turn's results as far as it takes."""
+        action: Action = "summary" if summary is not None else "prune"
+        if summary is not None:
+            pruning = pruning.only(frozenset(summary.kept_ids))
+        plan = self._plan(action, "", pruning, summary) if pruning or summary is not None else None
+        if not clipping:
+            if plan is not None:
+                yield plan
+            return
+        after = self.s.before if plan is None or plan.expected_after is None else plan.expected_after
+        results = [m for m in self.s.newest_results(cut) if m.id not in pruning.cleared]
+        size = sum(self.s.tokens.get(m.id, 0) for m in results)
+        target = self.s.target if self.s.target is not None else after
+        clips = plan_clips(results, self.s.tokens, int(size - (after - target) * CLIP_SPARE)) if after > target else {}
+        if clips:
+            yield self._plan(action, "", pruning.clipping(clips), summary)
+        elif plan is not None:
+            yield plan
+
+    def _leaving_out(self) -> Iterator[CompactionPlan]:
+        """Without the oldest turns: as few of them as reach the goal, then more, at last all but the user's newest
+        message."""
+        s = self.s
+        turns = s.turn_cuts()
+        first = next((i for i, cut in enumerate(turns) if s.before - s.gone(cut) <= s.goal), len(turns))
+        enough = turns[first:]
+        step = max(1, len(enough) // MAX_TRIES)
+        for cut in sorted({*enough[::step], *enough[-1:], *s.shorter_cuts(s.start)}):
+            yield from self._left_out(cut, bare=False)
+        for cut in [*s.shorter_cuts(s.start)[-2:]] or [len(s.path)]:
+            yield from self._left_out(cut, bare=True)
+
+    def _left_out(self, cut: int, *, bare: bool) -> Iterator[CompactionPlan]:
+        summary = self.s.leaving_out(cut, bare=bare)
+        if summary is not None:
+            yield from self._with_clips(summary, cut, self.all, clipping=True)
 
     def _plan(
         self, action: Action, why: str, pruning: Pruning | None = None, summary: SummaryPlan | None = None
     ) -> CompactionPlan:
+        s = self.s
         plan = CompactionPlan(
             action,
-            self.reason,
+            s.reason,
             why,
-            self.before,
+            s.before,
             None,
-            self.usage.limit,
+            s.usage.limit,
             pruning or Pruning(),
             summary,
-            self.inputs,
-            self.path,
-            self.summaries,
+            s.inputs,
+            s.path,
+            s.summaries,
             self.focus,
+            needed=s.needed,
         )
         if action in ("nothing", "not_worth_it"):
             return plan
@@ -158,140 +218,61 @@ class _Planner:
             message = summary.message({}, record_id, 0.0)
             message.raw_tokens = self._expected_raw(summary, message)
         records = records_of(plan, 0.0, "", record_id, message)
-        after = plan.usage_after(records, message).total
-        return replace(plan, expected_after=after, why=self._why(after))
+        after = plan.usage_after(records, message)
+        return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total))
 
     def _why(self, after: int) -> str:
-        numbers = f"{format_tokens(self.before)} → about {format_tokens(after)}"
-        if self.usage.limit is not None and self.before > self.usage.limit:
-            return f"the next input is over the limit of {format_tokens(self.usage.limit)}; {numbers}"
-        if self.reason == "overflow":
+        s = self.s
+        numbers = f"{format_tokens(s.before)} → about {format_tokens(after)}"
+        if s.usage.limit is not None and s.before > s.usage.limit:
+            return f"the next input is over the limit of {format_tokens(s.usage.limit)}; {numbers}"
+        if s.reason == "overflow":
             return f"the provider says the request is too long; {numbers}"
-        return f"asked for; {numbers}" if self.reason == "manual" else numbers
+        return f"asked for; {numbers}" if self.asked else numbers
 
-    def _expected_raw(self, summary: SummaryPlan, message: Message) -> int:
+    @staticmethod
+    def _expected_raw(summary: SummaryPlan, message: Message) -> int:
         """The o200k_base count a finished summary message may have: what is known, plus the sections' budget."""
         part = message.parts[0]
         known = char_tokens(part.text) if isinstance(part, SummaryPart) else 0.0
         return int(known) + summary.tokens
 
     def _gain(self, plan: CompactionPlan) -> int:
-        return self.before - (plan.expected_after if plan.expected_after is not None else self.before)
+        return self.s.before - (plan.expected_after if plan.expected_after is not None else self.s.before)
 
     def _enough(self) -> int:
-        return max(1, int(self.scale * MIN_GAIN))
+        """Tokens a compaction has to free: 5 % of the conversation for one that was asked for, else of the limit."""
+        own = int(self.s.before * MIN_GAIN)
+        return max(1, own) if self.asked else max(1, own, int(self.s.scale * MIN_GAIN))
 
-    def _reaches(self, plan: CompactionPlan) -> bool:
+    def _good(self, plan: CompactionPlan) -> bool:
+        """Whether it does all that is wanted, so that nothing further has to be looked at."""
         after = plan.expected_after
-        return after is not None and (self.target is None or after <= self.target)
+        below = after is not None and (self.s.target is None or after <= self.s.target)
+        return below and plan.fits and self._gain(plan) >= (1 if self.s.needed else self._enough())
 
-    def _worth(self, plan: CompactionPlan) -> bool:
-        after = plan.expected_after
-        fits = after is not None and (self.usage.limit is None or after <= self.usage.limit)
-        return fits and self._gain(plan) >= max(self._enough(), int(self.before * MIN_GAIN))
+    def _acceptable(self, plan: CompactionPlan) -> bool:
+        """Whether it is better than nothing: what it leaves can be sent."""
+        if not plan.fits:
+            return False
+        if self.s.needed:
+            return self._gain(plan) > 0
+        return self._gain(plan) >= (self._enough() if self.asked else max(self._enough(), int(self.s.before * MUCH)))
 
-    def _not_worth(self, plan: CompactionPlan) -> CompactionPlan:
-        gain, after = self._gain(plan), plan.expected_after
-        if gain < max(self._enough(), int(self.before * MIN_GAIN)):
-            freed = f"only about {format_tokens(max(0, gain))} of {format_tokens(self.before)}"
-            of = "the limit" if self.usage.limit else "the context"
-            why = f"it would free {freed}, less than 5 % of {of} ({format_tokens(self.scale)})"
+    def _refused(self, tried: Sequence[CompactionPlan]) -> CompactionPlan:
+        s = self.s
+        if s.needed and not any(p.fits for p in tried):
+            fixed = sum(r.tokens for r in s.usage.rows if r.id != "messages")
+            newest = s.tokens.get(s.pinned, 0) if s.pinned is not None else 0
+            return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest)), stuck=True)
+        if not tried:
+            return self._plan("nothing", "everything is in the newest messages, which stay word for word")
+        best = max(tried, key=self._gain)
+        gain, after = self._gain(best), format_tokens(best.expected_after or 0)
+        if gain < self._enough():
+            freed = f"only about {format_tokens(max(0, gain))} of {format_tokens(s.before)}"
+            of = f"the limit ({format_tokens(s.scale)})" if s.usage.limit and not self.asked else "the conversation"
+            why = f"it would free {freed}, less than 5 % of {of}"
         else:
-            limit = format_tokens(self.usage.limit or 0)
-            why = f"even then about {format_tokens(after or 0)} would be over the limit of {limit}"
-        return replace(plan, action="not_worth_it", why=why)
-
-    def _tail_start(self) -> int:
-        """Where the messages begin that must stay: what the model has not answered, with the calls it belongs to."""
-        cuts = valid_cuts(self.path)
-        start = unseen_from(self.path)
-        while not cuts[start]:
-            start -= 1
-        return start
-
-    def _cuts(self) -> Iterator[int]:
-        """Cuts to try: first with as many of the newest messages as the budget allows, then with what must stay."""
-        last = self._tail_start()
-        if last <= self.covered:
-            return
-        keep = min(KEEP_TOKENS, int(self.scale * KEEP_SHARE))
-        if self.reason == "manual":
-            # Asked for by the user, at any size: keep a quarter, so that there is something to summarise, or the newest
-            # turn where that leaves half.
-            whole, newest = sum(self.tokens.values()), self._newest_turn()
-            keep = min(keep, max(whole // 4, newest if newest <= whole // 2 else 0))
-        cuts = valid_cuts(self.path)
-        best, cost = last, 0
-        for index in range(len(self.path) - 1, self.covered, -1):
-            cost += self.tokens.get(self.path[index].id, 0)
-            if cost > keep:
-                break
-            if cuts[index] and index <= last:
-                best = index
-        yield best
-        if best != last:
-            yield last
-
-    def _newest_turn(self) -> int:
-        """Tokens from the last user message on."""
-        total = 0
-        for message in reversed(self.path):
-            total += self.tokens.get(message.id, 0)
-            if message.role == "user":
-                break
-        return total
-
-    def _summary(self, cut: int) -> SummaryPlan:
-        before = self.path[:cut]
-        kept_words, left_out = self._user_messages(before)
-        tokens = min(SUMMARY_MAX, max(SUMMARY_MIN, int(self.scale * SUMMARY_SHARE)))
-        return SummaryPlan(
-            tuple(m.id for m in before),
-            tuple(m.id for m in self.path[cut:]),
-            tuple(before[self.covered :]),
-            self.previous,
-            within(collect_files(before), int(self.scale * FILES_SHARE)),
-            kept_words,
-            left_out,
-            tokens,
-        )
-
-    def _user_messages(self, messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-        """The newest of the user's own words within their budget, oldest first, and how many did not fit. Only the
-        very newest is cut when it is larger than the whole budget."""
-        left = int(self.scale * USER_SHARE)
-        family = family_of(self.inputs.model.target)
-        words = [m for m in messages if m.role == "user" and m.text.strip()]
-        kept: list[str] = []
-        for message in reversed(words):
-            text_only = all(isinstance(p, TextPart) for p in message.parts)
-            raw = message.raw_tokens if text_only else None
-            alone = replace(message, parts=[TextPart(message.text)], raw_tokens=raw)
-            cost = estimate_message(alone, family).tokens
-            if cost > left:
-                if not kept and left > 0:
-                    kept.append(clip(message.text, len(message.text) * left // cost))
-                break
-            left -= cost
-            kept.append(message.text)
-        kept.reverse()
-        return tuple(kept), len(words) - len(kept)
-
-    def _clips(self) -> Mapping[str, int]:
-        """Cuts of results the model has not seen yet, when even alone they leave no way below the limit."""
-        if self.target is None:
-            return {}
-        start = self._tail_start()
-        tail = self.path[start:]
-        fixed = self.before - sum(self.tokens.values())
-        ids = {m.id for m in tail if m.role == "tool"}
-        results = [s.message for s in self.inputs.view if s.message.id in ids]
-        size = sum(self.tokens.get(m.id, 0) for m in results)
-        summary = 0
-        if start > self.covered or self.previous is not None:
-            summary = int(self.scale * SUMMARY_SHARE) + int(self.scale * USER_SHARE)
-        others = sum(self.tokens.get(m.id, 0) for m in tail) - size
-        room = self.target - fixed - others - summary
-        if size <= room:
-            return {}
-        return plan_clips(results, self.tokens, int(room * 0.8)).clips
+            why = f"about {after} would be left, still over the limit of {format_tokens(s.usage.limit or 0)}"
+        return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.collected_files import file_lines
+from agent_tui.context.notices import count
 from agent_tui.context.prune import Pruning
-from agent_tui.context.summary_text import assemble
+from agent_tui.context.summary_text import INTRODUCTION, assemble, model_sections
 from agent_tui.context.usage import ContextInputs, calculate_context_usage
 from agent_tui.context.view import build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart, new_id
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
 
 CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
@@ -21,8 +23,12 @@ Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 @dataclass(slots=True, frozen=True)
 class SummaryPlan:
-    """What a summary would replace. ``message_ids`` are all messages of the path before the cut, those of earlier
-    summaries included; ``fresh`` are the ones no summary stands for yet. ``user_messages`` are kept word for word."""
+    """What a summary would replace. ``message_ids`` are all messages that it stands for, those of earlier summaries
+    included: everything before the cut but the newest message of the user. ``fresh`` are the ones no model has
+    summarised yet; ``previous`` is what the last summary says of the others. ``user_messages`` are kept word for word.
+
+    ``left_out`` above 0: no model is asked, so many messages are left out behind a placeholder.
+    """
 
     message_ids: tuple[str, ...]
     kept_ids: tuple[str, ...]
@@ -32,10 +38,22 @@ class SummaryPlan:
     user_messages: tuple[str, ...]
     user_left_out: int
     tokens: int
+    todo: tuple[str, ...] = ()
+    left_out: int = 0
 
-    def message(self, sections: dict[str, str], record_id: str, created: float) -> Message:
+    @property
+    def needs_model(self) -> bool:
+        return not self.left_out
+
+    def message(self, sections: Mapping[str, str], record_id: str, created: float) -> Message:
         """The summary message, assembled from the model's sections and what is kept word for word."""
-        text = assemble(sections, file_lines(self.files), self.user_messages, self.user_left_out)
+        introduction = INTRODUCTION
+        if self.left_out:
+            sections = model_sections(self.previous or "")
+            introduction = left_out_text(self.left_out)
+        text = assemble(
+            sections, file_lines(self.files), self.user_messages, self.user_left_out, self.todo, introduction
+        )
         return Message(new_id("sum"), "user", [SummaryPart(text, record_id)], created=created)
 
 
@@ -43,7 +61,9 @@ class SummaryPlan:
 class CompactionPlan:
     """The decision and the numbers behind it; ``expected_after`` is None when there is nothing that could be done.
 
-    ``why`` is half a sentence for the user. Holds what it was made from, so that it can be carried out.
+    ``why`` is half a sentence for the user. ``fits``: what it leaves can be sent; ``needed``: without it nothing can.
+    ``stuck``: nothing that may be taken away would make the next input fit. Holds what it was made from, so that it
+    can be carried out.
     """
 
     action: Action
@@ -58,13 +78,24 @@ class CompactionPlan:
     path: Sequence[Message]
     summaries: Mapping[str, Message]
     focus: str = ""
+    fits: bool = True
+    needed: bool = False
+    stuck: bool = False
+
+    def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
+        """What would be sent with these further records."""
+        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
+        return build_view(self.path, [*self.inputs.records, *records], summaries)
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
-        every = [*self.inputs.records, *records]
-        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        view = build_view(self.path, every, summaries)
+        every, view = [*self.inputs.records, *records], self.view_after(records, summary)
         return calculate_context_usage(replace(self.inputs, view=view, records=every, cache=None))
+
+
+def left_out_text(messages: int) -> str:
+    """The placeholder of messages that were left out without a summary."""
+    return f"[{count(messages, 'older message')} left out here: the conversation did not fit the context window.]"
 
 
 def records_of(
@@ -96,6 +127,7 @@ def records_of(
                 kept_messages=len(plan.summary.kept_ids),
                 focus=plan.focus or None,
                 files=list(plan.summary.files),
+                left_out=plan.summary.left_out,
             )
         )
     return records

@@ -30,6 +30,18 @@ def valid_cuts(path: Sequence[Message]) -> list[bool]:
     return cuts
 
 
+def newest_user(path: Sequence[Message]) -> int | None:
+    """Index of the newest message of the user; None without one."""
+    return next((i for i in range(len(path) - 1, -1, -1) if path[i].role == "user"), None)
+
+
+def cut_at_or_before(cuts: Sequence[bool], index: int) -> int:
+    """The last valid cut up to an index; the beginning always is one."""
+    while not cuts[index]:
+        index -= 1
+    return index
+
+
 def _leaves(row: ContextRow) -> Iterator[ContextRow]:
     if not row.children:
         yield row

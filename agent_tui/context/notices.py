@@ -50,11 +50,17 @@ def done_text(
     kept: int | None = None,
     cleared: int = 0,
     clipped: int = 0,
+    left_out: int = 0,
+    problem: str | None = None,
     seconds: float | None = None,
     cost: float | None = None,
 ) -> str:
     """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
     parts = [f"{format_tokens(before)} → {format_tokens(after)}"]
+    if problem is not None:
+        parts.append(f"without a summary, because {problem}")
+    if left_out:
+        parts.append(f"left out {count(left_out, 'old message')}")
     if kept is not None:
         parts.append(f"kept {count(kept, 'message')}")
     if cleared:
@@ -77,6 +83,24 @@ def not_worth_it_text(reason: str) -> str:
     return f"Compaction not worth it: {reason}. Nothing was changed."
 
 
+def stuck_text(reason: str) -> str:
+    """Nothing that may be taken away would make the next input fit."""
+    return f"No compaction can make room: {reason}. Nothing was changed."
+
+
+def stuck_why(usage: ContextUsage, fixed: int, newest: int) -> str:
+    """Why nothing helps: half a sentence with the numbers. ``fixed`` are the tokens of system prompt and tools,
+    ``newest`` those of the user's newest message."""
+    window = usage.window or 0
+    prompt = f"the system prompt and the tools take {fixed:,} tokens"
+    if window and fixed + min_output(window) >= window:
+        return f"{prompt} of a window of {window:,} by themselves"
+    if not newest:
+        return f"{prompt} of a window of {window:,}" if window else prompt
+    size = f" of a window of {window:,}" if window else ""
+    return f"your newest message itself is too large: {newest:,} tokens, and {prompt}{size}"
+
+
 def nothing_text(reason: str) -> str:
     return f"Nothing to compact: {reason}."
 
@@ -93,14 +117,15 @@ def warning_text(usage: ContextUsage, held_back: str | None) -> str:
     return f"Context at {share:.0f} % of the limit: {format_tokens(usage.total)} of {format_tokens(limit)}; {end}"
 
 
-def stop_text(usage: ContextUsage, why: str) -> str:
-    """Why the turn cannot go on, with the numbers and the three ways on."""
+def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
+    """Why the turn cannot go on, with the numbers and the three ways on. ``stuck``: compacting is not one of them."""
     window = usage.window or 0
     room = max(0, room_for_answer(usage) or 0)
+    first = "send it in smaller parts or name a file to read" if stuck else "/compact makes room"
     return (
         f"The context is full: the next input is {usage.total:,} tokens of a window of {window:,}, which leaves "
         f"{room:,} for an answer (at least {min_output(window):,} are needed). Not compacted: {why}. "
-        "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
+        f"Ways on: {first}, /model takes a model with a larger window, /clear starts over."
     )
 
 
@@ -119,6 +144,12 @@ def send_anyway_text(usage: ContextUsage, why: str) -> str:
     room = max(0, room_for_answer(usage) or 0)
     over = f"{format_tokens(usage.total)} is over the limit of {format_tokens(usage.limit or 0)}"
     return f"{over} but was not compacted: {why}. Going on, {format_tokens(room)} left for the answer."
+
+
+def make_room_text(usage: ContextUsage, why: str) -> str:
+    """Told before a compaction that would be held back, were anything to be sent without it."""
+    total, window = format_tokens(usage.total), format_tokens(usage.window or 0)
+    return f"{why[:1].upper()}{why[1:]}, but {total} does not fit a window of {window}: making room."
 
 
 def switch_text(usage: ContextUsage, model: str) -> str:

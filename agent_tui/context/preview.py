@@ -10,6 +10,8 @@ def preview_text(plan: CompactionPlan) -> str:
     """What goes, what stays, and the expected numbers; for ``/compact preview``."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
+        if plan.stuck:
+            head = "No compaction can make room"
         return f"{head}: {plan.why}."
     limit = f" (limit {format_tokens(plan.limit)})" if plan.limit is not None else ""
     lines = [f"Now {format_tokens(plan.before)}, afterwards about {format_tokens(plan.expected_after)}{limit}."]
@@ -20,16 +22,23 @@ def preview_text(plan: CompactionPlan) -> str:
     summary = plan.summary
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
-        lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+        if summary.left_out:
+            lines.append(f"Goes: {count(summary.left_out, 'old message')}, left out behind a line that says so.")
+        else:
+            lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
         lines.append(f"Stays word for word: the newest {count(len(summary.kept_ids), 'message')}.")
         if summary.user_messages:
             own = len(summary.user_messages)
             total = count(own + summary.user_left_out, "message")
             lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+        if summary.todo:
+            lines.append(f"Stays in the summary: the todo list ({count(len(summary.todo), 'item')}).")
         if summary.files:
             names = ", ".join(list(summary.files)[-5:])
             lines.append(f"Listed in the summary: {count(len(summary.files), 'file')} ({names}).")
-    else:
-        lines.append("Stays: every message and every tool call. No model call is needed.")
+    if summary is None or summary.left_out:
+        lines.append("No model call is needed.")
+    if summary is None:
+        lines.append("Stays: every message and every tool call.")
     lines.append("Nothing is deleted; /compact undo takes it back.")
     return "\n".join(lines)

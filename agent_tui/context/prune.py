@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import CompactionRecord, Step
 
 PROTECT_TOKENS = 40_000
 PROTECT_SHARE = 0.20
@@ -17,11 +18,17 @@ MIN_FREED_TOKENS = 20_000
 MIN_FREED_SHARE = 0.10
 """Clearing less than ``min(20k tokens, 10 % of the window)`` is not worth breaking the prompt cache for."""
 
+GOAL_SHARE = 0.60
+"""Clearing aims at this share of the limit: room for several turns, and no more is cleared than that takes."""
+
 SMALL_RESULT = 32
 """Results up to this many tokens stay: the placeholder would hardly be shorter."""
 
-CLIP_MIN_CHARS = 400
-"""A clipped result keeps at least this much, so that the model sees what it was."""
+PLACEHOLDER_TOKENS = 20
+"""About what a cleared result still costs."""
+
+BREATH_STEPS = 4
+"""Model calls that should lie between one pruning and the next: each rewrites the provider's prompt cache."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,6 +45,10 @@ class Pruning:
         """The part of it that concerns these messages."""
         return Pruning(tuple(i for i in self.cleared if i in ids), {i: n for i, n in self.clips.items() if i in ids})
 
+    def clipping(self, clips: Mapping[str, int]) -> Pruning:
+        """The same with further clips; what is cleared needs none."""
+        return Pruning(self.cleared, {**self.clips, **{i: n for i, n in clips.items() if i not in self.cleared}})
+
 
 def unseen_from(messages: Sequence[Message]) -> int:
     """Index of the first message the model has not answered yet (``len`` when there is none)."""
@@ -47,18 +58,21 @@ def unseen_from(messages: Sequence[Message]) -> int:
     return 0
 
 
-def plan_clearing(view: Sequence[SentMessage], tokens: Mapping[str, int], window: int) -> Pruning:
-    """The results to clear: all but the newest, those the model has not seen, and the protected newest ones.
+def plan_clearing(
+    view: Sequence[SentMessage], tokens: Mapping[str, int], window: int, needed: int | None = None
+) -> Pruning:
+    """The results to clear, oldest first until about ``needed`` tokens are freed (None: all that may be).
 
-    ``tokens`` are the costs of the messages in ``view``; ``window`` is the model's, or what stands in for it.
-    Empty when too little would be freed. User and assistant messages and tool calls are never touched, and a result
-    inside a long turn is as good as one of an earlier turn.
+    The newest result, those the model has not seen and the protected newest ones stay. ``tokens`` are the costs of
+    the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty when too little would be
+    freed. User and assistant messages and tool calls are never touched, and a result inside a long turn is as good as
+    one of an earlier turn.
     """
     protect = min(PROTECT_TOKENS, int(window * PROTECT_SHARE))
     enough = min(MIN_FREED_TOKENS, int(window * MIN_FREED_SHARE))
     seen = unseen_from([sent.message for sent in view])
-    cleared: list[str] = []
-    kept = freed = 0
+    candidates: list[tuple[str, int]] = []
+    kept = 0
     newest = True
     for index in range(len(view) - 1, -1, -1):
         message, key = view[index].message, view[index].key
@@ -70,33 +84,25 @@ def plan_clearing(view: Sequence[SentMessage], tokens: Mapping[str, int], window
             newest = False
             continue
         if cost > SMALL_RESULT:
-            cleared.append(message.id)
-            freed += cost
-    if not cleared or freed < enough:
-        return Pruning()
-    return Pruning(tuple(reversed(cleared)))
+            candidates.append((message.id, cost - PLACEHOLDER_TOKENS))
+    cleared: list[str] = []
+    freed = 0
+    for message_id, gain in reversed(candidates):
+        if needed is not None and freed >= needed:
+            break
+        cleared.append(message_id)
+        freed += gain
+    return Pruning(tuple(cleared)) if cleared and freed >= enough else Pruning()
 
 
-def plan_clips(messages: Sequence[Message], tokens: Mapping[str, int], room: int) -> Pruning:
-    """Cuts the largest results of ``messages`` so that together they fit ``room`` tokens. Results are cut only as far
-    as their share of the excess asks for; none below ``CLIP_MIN_CHARS``."""
-    results = {m.id: m for m in messages if m.tool_result is not None}
-    total = sum(tokens.get(i, 0) for i in results)
-    if not results or total <= room:
-        return Pruning()
-    # Results that fit an even share stay whole; what they leave over is shared by the larger ones.
-    left, clips = max(0, room), {}
-    waiting = sorted(results, key=lambda i: tokens.get(i, 0))
-    for position, message_id in enumerate(waiting):
-        cost = tokens.get(message_id, 0)
-        share = left // (len(waiting) - position)
-        if cost <= share:
-            left -= cost
-            continue
-        result = results[message_id].tool_result
-        text = result.text if result is not None else ""
-        chars = max(CLIP_MIN_CHARS, int(len(text) * share / max(1, cost)))
-        if chars < len(text):
-            clips[message_id] = chars
-        left -= share
-    return Pruning((), clips)
+def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
+    """Whether the newest compaction in force only cleared results and fewer than ``BREATH_STEPS`` calls were answered
+    since."""
+    active = [r for r in records if r.active]
+    if not active:
+        return False
+    newest = max(active, key=lambda r: r.created)
+    if any(r.kind != "prune" for r in active if r.operation_id == newest.operation_id):
+        return False
+    since = sum(s.kind == "turn" and s.status == "complete" and s.created > newest.created for s in steps)
+    return since < BREATH_STEPS

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 GOAL = "Goal"
 INSTRUCTIONS = "Instructions and constraints"
+TODO = "Todo list"
 FILES = "Files"
 USER_MESSAGES = "The user's messages, word for word"
 MODEL_SECTIONS = (GOAL, INSTRUCTIONS, "Decisions", "Done", "In progress", "Next steps", "Open questions")
-"""What the model has to write. ``Files`` comes from the tool calls, so that no path is invented or forgotten."""
+"""What the model has to write. ``Todo list`` and ``Files`` come from the tool calls, so that nothing in them is
+invented or forgotten."""
 
-ORDER = (*MODEL_SECTIONS[:-1], FILES, MODEL_SECTIONS[-1])
+ORDER = (*MODEL_SECTIONS[:-1], TODO, FILES, MODEL_SECTIONS[-1])
+NOTHING = "(nothing)"
+"""Stands below a heading that the model left out."""
 INTRODUCTION = (
     "[The earlier part of this conversation was compacted. This summary stands for it; the conversation goes on below.]"
 )
@@ -41,18 +45,44 @@ def heading_of(line: str) -> str | None:
     return _KNOWN.get(title.replace("\u2019", "'").casefold())
 
 
-def assemble(sections: dict[str, str], files: Sequence[str], user_messages: Sequence[str], left_out: int) -> str:
-    """The summary message's text. ``files`` are finished lines; ``user_messages`` are the user's own words, oldest
-    first, ``left_out`` how many older ones are only in the summary."""
-    blocks = [INTRODUCTION]
+def assemble(
+    sections: Mapping[str, str],
+    files: Sequence[str],
+    user_messages: Sequence[str],
+    left_out: int,
+    todo: Sequence[str] = (),
+    introduction: str = INTRODUCTION,
+) -> str:
+    """The summary message's text. ``files`` and ``todo`` are finished lines; ``user_messages`` are the user's own
+    words, oldest first, ``left_out`` how many others are only in the summary. Without any ``sections`` no model wrote
+    a summary: their headings are left out too."""
+    blocks = [introduction]
     for name in ORDER:
-        body = "\n".join(files) if name == FILES else sections.get(name, "")
-        blocks.append(f"## {name}\n{body.strip() or 'None.'}")
+        body = {TODO: "\n".join(todo), FILES: "\n".join(files)}.get(name, sections.get(name, "")).strip()
+        if body or (sections and name != TODO):
+            blocks.append(f"## {name}\n{body or NOTHING}")
     if user_messages:
-        note = f" {left_out} older ones are in the summary only." if left_out else ""
+        others = " is" if left_out == 1 else "s are"
+        note = f" {left_out} other{others} in the summary only." if left_out and sections else ""
         quoted = "\n\n".join(f"<user_message>\n{text}\n</user_message>" for text in user_messages)
         blocks.append(f"## {USER_MESSAGES}\nOldest first.{note}\n\n{quoted}")
     return "\n\n".join(blocks)
+
+
+def model_sections(text: str) -> dict[str, str]:
+    """What a model wrote of a summary message's text, without what was collected."""
+    return {name: body for name, body in parse_sections(text).items() if name in MODEL_SECTIONS and body}
+
+
+def joined(sections: Mapping[str, str]) -> str:
+    """Sections as text again, in their order."""
+    return "\n\n".join(f"## {name}\n{sections[name]}" for name in MODEL_SECTIONS if sections.get(name))
+
+
+def merged(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:
+    """Both, section by section: for a summary that was written without having seen the earlier one."""
+    both = ((name, [earlier.get(name, ""), later.get(name, "")]) for name in MODEL_SECTIONS)
+    return {name: "\n".join(filter(None, bodies)) for name, bodies in both}
 
 
 def _unfenced(text: str) -> str:

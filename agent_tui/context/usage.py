@@ -17,7 +17,15 @@ from agent_tui.context.fixed import FixedEstimate, estimate_fixed_parts, fixed_d
 from agent_tui.context.growth import turns_left
 from agent_tui.context.inputs import CompactPolicy, ContextInputs
 from agent_tui.context.measure import Measurement
-from agent_tui.context.policy import Budget, budget, compact_at_of, max_output_for, reserve_problem, send_margin
+from agent_tui.context.policy import (
+    Budget,
+    budget,
+    compact_at_of,
+    fits_to_send,
+    max_output_for,
+    reserve_problem,
+    send_margin,
+)
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.context.totals import session_totals
 from agent_tui.context.view import active_prune_ids
@@ -86,6 +94,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
+    if not fits_to_send(usage):
+        # What holds a compaction back counts only while the request can be sent as it is.
+        usage.would_compact = inputs.policy.auto_compact
     usage.why = why_text(usage, inputs, cache)
     return usage
 

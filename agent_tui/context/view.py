@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 
+from agent_tui.context.clips import clip_text
 from agent_tui.context.estimate import CLEARED_RAW, INTERRUPTED_RAW, counted_chars
 from agent_tui.models.messages import (
     CLEARED_RESULT,
@@ -116,12 +117,13 @@ def cleared_message(message: Message) -> Message:
 
 
 def clipped_message(message: Message, limit: int) -> Message:
-    """The tool message with its result cut to ``limit`` characters and a line that says so. Shorter ones stay."""
+    """The tool message with its result cut to ``limit`` characters, notes included. Shorter ones stay."""
     result = message.tool_result
     if result is None or len(result.text) <= limit:
         return message
-    limit = max(0, limit)
-    text = f"{result.text[:limit]}\n[clipped: {len(result.text) - limit:,} more characters not sent]"
+    text = clip_text(result.text, max(0, limit))
+    if len(text) >= len(result.text):
+        return message
     parts: list[Part] = [replace(p, text=text) if p is result else p for p in message.parts]
     return _with_parts(message, parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_tui.context.anchor import why_no_anchor
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import ContextInputs
+from agent_tui.context.policy import fits_to_send
 from agent_tui.models.context import ContextUsage
 
 
@@ -17,6 +18,12 @@ def _decision(usage: ContextUsage, inputs: ContextInputs) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
     total, limit, policy = f"{usage.total:,}", f"{usage.limit:,}", inputs.policy
+    if not fits_to_send(usage):
+        full = f"the next input of {total} leaves no room for an answer in a window of {usage.window or 0:,}"
+        if not policy.auto_compact:
+            return f"Does not compact although {full}: automatic compaction is off by setting."
+        how = " without a summary, because that failed three times in a row" if policy.off else ""
+        return f"Compacts{how}{', although it is paused since an undo' if policy.paused else ''}: {full}."
     if usage.total <= usage.limit:
         return (
             f"Does not compact: the next input of {total} is {usage.limit - usage.total:,} below the limit of {limit}."

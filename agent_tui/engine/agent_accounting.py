@@ -15,6 +15,7 @@ from agent_tui.engine.agent_state import AgentState
 from agent_tui.engine.calibration import learn
 from agent_tui.engine.exact import count_exactly, worth_counting
 from agent_tui.engine.prelude import build_prelude, with_documents
+from agent_tui.engine.small_window import fewer_tools_text, fitting_tools
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
@@ -78,12 +79,19 @@ class Accounting(AgentState):
         """Builds the fixed parts of the next request anew, and counts what is new in them."""
         self._stamps = self.workspace.stamps(self.pinned)
         documents, problems = self.workspace.documents(self.pinned)
-        prelude = build_prelude([*self.workspace.blocks(), *documents], self.toolbox.offered(self._runtime.info.limits))
         runtime = self._runtime
+        blocks, limits = self.workspace.blocks(), runtime.info.limits
+        every = self.toolbox.offered(limits)
+        offered = fitting_tools(blocks, every, limits.window)
+        prelude = build_prelude([*blocks, *documents], offered)
         prelude.set_counts(runtime.prelude.counts())
         runtime.prelude = prelude
         for problem in problems:
             self.publish(Notice("warning", problem, "document"))
+        left_out = tuple(o.schema.name for o in every if o not in offered)
+        if left_out and left_out != self._tools_left_out:
+            self.publish(Notice("warning", fewer_tools_text(limits.window or 0, left_out), "fewer_tools"))
+        self._tools_left_out = left_out
 
     def _refresh_documents(self) -> None:
         """Takes the pinned files as they are now; a running turn keeps its tools and memory."""

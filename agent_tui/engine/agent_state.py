@@ -58,6 +58,7 @@ class AgentState:
         self._undescribed = False
         self._model_gone: Notice | None = None
         self._tools_stale = False
+        self._tools_left_out: tuple[str, ...] = ()
         self._stamps: dict[Path, Stamp | None] = {}
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)

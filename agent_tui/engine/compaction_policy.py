@@ -1,7 +1,8 @@
 """When a compaction is due, when it is held back, and when a turn has to stop: a state machine without I/O.
 
-It never loops: between two replies of the model there is at most one automatic compaction, and at most one more for a
-provider overflow of each step.
+It never loops: between two replies of the model there is at most one automatic compaction, one more without a model
+call where nothing could be sent otherwise, and one for a provider overflow of each step. And it never ends a session:
+what keeps it from compacting counts only while the next input can be sent as it is, but for ``auto_compact = false``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from agent_tui.context.compaction import CompactionReason
 from agent_tui.context.notices import (
     WARNING_SHARE,
     format_tokens,
+    make_room_text,
     overflow_stop_text,
     send_anyway_text,
     stop_text,
@@ -40,9 +42,11 @@ class Proceed:
 
 @dataclass(slots=True, frozen=True)
 class Compact:
-    """Compact now, then ask again."""
+    """Compact now, then ask again. ``without_model``: only by what needs no model call. Tell ``notice`` first."""
 
     reason: CompactionReason
+    without_model: bool = False
+    notice: Notice | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -69,6 +73,7 @@ class CompactionPolicy:
     paused: bool = False
     off: bool = False
     _tried: CompactionResult | None = None
+    _last_resort: bool = False
     _cancelled: bool = False
     _overflowed: bool = False
     _warned: bool = False
@@ -94,6 +99,8 @@ class CompactionPolicy:
         }
 
     def turn_started(self) -> None:
+        self._tried = None
+        self._last_resort = False
         self._cancelled = False
         self._told = ""
 
@@ -103,37 +110,61 @@ class CompactionPolicy:
 
     def model_replied(self) -> None:
         self._tried = None
+        self._last_resort = False
         self._overflowed = False
 
     def before_step(self, usage: ContextUsage) -> Decision:
         """What to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
         if usage.limit is None or usage.window is None:
             return Proceed()
-        if usage.total <= usage.limit:
+        fits = fits_to_send(usage)
+        if usage.total <= usage.limit and fits:
             self.paused = False
             self._told = ""
             return Proceed()
-        fits = fits_to_send(usage)
         held = self.held_back()
-        if held is None and not (self._cancelled and fits):
+        if not fits:
+            return self._make_room(usage, held)
+        if held is None and not self._cancelled:
             return Compact("auto")
         why = self.held_back_text() if held is not None else "you cancelled it in this turn"
-        if not fits:
-            return Stop(stop_text(usage, why))
         if self._told == why:
             return Proceed()
         self._told = why
         return Proceed(Notice("warning", send_anyway_text(usage, why), "not_compacted"))
 
+    def _make_room(self, usage: ContextUsage, held: HeldBack | None) -> Compact | Stop:
+        """Nothing can be sent as it is. Only the setting keeps that from being mended."""
+        if held == "setting" or self._last_resort:
+            return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
+        if held == "off":
+            self._last_resort = True
+            return Compact("auto", True, self._room_notice(usage, self.held_back_text()))
+        if self._tried is None:
+            notice = self._room_notice(usage, self.held_back_text()) if held == "paused" else None
+            return Compact("auto", notice=notice)
+        self._last_resort = True
+        if self._stuck():
+            return Stop(stop_text(usage, self._tried.why, True))
+        return Compact("auto", True)
+
+    def _stuck(self) -> bool:
+        return self._tried is not None and self._tried.stuck
+
+    @staticmethod
+    def _room_notice(usage: ContextUsage, why: str) -> Notice:
+        return Notice("warning", make_room_text(usage, why), "making_room")
+
     def on_overflow(self, usage: ContextUsage) -> Compact | Stop:
         """The provider refused the step as too long: compact once and retry once, or stop."""
-        held = self.held_back()
         if self._overflowed:
             return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long"))
-        if held in ("setting", "off", "paused"):
+        if not self.auto_compact:
             return Stop(overflow_stop_text(usage, self.held_back_text()))
         self._overflowed = True
-        return Compact("overflow")
+        if self.off:
+            return Compact("overflow", True, self._room_notice(usage, self.held_back_text()))
+        return Compact("overflow", notice=self._room_notice(usage, self.held_back_text()) if self.paused else None)
 
     def switch_held_back(self, new_usage: ContextUsage) -> str | None:
         """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""
@@ -149,7 +180,8 @@ class CompactionPolicy:
         elif result.reason != "switch":
             self._tried = result
             self._cancelled = self._cancelled or result.outcome == "cancelled"
-        if result.outcome == "failed":
+        if result.outcome == "failed" or result.problem is not None:
+            self._told = "" if result.done else self._told
             return self._failed(result)
         if result.outcome != "done":
             return []
@@ -165,6 +197,7 @@ class CompactionPolicy:
         """After an undo: without a pause the next step would compact again at once."""
         self.paused = True
         self._tried = None
+        self._last_resort = False
         text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
         return Notice("info", text, "compaction_paused")
 
@@ -218,6 +251,8 @@ class CompactionPolicy:
         tried = self._tried
         if tried is None:
             return ""
+        if tried.stuck:
+            return tried.why
         if tried.outcome == "done":
             after = format_tokens(tried.after) if tried.after is not None else "its new size"
             return f"it was compacted just now, to {after}, and the model has not answered since"
@@ -236,7 +271,7 @@ class CompactionPolicy:
         self.off = True
         text = (
             f"Automatic compaction is off for this session: {self.failures} failures in a row, the last because "
-            f"{result.why}. /compact tries again."
+            f"{result.problem or result.why}. /compact tries again; what does not fit is made to fit without a summary."
         )
         return [Notice("warning", text, "compaction_off")]
 

@@ -69,8 +69,10 @@ class CompactionService:
             decision = self.policy.before_step(usage)
             self._save_state()
             match decision:
-                case Compact(reason):
-                    await self.compact(reason, emit, prepare)
+                case Compact(reason, without_model, notice):
+                    if notice is not None:
+                        emit(notice)
+                    await self.compact(reason, emit, prepare, without_model=without_model)
                 case Stop(text):
                     emit(Notice("error", text, "context_full"))
                     return text
@@ -87,7 +89,9 @@ class CompactionService:
         if isinstance(decision, Stop):
             emit(Notice("error", decision.text, "context_full"))
             return False
-        result = await self.compact(decision.reason, emit, prepare)
+        if decision.notice is not None:
+            emit(decision.notice)
+        result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
         if not result.done:
             text = overflow_stop_text(self._runtime.usage(), self.policy.held_back_text())
             emit(Notice("error", text, "context_full"))
@@ -101,8 +105,10 @@ class CompactionService:
         focus: str = "",
         summary_model: ModelInfo | None = None,
         target: ModelInfo | None = None,
+        without_model: bool = False,
     ) -> CompactionResult:
-        """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model."""
+        """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
+        ``without_model`` allows only what needs no call."""
         runtime, conversation = self._runtime, self._runtime.conversation
         self._emit = emit
         if summary_model is None:
@@ -123,6 +129,7 @@ class CompactionService:
                 session_id=conversation.info.id,
                 timeout=runtime.settings.agent.timeout,
                 emit=emit,
+                without_model=without_model,
             )
         except asyncio.CancelledError:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.

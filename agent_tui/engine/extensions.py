@@ -136,14 +136,19 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
 
 def tool_rows(toolbox: Toolbox, prelude: Prelude, limits: Limits, disabled: Sequence[str]) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens (None until counted), and whether it is sent.
-    Tools that are switched off come last."""
+    Tools a small window has no room for, and those that are switched off, come last."""
     counts = {
         p.label: (p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens)
         for p in prelude.fixed
         if p.row == "tools"
     }
+    sent = {tool.schema.name for tool in prelude.offered}
     rows: list[ToolRow] = []
+    left_out: list[ToolRow] = []
     for tool in toolbox.offered(limits):
         name, first = tool.schema.name, tool.schema.description.partition("\n")[0]
-        rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
-    return rows + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
+        if name in sent:
+            rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
+        else:
+            left_out.append((name, "left out", f"no room in a small window: {first}", None, False))
+    return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]

@@ -83,7 +83,8 @@ class CompactionRecord:
     """One compaction: nothing is deleted, the record says what is sent differently while it is active.
 
     ``prune``: the tool results of ``message_ids`` are sent as a placeholder; those in ``clips`` are sent cut to that
-    many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``.
+    many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
+    is set no model wrote it: so many messages were left out behind a placeholder.
     Records of one operation share ``operation_id`` and are undone together.
     """
 
@@ -105,6 +106,7 @@ class CompactionRecord:
     focus: str | None = None
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
+    left_out: int = 0
 
 
 @dataclass(slots=True)

@@ -17,6 +17,10 @@ from agent_tui.providers.wire_text import clean, is_summary
 # pieces and keep its order.
 _MERGING = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "gemini", "azure_ai")
 _CLAUDE_HOSTS = (*_MERGING, "openrouter")
+# Families whose chat templates refuse two user messages in a row: Mistral's, Gemma's (told as Gemini's), and those of
+# open models served under names that say nothing ("conversation roles must alternate"). Others take them; the
+# libraries for Claude and Gemini join them by themselves.
+_ALTERNATING = ("mistral", "gemini", "unknown")
 _CLAUDE_DEFAULT_OUTPUT = 8_192
 _ANY: Metadata = {"type": "object", "properties": {}}
 _MISTRAL_BASE = "https://api.mistral.ai/v1"
@@ -73,6 +77,7 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         merging=target.provider in _MERGING,
         lists=claude,
         images=info.images,
+        joined=target.family in _ALTERNATING and target.provider not in _MERGING,
     )
     texts = [clean(block.text) for block in request.system if block.text.strip()]
     documents = [clean(block.text) for block in request.documents if block.text.strip()]

@@ -32,7 +32,8 @@ from agent_tui.providers.wire_text import (
 class Dialect:
     """How one provider's chat format differs. ``blocks``: reasoning goes back as ``thinking_blocks``; ``merging``:
     an answer may be sent in pieces that LiteLLM joins again; ``lists``: text is sent as content blocks, so that cache
-    markers can be put on them without changing anything else; ``images`` False: the model cannot see."""
+    markers can be put on them without changing anything else; ``images`` False: the model cannot see; ``joined``: user
+    messages in a row are sent as one, because the model's chat template may refuse them."""
 
     provider: str
     family: str
@@ -40,6 +41,7 @@ class Dialect:
     merging: bool = False
     lists: bool = False
     images: bool | None = None
+    joined: bool = False
 
     @property
     def google(self) -> bool:
@@ -68,7 +70,25 @@ def chat_messages(
         else:
             messages.append({"role": "user", "content": _user_content(entry, dialect)})
     _show(messages, seen, dialect)
-    return messages
+    return _joined(messages) if dialect.joined else messages
+
+
+def _joined(messages: list[Metadata]) -> list[Metadata]:
+    """User messages in a row as one: a summary and what the user said after it, or what was said before an answer
+    came. What is before them stays the same bytes."""
+    found: list[Metadata] = []
+    for message in messages:
+        if message["role"] == "user" and found and found[-1]["role"] == "user":
+            first, second = found[-1]["content"], message["content"]
+            both = f"{first}\n\n{second}" if isinstance(first, str) and isinstance(second, str) else None
+            found[-1] = {"role": "user", "content": both or [*_blocks(first), *_blocks(second)]}
+        else:
+            found.append(message)
+    return found
+
+
+def _blocks(content: str | list[Metadata]) -> list[Metadata]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _system(dialect: Dialect, blocks: list[str]) -> list[Metadata]:

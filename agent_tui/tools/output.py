@@ -9,6 +9,7 @@ from typing import TextIO
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import new_id
+from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
 
 SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
@@ -87,8 +88,7 @@ class Collector:
             return Capped(self._head, None, self.characters)
         self.close()
         left = self.characters - len(self._head) - len(self._tail)
-        note = f"\n[… {left:,} characters left out; everything is in {self._path}: read or grep it …]\n"
-        return Capped(self._head + note + self._tail, self._path, self.characters)
+        return Capped(f"{self._head}\n{saved_note(left, self._path)}\n{self._tail}", self._path, self.characters)
 
     def close(self) -> None:
         if self._file is not None:

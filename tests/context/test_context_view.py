@@ -108,14 +108,14 @@ def test_clearing_and_clipping_replace_what_is_sent_only() -> None:
     path[2].parts.append(AttachmentPart("i", "image/png", data="AA=="))
     records = [
         CompactionRecord("p", "o", "prune", ["r"]),
-        CompactionRecord("q", "o", "prune", ["s"], clips={"s": 10}),
+        CompactionRecord("q", "o", "prune", ["s"], clips={"s": 60}),
     ]
     view = build_view(path, records, {})
-    assert [item.key for item in view] == ["u", "a", "r#cleared", "s#clip10"]
+    assert [item.key for item in view] == ["u", "a", "r#cleared", "s#clip60"]
     assert ids(view) == ["u", "a", "r", "s"]
     assert view[2].message.parts == [ToolResultPart("c", "read", CLEARED_RESULT)]
     clipped = view[3].message.tool_result
-    assert clipped is not None and clipped.text == "y" * 10 + "\n[clipped: 90 more characters not sent]"
+    assert clipped is not None and clipped.text == "y" * 15 + "\n[clipped: 81 more characters not sent]\n" + "y" * 4
     assert view[3].message.raw_tokens is not None and view[3].message.raw_tokens <= 100
     assert path[2].tool_result is not None and path[2].tool_result.text == "x" * 100
     assert view[2].stored is path[2]

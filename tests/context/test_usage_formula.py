@@ -405,13 +405,16 @@ def test_over_the_window_is_a_warning() -> None:
     assert usage.would_compact and usage.over == 1_600 and usage.free == 0
     assert any("over the window" in w for w in usage.warnings)
     assert_identities(usage)
+    # What holds a compaction back counts only while the next input can be sent.
     for policy, word in (
         (CompactPolicy(auto_compact=False), "off by setting"),
         (CompactPolicy(paused=True), "paused"),
         (CompactPolicy(off=True), "failed three times"),
     ):
-        held = conversation.usage(limits=Limits(10_000, None, 1_000), policy=policy)
-        assert not held.would_compact and word in held.why
+        full = conversation.usage(limits=Limits(10_000, None, 1_000), policy=policy)
+        assert full.would_compact == policy.auto_compact and word in full.why
+        held = conversation.usage(limits=Limits(20_000, None, 10_000), policy=replace(policy, compact_at=9_000))
+        assert held.over and not held.would_compact and word in held.why
 
 
 def test_pending_while_something_that_matters_is_not_counted() -> None:

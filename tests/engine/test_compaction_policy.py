@@ -99,7 +99,12 @@ def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_a
     policy.model_replied()
     assert policy.off
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
-    assert isinstance(policy.before_step(usage(199_000)), Stop)
+    room = policy.before_step(usage(199_000))
+    assert isinstance(room, Compact)
+    assert room.without_model, "what does not fit is made to fit without a call"
+    assert room.notice is not None
+    assert "off after 3 failures" in room.notice.text
+    policy.turn_started()
     assert policy.compacted(result("failed", "manual")) == []
     (notice,) = policy.compacted(result("done", "manual"))
     assert notice.code == "compaction_on"
@@ -127,7 +132,13 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     policy = CompactionPolicy()
     assert policy.undone().code == "compaction_paused"
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
-    assert isinstance(policy.on_overflow(usage(170_000)), Stop)
+    overflow = policy.on_overflow(usage(170_000))
+    assert isinstance(overflow, Compact)
+    assert overflow.notice is not None, "a pause ends no session"
+    full = policy.before_step(usage(199_000))
+    assert isinstance(full, Compact)
+    assert full.notice is not None
+    assert "paused since the undo" in full.notice.text
     policy.before_step(usage(168_000))
     assert not policy.paused
     assert policy.before_step(usage(170_000)) == Compact("auto")
@@ -203,6 +214,37 @@ def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back(
     assert policy.before_step(usage(170_000)) == Compact("auto")
 
 
+@pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
+def test_what_was_tried_does_not_outlive_its_turn(outcome: Outcome) -> None:
+    policy = CompactionPolicy()
+    policy.compacted(result(outcome))
+    policy.turn_started()
+    assert policy.before_step(usage(199_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == Compact("auto")
+
+
+def test_what_still_does_not_fit_is_made_to_fit_without_a_call_before_the_turn_stops() -> None:
+    policy = CompactionPolicy()
+    assert policy.before_step(usage(199_000)) == Compact("auto")
+    policy.compacted(result("failed"))
+    assert policy.before_step(usage(199_000)) == Compact("auto", without_model=True)
+    policy.compacted(result("failed"))
+    assert isinstance(policy.before_step(usage(199_000)), Stop)
+    policy.turn_started()
+    assert policy.before_step(usage(199_000)) == Compact("auto")
+
+
+def test_a_message_that_is_too_large_itself_is_told_so() -> None:
+    policy = CompactionPolicy()
+    stuck = result("not_worth_it", why="your newest message itself is too large: 210,000 tokens")
+    stuck.stuck = True
+    policy.compacted(stuck)
+    decision = policy.before_step(usage(212_000))
+    assert isinstance(decision, Stop)
+    for words in ("212,000", "200,000", "210,000", "smaller parts", "/model", "/clear"):
+        assert words in decision.text
+
+
 @given(
     st.lists(
         st.tuples(
@@ -214,21 +256,22 @@ def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back(
     )
 )
 def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
-    """Whatever happens, a step is preceded by at most one automatic compaction and one for an overflow."""
+    """Whatever happens, a step is preceded by at most one automatic compaction with a call, one without, and one for an
+    overflow."""
     policy = CompactionPolicy()
     for total, outcome, then in events:
         policy.step_started()
         made = 0
         while isinstance(decision := policy.before_step(usage(total)), Compact):
             made += 1
-            assert made <= 1
+            assert made <= 1 + decision.without_model
             policy.compacted(result(outcome, decision.reason))
         for _ in range(3 if then == "overflow" else 0):
             recovery = policy.on_overflow(usage(total))
             if isinstance(recovery, Compact):
                 made += 1
                 policy.compacted(result(outcome, recovery.reason))
-        assert made <= 2
+        assert made <= 3
         if then == "reply":
             policy.model_replied()
         elif then == "turn":

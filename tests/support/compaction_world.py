@@ -208,6 +208,11 @@ class World:
     def plan(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionPlan:
         return plan_compaction(self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus)
 
+    def plan_without_model(self, reason: CompactionReason = "auto") -> CompactionPlan:
+        return plan_compaction(
+            self.inputs(), self.usage(), self.path, self.summaries, reason=reason, without_model=True
+        )
+
     def compactor(self) -> Compactor:
         return Compactor(self.model.stream, CharCounter(), self.clock)
 

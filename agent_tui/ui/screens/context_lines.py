@@ -40,7 +40,12 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
     """One compaction in one line."""
     parts = [f"{tokens(record.before_tokens)} → {tokens(record.after_tokens)}", record.reason]
     if record.kind == "prune":
-        parts.append(f"cleared {plural(len(record.message_ids), 'tool result')}")
+        clipped = sum(i in record.clips for i in record.message_ids)
+        cleared = len(record.message_ids) - clipped
+        parts += [f"cleared {plural(cleared, 'tool result')}"] if cleared else []
+        parts += [f"clipped {plural(clipped, 'tool result')}"] if clipped else []
+    if record.left_out:
+        parts.append(f"left out {plural(record.left_out, 'old message')}")
     if record.kept_messages is not None:
         parts.append(f"kept {plural(record.kept_messages, 'message')}")
     if record.seconds is not None:

@@ -206,9 +206,18 @@ class Content:
             size = f"{record.before_tokens:,} → {record.after_tokens:,} tokens"
         count = len(record.message_ids)
         if record.kind == "prune":
-            title, what, body = "Cleared", f"{count} old tool result{'s' if count != 1 else ''}", ""
+            clipped = sum(i in record.clips for i in record.message_ids)
+            whats = [(count - clipped, "old tool result", "Cleared"), (clipped, "large tool result", "Clipped")]
+            found = [(f"{n} {noun}{'s' if n != 1 else ''}", verb) for n, noun, verb in whats if n]
+            title, body = found[0][1] if found else "Cleared", ""
+            what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
         else:
             title, what = "Compacted", f"{count} messages summarised"
+            if record.left_out:
+                title, what = (
+                    "Left out",
+                    f"{record.left_out} old message{'s' if record.left_out != 1 else ''}, no summary",
+                )
             message = summaries.get(record.summary_id or "")
             body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
         detail = " · ".join(filter(None, [what, size]))

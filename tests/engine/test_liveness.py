@@ -1,0 +1,63 @@
+"""As long as system, tools and the newest message fit the window, a message can be sent: whatever happened before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.liveness import SCRIPTS, Life
+
+WINDOWS = (4_096, 8_192, 32_768, 200_000)
+SHARE = st.sampled_from([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.97, 1.2])
+"""Of the window: from one line to more than fits."""
+
+TURN = st.tuples(
+    st.just("send"), SHARE, st.lists(SHARE, max_size=4).map(tuple), st.sampled_from([0.001, 0.001, 0.01, 0.3, 0.9])
+)
+OPERATION = st.one_of(
+    TURN,
+    TURN,
+    TURN,
+    st.tuples(st.just("compact")),
+    st.tuples(st.just("undo")),
+    st.tuples(st.just("undo_where_it_was")),
+    st.tuples(st.just("rewind"), st.sampled_from([1.0, 0.8, 0.5, 0.0])),
+    st.tuples(st.just("fork")),
+    st.tuples(st.just("restart")),
+    st.tuples(st.just("script"), st.sampled_from(sorted(SCRIPTS))),
+)
+
+
+async def live(life: Life, window: int, operations: list[tuple[object, ...]]) -> None:
+    for name, *arguments in operations:
+        if name == "send":
+            size, calls, own = arguments
+            assert isinstance(size, float) and isinstance(calls, tuple) and isinstance(own, float)
+            await life.send(int(size * window), tuple(int(c * window) for c in calls), int(own * window))
+        elif name == "compact":
+            await life.compact()
+        else:
+            getattr(life, str(name))(*arguments)
+        # Whatever it was: one line can be sent.
+        assert await life.send(5)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=14))
+def test_no_sequence_ends_a_session(window: int, operations: list[tuple[object, ...]]) -> None:
+    asyncio.run(live(Life.of(window), window, operations))
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("script", sorted(SCRIPTS))
+async def test_full_windows_go_on_whatever_the_summary_call_does(window: int, script: str) -> None:
+    life = Life.of(window)
+    life.script(script)
+    for number in range(25):
+        share = (0.02, 0.3, 0.1, 0.7)[number % 4]
+        assert await life.send(window // 100, (int(share * window), int(0.05 * window)))
+    assert life.stops == 0
+    assert life.turns == 25
