@@ -15,6 +15,7 @@ from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder
+from agent_tui.providers.prices import billed
 from agent_tui.providers.stream_anthropic import AnthropicStream, ConverseStream
 from agent_tui.providers.stream_chat import ChatStream
 from agent_tui.providers.stream_gemini import GeminiStream
@@ -180,9 +181,9 @@ class Accumulator:
         return items
 
     def _cost(self, usage: TokenUsage) -> float | None:
-        told = self._out.usage.get("cost")
-        if isinstance(told, (int, float)) and not isinstance(told, bool) and told >= 0:
-            return float(told)
+        told = billed(self._out.usage)
+        if told is not None:
+            return told
         if self._prices is None or usage.source != "provider":
             return None
         return self._prices.cost(usage)
