@@ -18,6 +18,7 @@ from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.inbox import Inbox
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.permissions import PermissionDesk
+from agent_tui.engine.prefix import StablePrefix
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.sessions import Sessions
 from agent_tui.engine.toolbox import Toolbox
@@ -59,6 +60,7 @@ class AgentState:
         self._model_gone: Notice | None = None
         self._tools_stale = False
         self._stamps: dict[Path, Stamp | None] = {}
+        self._prefix = StablePrefix()
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
         self.desk = PermissionDesk(parts.permissions, self.publish)
