@@ -141,6 +141,10 @@ def model_line(info: ModelInfo) -> str:
     if prices.input is not None and prices.output is not None:
         free = not prices.input and not prices.output
         facts.append("free" if free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million")
+        for tier in prices.tiers:
+            if tier.rates.input is not None and tier.rates.output is not None and not free:
+                longer = f"{money(tier.rates.input * 1e6)} in, {money(tier.rates.output * 1e6)} out"
+                facts.append(f"above {tokens(tier.above)} {longer}")
     else:
         facts.append("price unknown")
     if info.problem:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_tui.config import KEY_ACTIONS
 from agent_tui.config.files import Layer
@@ -17,7 +17,20 @@ from agent_tui.errors import ConfigError
 
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
-CompactAt = Annotated[float, Field(gt=0)]
+
+SMALLEST_LIMIT = 1_024
+"""Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
+
+
+def _fraction_or_tokens(value: float) -> float:
+    if not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
+        raise ValueError(
+            f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
+        )
+    return value
+
+
+CompactAt = Annotated[float, AfterValidator(_fraction_or_tokens)]
 
 
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")

@@ -98,7 +98,7 @@ def with_preamble(parts: Sequence[FixedPart]) -> list[FixedPart]:
 
 def wire_order(parts: Sequence[FixedPart]) -> list[int]:
     """Numbers of the parts that are sent, in the order in which they are."""
-    sent = [i for i, p in enumerate(parts) if p.deferred_tokens is None]
+    sent = [i for i, p in enumerate(parts) if p.deferred_tokens is None and p.change != "waiting"]
     return sorted(sent, key=lambda i: WIRE_ORDER.index(parts[i].row))
 
 

@@ -23,6 +23,10 @@ COUNTED: tuple[RowId, ...] = ("memory", "tools", "documents")
 """Rows whose parts the user adds and takes away: their label says how many there are."""
 
 
+EDITED = "edited; sent as a change, and as it was until the next compaction"
+WAITING = "edited; sent as a change with your next message"
+
+
 @dataclass(slots=True)
 class FixedEstimate:
     """Tokens of each ephemeral part, in the order of the parts; ``total`` is their sum."""
@@ -100,7 +104,7 @@ def fixed_rows(
             estimated_tokens=tokens[i],
             deferred_tokens=part.deferred_tokens,
             path=part.path,
-            detail="deferred" if part.deferred_tokens is not None else "",
+            detail=_detail(part),
             cached=covered(tokens[i], read[i]),
             cached_tokens=read[i],
             approximate=estimate.approximate[i],
@@ -122,7 +126,8 @@ def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
     else:
         children = [leaf for _, leaf in parts]
     if row_id in COUNTED and parts:
-        label = f"{label} ({sum(group != PREAMBLE.group for group, _ in parts)})"
+        count = sum(group != PREAMBLE.group and leaf.detail != WAITING for group, leaf in parts)
+        label = f"{label} ({count})"
     whole = parent_row(row_id, label, children)
     if row_id not in COUNTED and len(children) == 1:
         # The part is the row: what is below would only say it again.
@@ -151,6 +156,12 @@ def parent_row(row_id: str, label: str, children: list[ContextRow]) -> ContextRo
         cached_tokens=read,
         approximate=any(c.approximate for c in children),
     )
+
+
+def _detail(part: FixedPart) -> str:
+    if part.change:
+        return WAITING if part.change == "waiting" else EDITED
+    return "deferred" if part.deferred_tokens is not None else ""
 
 
 def _identity(part: FixedPart) -> tuple[str, str, bool]:

@@ -56,7 +56,7 @@ def budget(limits: Limits, policy: CompactPolicy, compact_at: float | None = Non
         limit = min(limit, limits.max_input)
     at = policy.compact_at if compact_at is None else compact_at
     if at is not None and at > 0:
-        limit = min(limit, int(window * at) if at <= 1.0 else int(at))
+        limit = min(limit, int(window * at) if at <= 1.0 else int(min(at, window)))
     return Budget(window, limit, window - limit)
 
 

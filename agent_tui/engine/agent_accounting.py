@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from agent_tui.context.usage import calculate_context_usage
 from agent_tui.engine.agent_state import AgentState
 from agent_tui.engine.calibration import learn
 from agent_tui.engine.exact import count_exactly, worth_counting
-from agent_tui.engine.prelude import build_prelude, with_documents
+from agent_tui.engine.prefix import change_row, with_changes
+from agent_tui.engine.prelude import Prelude, build_prelude, with_documents
 from agent_tui.engine.small_window import fewer_tools_text, fitting_tools
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
@@ -23,7 +25,8 @@ from agent_tui.models.events import (
     Event,
     Notice,
 )
-from agent_tui.models.steps import Step
+from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.steps import RowId, Step
 
 log = logging.getLogger(__name__)
 
@@ -64,28 +67,30 @@ class Accounting(AgentState):
             changed &= {Path(path) for path in self.pinned}
         if not changed:
             return False
-        before = runtime.prelude.fingerprint
+        before = [part.fingerprint for part in runtime.prelude.fixed]
         if self.busy:
             self._refresh_documents()
             self._stamps |= {path: now[path] for path in changed if path in now}
         else:
             self._refresh_prelude()
-        if runtime.prelude.fingerprint == before:
+        if [part.fingerprint for part in runtime.prelude.fixed] == before:
             return False
         self.recount()
         return True
 
-    def _refresh_prelude(self) -> None:
-        """Builds the fixed parts of the next request anew, and counts what is new in them."""
+    def _refresh_prelude(self, message: Message | None = None) -> None:
+        """Builds the fixed parts of the next request anew, and counts what is new in them. What has become of files
+        that stay as they were sent goes into ``message``, or waits for one."""
         self._stamps = self.workspace.stamps(self.pinned)
         documents, problems = self.workspace.documents(self.pinned)
-        runtime = self._runtime
-        blocks, limits = self.workspace.blocks(), runtime.info.limits
+        blocks, limits = self.workspace.blocks(), self._runtime.info.limits
         every = self.toolbox.offered(limits)
         offered = fitting_tools(blocks, every, limits.window)
-        prelude = build_prelude([*blocks, *documents], offered)
-        prelude.set_counts(runtime.prelude.counts())
-        runtime.prelude = prelude
+        fresh = build_prelude([*blocks, *documents], offered)
+        fresh.set_counts(self._runtime.prelude.counts())
+        changes = self._take(fresh, waiting=message is None)
+        if message is not None:
+            message.parts[0:0] = changes
         for problem in problems:
             self.publish(Notice("warning", problem, "document"))
         left_out = tuple(o.schema.name for o in every if o not in offered)
@@ -93,21 +98,41 @@ class Accounting(AgentState):
             self.publish(Notice("warning", fewer_tools_text(limits.window or 0, left_out), "fewer_tools"))
         self._tools_left_out = left_out
 
-    def _refresh_documents(self) -> None:
-        """Takes the pinned files as they are now; a running turn keeps its tools and memory."""
-        documents, _ = self.workspace.documents(self.pinned)
-        self._runtime.prelude = with_documents(self._runtime.prelude, documents)
+    def _refresh_documents(self, message: Message | None = None, *, waiting: bool = True) -> list[str]:
+        """The same of pinned files alone: a running turn keeps its tools and memory. A line for each file that cannot
+        be read."""
+        documents, problems = self.workspace.documents(self.pinned)
+        fresh = with_documents(self._runtime.prelude, documents)
+        changes = self._take(fresh, waiting and message is None, ("documents",))
+        if message is not None:
+            message.parts[0:0] = changes
+        return problems
+
+    def _take(
+        self, fresh: Prelude, waiting: bool, rows: Sequence[RowId] = ("memory", "documents")
+    ) -> list[AttachmentPart]:
+        """Makes it the beginning of the next request, or what was sent where that is still cached: what has become of
+        files since is returned. ``waiting`` shows it, for it goes with the user's next message."""
+        runtime, conversation = self._runtime, self.conversation
+        counts, before = runtime.prelude.counts(), runtime.prelude.fixed
+        prelude, changes = self._prefix.settle(
+            fresh, self.pinned, conversation.view(), conversation.steps, conversation.records
+        )
+        changes = [change for change in changes if change_row(change) in rows]
+        edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
+        for part in prelude.fixed:
+            part.change = "edited" if part.fingerprint in edited else part.change
+        runtime.prelude = with_changes(prelude, changes) if waiting else prelude
+        runtime.prelude.set_counts(counts)
+        return changes
 
     async def _prepare_step(self) -> None:
         """Before a step: the model's facts are known, documents are fresh, everything is counted."""
         await self._described.wait()
-        documents, problems = self.workspace.documents(self.pinned)
-        runtime = self._runtime
-        runtime.prelude = with_documents(runtime.prelude, documents)
-        for problem in problems:
+        for problem in self._refresh_documents(waiting=False):
             log.warning("%s", problem)
         counting = asyncio.create_task(self._count(), name="count")
-        usage = runtime.usage()
+        usage = self._runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
         try:
             await asyncio.wait([counting], timeout=None if near else COUNT_PATIENCE)

@@ -45,6 +45,7 @@ class SessionControl(Turns):
         """Binds the current session to a model whose facts are still to come. One that was not ``chosen`` becomes the
         session's with the first message that is sent to it."""
         info = with_learned(self.store, provisional_info(spec))
+        self._prefix.forget()
         self.workspace.adopt(self.conversation.info.state.get("environment"))
         stored = self.conversation.info.state.get("thinking")
         self.runtime = Runtime(

@@ -18,6 +18,7 @@ from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.inbox import Inbox
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.permissions import PermissionDesk
+from agent_tui.engine.prefix import StablePrefix
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.sessions import Sessions
 from agent_tui.engine.toolbox import Toolbox
@@ -60,6 +61,7 @@ class AgentState:
         self._tools_stale = False
         self._tools_left_out: tuple[str, ...] = ()
         self._stamps: dict[Path, Stamp | None] = {}
+        self._prefix = StablePrefix()
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
         self.desk = PermissionDesk(parts.permissions, self.publish)

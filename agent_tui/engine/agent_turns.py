@@ -12,6 +12,7 @@ from agent_tui.engine.agent_accounting import Accounting
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.prefix import CHANGE
 from agent_tui.engine.shell import run_shell
 from agent_tui.engine.storing import patiently, store_failure
 from agent_tui.engine.subagent import run_subagent
@@ -77,7 +78,9 @@ class Turns(Accounting):
         """Lets messages wait again that could not be sent."""
         for message in messages:
             # What has changed around the session is told when it goes out.
-            message.parts = [p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name == UPDATE)]
+            message.parts = [
+                p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE))
+            ]
         if messages:
             self._inbox.put_back(messages)
             self._queue_changed()
@@ -146,7 +149,7 @@ class Turns(Accounting):
         if message is not None:
             self.conversation.set_model(runtime.info.spec.key)
             self._tell_environment(message)
-        self._refresh_prelude()
+        self._refresh_prelude(message)
         runner = ToolRunner(self.toolbox.registry, self.toolbox.context, self.desk.judge)
         return TurnExecutor(runtime, runner, compacting, self._prepare_step, self._take_steering)
 
@@ -184,6 +187,7 @@ class Turns(Accounting):
         taken = self._inbox.take_steering()
         if taken:
             self._queue_changed()
+            self._refresh_documents(taken[0])
         return taken
 
     def interrupt(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.steps import FixedPart, RowId, Step
 
@@ -97,11 +98,19 @@ def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -
 
 def with_documents(prelude: Prelude, documents: Sequence[SystemBlock]) -> Prelude:
     """The same with other documents: what else is sent stays as it is, and so does every count that is known."""
-    if [d.text for d in documents] == [d.text for d in prelude.documents]:
-        return prelude
     changed = build_prelude([*prelude.system, *documents], prelude.offered)
     changed.set_counts(prelude.counts())
     return changed
+
+
+def change_part(prelude: Prelude, row: RowId, change: AttachmentPart) -> FixedPart:
+    """The change of a file as a part that waits for the user's next message."""
+    path = change.path or ""
+    known = next((p for p in prelude.fixed if p.row == row and p.path == path), None)
+    label = known.label if known is not None else path.rsplit("/", 1)[-1]
+    part = _part(prelude, row, path, f"{label} (change)", change.text or "", path)
+    part.change = "waiting"
+    return part
 
 
 def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:

@@ -11,6 +11,7 @@ from agent_tui.models.usage import TokenUsage
 
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
+Change = Literal["", "edited", "waiting"]
 RowId = Literal["system", "environment", "memory", "skills", "tools", "documents"]
 FIXED_ROWS: tuple[RowId, ...] = ("system", "environment", "memory", "skills", "tools", "documents")
 
@@ -22,6 +23,8 @@ class FixedPart:
     ``group`` is the child of its row (``builtin``, ``mcp:github``, a file name). ``raw_tokens`` is the o200k_base
     count, None until counted; ``chars`` lets the character rule stand in for it. ``deferred_tokens`` is what a
     deferred tool would cost if it were loaded; its own raw count is then 0. ``fingerprint`` identifies the content.
+    ``change``: ``edited``, the file is another now and the user's messages tell of it, or ``waiting``, this is what the
+    next one will tell and is not sent here.
     """
 
     row: RowId
@@ -33,6 +36,7 @@ class FixedPart:
     ascii_chars: int | None = None
     deferred_tokens: int | None = None
     path: str | None = None
+    change: Change = ""
 
 
 @dataclass(slots=True)

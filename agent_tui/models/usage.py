@@ -18,6 +18,7 @@ class TokenUsage:
     (the client library made it up, or the report was absurd); such usage never anchors. ``context`` is False when
     the numbers add up several hidden calls and so are not the size of one context; it does not anchor either.
     ``output_source`` is ``estimated`` where the provider counted the input but not its own answer.
+    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more.
     """
 
     input: int
@@ -29,6 +30,7 @@ class TokenUsage:
     context: bool = True
     reasoning_source: UsageSource = "provider"
     output_source: UsageSource = "provider"
+    cache_write_1h: int | None = None
 
     @property
     def anchors(self) -> bool:
@@ -90,20 +92,64 @@ class LearnedLimit:
 
 
 @dataclass(slots=True, frozen=True)
-class Prices:
+class Rates:
     """US dollars per token; None where the price is not known."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
+    cache_write_1h: float | None = None
+    reasoning: float | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class PriceTier:
+    """The prices of a request whose input, cache included, is longer than ``above`` tokens."""
+
+    above: int
+    rates: Rates
+
+
+@dataclass(slots=True, frozen=True)
+class Prices:
+    """US dollars per token; None where the price is not known. ``cache_write_1h`` is for entries that live an hour,
+    ``reasoning`` where thinking costs other than text. ``tiers``, ascending, are for longer inputs."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    cache_write_1h: float | None = None
+    reasoning: float | None = None
+    tiers: tuple[PriceTier, ...] = ()
+
+    def rates(self, length: int) -> Rates:
+        """The prices of a request with so many input tokens."""
+        for tier in reversed(self.tiers):
+            if length > tier.above:
+                return tier.rates
+        return Rates(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h, self.reasoning)
 
     def cost(self, usage: TokenUsage) -> float | None:
-        """Dollars of one step, or None when a price that is needed is unknown."""
-        if self.input is None or self.output is None:
+        """Dollars of one step, or None when a price that is needed is unknown. The length of the input decides the
+        price of the whole request."""
+        rates = self.rates(usage.input)
+        if rates.input is None or rates.output is None:
             return None
         read, write = usage.cache_read or 0, usage.cache_write or 0
-        fresh = max(0, usage.input - read - write)
-        read_price = self.input if self.cache_read is None else self.cache_read
-        write_price = self.input if self.cache_write is None else self.cache_write
-        return fresh * self.input + read * read_price + write * write_price + usage.output * self.output
+        fresh, hour = max(0, usage.input - read - write), min(write, usage.cache_write_1h or 0)
+        thought = min(usage.output, usage.reasoning or 0)
+        write_price = _known(rates.cache_write, rates.input)
+        return (
+            fresh * rates.input
+            + read * _known(rates.cache_read, rates.input)
+            + (write - hour) * write_price
+            + hour * _known(rates.cache_write_1h, write_price)
+            + (usage.output - thought) * rates.output
+            + thought * _known(rates.reasoning, rates.output)
+        )
+
+
+def _known(price: float | None, otherwise: float) -> float:
+    return otherwise if price is None else price

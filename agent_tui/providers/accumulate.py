@@ -14,9 +14,10 @@ from typing import Any, Protocol
 
 from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
-from agent_tui.providers.bounds import BODY_LIMIT, finite
+from agent_tui.providers.bounds import BODY_LIMIT
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder
+from agent_tui.providers.prices import billed
 from agent_tui.providers.stream_anthropic import AnthropicStream, ConverseStream
 from agent_tui.providers.stream_chat import ChatStream
 from agent_tui.providers.stream_gemini import GeminiStream
@@ -201,8 +202,8 @@ class Accumulator:
         return items
 
     def _cost(self, usage: TokenUsage) -> float | None:
-        told = finite(self._out.usage.get("cost"))
-        if told is not None and told >= 0:
+        told = billed(self._out.usage)
+        if told is not None:
             return told
         if self._prices is None or usage.source != "provider":
             return None

@@ -9,6 +9,7 @@ from typing import Any
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices
 from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE, missing_key_line, resolve_key
+from agent_tui.providers.prices import prices_of
 from agent_tui.providers.table import entry, providers, table
 from agent_tui.providers.targets import is_openai_reasoning, resolve_target
 
@@ -36,7 +37,13 @@ def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
     if reasoning is None and is_openai_reasoning(target.model):
         reasoning = True
     return ModelInfo(
-        spec, target, limits, _prices(found, exact), reasoning, _flag(found, "supports_vision"), problem(spec, target)
+        spec,
+        target,
+        limits,
+        _prices(found, exact, spec),
+        reasoning,
+        _flag(found, "supports_vision"),
+        problem(spec, target),
     )
 
 
@@ -102,19 +109,11 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
     return own and entry(spec.model, target)[0] is None
 
 
-def _prices(found: dict[str, Any] | None, exact: bool) -> Prices:
+def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec) -> Prices:
     if found is None or not exact:
         return Prices()
-    return Prices(
-        _price(found.get("input_cost_per_token")),
-        _price(found.get("output_cost_per_token")),
-        _price(found.get("cache_read_input_token_cost")),
-        _price(found.get("cache_creation_input_token_cost")),
-    )
-
-
-def _price(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value >= 0 else None
+    service = spec.extra.get("service_tier")
+    return prices_of(found, service if isinstance(service, str) else None)
 
 
 def _tokens(value: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
@@ -13,6 +14,9 @@ ABSURD_WINDOWS = 2
 # Without a known window: larger than any model's.
 _ABSURD_TOKENS = 20_000_000
 _ABSURD_NUMBER = 1e15
+# Anthropic's names for cache writes by how long they are kept.
+_HOUR = "ephemeral_1h_input_tokens"
+_LIVES = ("ephemeral_5m_input_tokens", _HOUR)
 
 
 def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False) -> TokenUsage | None:
@@ -77,14 +81,17 @@ def _read(raw: Mapping[str, Any]) -> TokenUsage | None:
 def _anthropic(raw: Mapping[str, Any]) -> TokenUsage:
     """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
     read, write = _int(raw.get("cache_read_input_tokens")), _int(raw.get("cache_creation_input_tokens"))
-    details = _mapping(raw.get("output_tokens_details"))
-    return _usage(
+    details, lives = _mapping(raw.get("output_tokens_details")), _mapping(raw.get("cache_creation"))
+    if write is None and lives:
+        write = sum(_number(lives.get(name)) for name in _LIVES)
+    usage = _usage(
         _number(raw.get("input_tokens")) + (read or 0) + (write or 0),
         _number(raw.get("output_tokens")),
         _int(details.get("thinking_tokens")),
         read,
         write,
     )
+    return _with_hour(usage, lives.get(_HOUR))
 
 
 def _converse(raw: Mapping[str, Any]) -> TokenUsage:
@@ -97,7 +104,11 @@ def _converse(raw: Mapping[str, Any]) -> TokenUsage:
     )
     cached = (read or 0) + (write or 0)
     included = cached > 0 and total == fresh + output and fresh >= cached
-    return _usage(fresh if included else fresh + cached, output, None, read, write)
+    usage = _usage(fresh if included else fresh + cached, output, None, read, write)
+    details = raw.get("cacheDetails")
+    rows = [_mapping(row) for row in details] if isinstance(details, list) else []
+    hour = sum(_number(row.get("inputTokens")) for row in rows if row.get("ttl") == "1h")
+    return _with_hour(usage, hour if rows else None)
 
 
 def _gemini(raw: Mapping[str, Any]) -> TokenUsage:
@@ -154,7 +165,7 @@ def _chat(raw: Mapping[str, Any]) -> TokenUsage:
         prompts.get("cache_creation_tokens"),
         raw.get("cache_creation_input_tokens"),
     )
-    return _openai(
+    usage = _openai(
         _number(raw.get("prompt_tokens")),
         _number(raw.get("completion_tokens")),
         _int(raw.get("total_tokens")),
@@ -162,6 +173,8 @@ def _chat(raw: Mapping[str, Any]) -> TokenUsage:
         read,
         write,
     )
+    lives = _mapping(prompts.get("cache_creation_token_details")) or _mapping(raw.get("cache_creation"))
+    return _with_hour(usage, lives.get(_HOUR))
 
 
 def _openai(
@@ -209,16 +222,15 @@ def _summed(raw: Mapping[str, Any]) -> bool:
 
 
 def _with_context(usage: TokenUsage, context: bool) -> TokenUsage:
-    return TokenUsage(
-        usage.input,
-        usage.output,
-        usage.reasoning,
-        usage.cache_read,
-        usage.cache_write,
-        usage.source,
-        context,
-        usage.reasoning_source,
-    )
+    return replace(usage, context=context)
+
+
+def _with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
+    """How much of what was written to the cache is kept for an hour."""
+    count = _int(hour)
+    if count is None or not 0 <= count <= (usage.cache_write or 0):
+        return usage
+    return replace(usage, cache_write_1h=count)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from agent_tui.commands.usage_text import context_text
 from agent_tui.engine.agent import Agent
 from agent_tui.models.steps import FixedPart
+from agent_tui.models.usage import LearnedLimit
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running
 from tests.support.cli import Cli
@@ -245,3 +246,13 @@ def test_shared_flags_may_stand_before_a_subcommand(cli: Cli, session: str, befo
 def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
     outcome = cli.run("-m", "demo", "sessions")
     assert (outcome.code, outcome.err) == (2, "agent-tui: agent-tui sessions has no -m; it is for context.\n")
+
+
+def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:
+    assert cli.run("doctor", "--forget").out == "No limits were learned.\n"
+    with Store.open(cli.paths.database) as store:
+        store.put_learned_limit(LearnedLimit("openai/x", "http://127.0.0.1:1", 8_192, learned_at=1.0))
+    report = cli.run("doctor").out
+    assert "openai/x at http://127.0.0.1:1: window 8,192" in report
+    assert cli.run("doctor", "--forget").out == "Forgot the learned limits of 1 model.\n"
+    assert "openai/x" not in cli.run("doctor").out

@@ -37,6 +37,14 @@ def env_line(**variables: str) -> str:
         ("[context]\nmax_output_reserve = '5'", ["context.max_output_reserve", "integer"]),
         ("[context]\nmax_output_reserve = 0", ["context.max_output_reserve", "greater than 0"]),
         ("[context]\nexact_counting = 'on'", ["context.exact_counting", "'auto' or 'off'"]),
+        *(
+            (
+                f"[context]\ncompact_at = {value}",
+                ["context.compact_at", "fraction", "up to 1", "at least 1,024", "not "],
+            )
+            for value in ("80", "1.5", "0", "-0.5", "1023", "inf", "nan")
+        ),
+        ("[models.x]\nmodel = 'demo'\ncompact_at = 80", ["models.x.compact_at", "0.8 is 80 %", "(not 80)"]),
         ("[agent]\nstep_limit = true", ["agent.step_limit", "integer"]),
         ("[agent]\nretries = 50", ["agent.retries", "at most 20"]),
         ("[permissions]\nmode = 'yolo'", ["permissions.mode", "'ask', 'accept-edits', 'plan' or 'auto'"]),
@@ -67,6 +75,10 @@ def test_one_line_names_the_key_and_what_is_allowed(text: str, words: list[str])
         "default_model = 'own'\n[models.own]\nmodel = 'openai/x'",
         "[tools]\nbash_timeout = 5",
         "[context]\ncompact_at = 120000",
+        "[context]\ncompact_at = 1024",
+        "[context]\ncompact_at = 1",
+        "[context]\ncompact_at = 0.05",
+        "[models.own]\nmodel = 'openai/x'\ncompact_at = 0.5",
         "[keys]\nfind = 'f3, ctrl+shift+f'",
     ],
 )
@@ -76,6 +88,9 @@ def test_what_is_right_passes(text: str) -> None:
 
 def test_variables_are_named_as_they_were_written() -> None:
     assert "AGENT_TUI_CONTEXT__AUTO_COMPACT" in env_line(AGENT_TUI_CONTEXT__AUTO_COMPACT="maybe")
+    said = env_line(AGENT_TUI_CONTEXT__COMPACT_AT="80")
+    assert "AGENT_TUI_CONTEXT__COMPACT_AT" in said
+    assert "0.8 is 80 %" in said
     assert "AGENT_TUI_NONSENSE" in env_line(AGENT_TUI_NONSENSE="1")
     assert "AGENT_TUI_AGENT (step_limit)" in env_line(AGENT_TUI_AGENT='{"step_limit": 0}')
     assert "AGENT_TUI_DEFAULT_MODEL" in env_line(AGENT_TUI_DEFAULT_MODEL="gone")

@@ -1,0 +1,228 @@
+"""An edited memory file or pinned document is told with the next message; the bytes before it stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.context.memory import MemoryFiles
+from agent_tui.engine import prefix
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.prefix import CHANGE
+from agent_tui.engine.workspace import Workspace
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.requests import Counter, ModelRequest, StreamItem
+from agent_tui.providers.demo.provider import DemoProvider
+from tests.support.agents import parts_for, running
+from tests.support.contexts import assert_identities, row
+
+SPEC = "".join(f"rule {n}: keep it short\n" for n in range(60))
+
+
+class Listening(DemoProvider):
+    """The demo model; keeps the turn requests it was sent."""
+
+    def __init__(self, counter: Counter) -> None:
+        super().__init__(counter, None, pace=0.0)
+        self.requests: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        if request.kind == "turn":
+            self.requests.append(request)
+        async for item in super().stream(request):
+            yield item
+
+
+def world(tmp_path: Path, heard: list[Listening], resume: str | None = None) -> AgentParts:
+    home, project = tmp_path / "home", tmp_path / "p"
+    project.mkdir(exist_ok=True)
+    memory = MemoryFiles(home / "config", project, project)
+    workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
+    settings = Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig(exact_counting="off"))
+
+    def provider(counter: Counter) -> Listening:
+        heard.append(Listening(counter))
+        return heard[-1]
+
+    return parts_for(home, project, workspace=workspace, settings=settings, provider=provider, resume=resume)
+
+
+def beginning(request: ModelRequest) -> list[str]:
+    return [block.text for block in (*request.system, *request.documents)]
+
+
+def told(request: ModelRequest) -> list[str]:
+    """The changes in the newest user message."""
+    message = next(s.message for s in reversed(request.messages) if s.message.role == "user")
+    return [p.text or "" for p in message.parts if isinstance(p, AttachmentPart) and p.name == CHANGE]
+
+
+async def test_an_edit_is_told_with_the_next_message_and_the_beginning_stays(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        spec, notes = agent.root / "spec.md", agent.root / "AGENTS.md"
+        spec.write_text(SPEC)
+        notes.write_text("Be brief.\n")
+        agent.pin("spec.md")
+        for text in ("one", "two"):
+            agent.submit(text)
+            await agent.join()
+        spec.write_text(SPEC + "rule 99: name the file\n")
+        notes.write_text("Be thorough.\n")
+        agent.submit("three")
+        await agent.join()
+        agent.submit("four")
+        await agent.join()
+        first, second, third, fourth = heard[0].requests
+        assert beginning(first) == beginning(second) == beginning(third) == beginning(fourth)
+        assert [told(first), told(second), told(fourth)] == [[], [], []]
+        memory, document = told(third)
+        assert "AGENTS.md has changed" in memory and "Be thorough." in memory
+        # A difference, being shorter.
+        assert "+rule 99: name the file" in document and "rule 10:" not in document
+        assert first.fixed_fingerprint == fourth.fixed_fingerprint
+        # Each request begins with the one before it.
+        keys = [[s.key for s in request.messages] for request in (second, third, fourth)]
+        assert keys[1][: len(keys[0])] == keys[0] and keys[2][: len(keys[1])] == keys[1]
+
+
+async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        spec = agent.root / "spec.md"
+        spec.write_text("short\n")
+        agent.pin("spec.md")
+        agent.submit("one")
+        await agent.join()
+        await agent.ready()
+        before = agent.context_usage()
+        spec.write_text(SPEC)
+        assert await agent.refresh_context()
+        await agent.ready()
+        waiting = agent.context_usage()
+        documents = row(waiting, "documents")
+        assert documents.label == "Documents (1)"
+        assert [child.detail for child in documents.children] == [
+            "edited; sent as a change, and as it was until the next compaction",
+            "edited; sent as a change with your next message",
+        ]
+        assert waiting.total > before.total + 200
+        assert waiting.calculation.fixed_delta == waiting.total - before.total
+        assert agent.trigger_total() == waiting.total
+        assert_identities(waiting)
+        agent.submit("two")
+        await agent.join()
+        await agent.ready()
+        after = agent.context_usage()
+        assert after.calculation.fixed_delta == 0
+        assert row(after, "documents").tokens < documents.tokens - 200
+        assert row(after, "messages").tokens > row(before, "messages").tokens + 200
+        assert_identities(after)
+        assert not await agent.refresh_context()
+
+
+async def test_back_and_gone_are_told_too(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("Be brief.\n")
+        for now in (None, "Be thorough.\n", "Be brief.\n", ""):
+            if now is not None:
+                notes.write_text(now) if now else notes.unlink()
+            agent.submit("go on")
+            await agent.join()
+        news = [told(request) for request in heard[0].requests]
+        assert news[0] == []
+        assert "Be thorough." in news[1][0]
+        assert "as it stands at the beginning" in news[2][0]
+        assert "no longer given" in news[3][0]
+        assert len({tuple(beginning(request)) for request in heard[0].requests}) == 1
+
+
+async def test_a_rewind_takes_back_what_was_told(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("Be brief.\n")
+        agent.submit("one")
+        await agent.join()
+        notes.write_text("Be thorough.\n")
+        agent.submit("two")
+        await agent.join()
+        await agent.rewind(agent.messages[2].id)
+        agent.submit("three")
+        await agent.join()
+        assert "Be thorough." in told(heard[0].requests[-1])[0]
+        assert beginning(heard[0].requests[-1]) == beginning(heard[0].requests[0])
+
+
+async def test_cold_moments_take_the_files_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("First.\n")
+        agent.submit("one")
+        await agent.join()
+        notes.write_text("Second.\n")
+        # An hour without a request.
+        monkeypatch.setattr(prefix, "COLD_SECONDS", -1.0)
+        agent.submit("two")
+        await agent.join()
+        monkeypatch.undo()
+        assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
+        notes.write_text("Third.\n")
+        await agent.set_model("demo")
+        agent.submit("three")
+        await agent.join()
+        assert "Third." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
+        notes.write_text("Fourth.\n")
+        agent.submit("four")
+        await agent.join()
+        assert "Third." in "".join(beginning(heard[0].requests[-1])) and told(heard[0].requests[-1])
+        session = agent.info.id
+    notes.write_text("Fifth.\n")
+    async with running(world(tmp_path, heard, session)) as (agent, _):
+        agent.submit("five")
+        await agent.join()
+        (request,) = heard[-1].requests
+        assert "Fifth." in "".join(beginning(request))
+        # The older news is still in the conversation, so it is said that it is out of date.
+        assert "out of date" in told(request)[0]
+        agent.submit("six")
+        await agent.join()
+        assert told(heard[-1].requests[-1]) == []
+
+
+async def test_after_a_compaction_the_beginning_is_new(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("First.\n")
+        for n in range(8):
+            agent.submit(f"{n} " + "tell me about the weather in the mountains " * 100)
+            await agent.join()
+        notes.write_text("Second.\n")
+        await agent.compact()
+        assert [r for r in agent.records if r.active]
+        agent.submit("and on")
+        await agent.join()
+        assert "Second." in "".join(beginning(heard[0].requests[-1]))
+        assert told(heard[0].requests[-1]) == []
+
+
+async def test_what_could_not_be_sent_is_told_when_it_can(tmp_path: Path) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes = agent.root / "AGENTS.md"
+        notes.write_text("First.\n")
+        agent.submit("one")
+        await agent.join()
+        notes.write_text("Second.\n")
+        agent.submit("two")
+        message = agent._inbox.next()
+        assert message is None or not [p for p in message.parts if isinstance(p, AttachmentPart)]
+        await agent.join()
+        assert len(told(heard[0].requests[-1])) == 1

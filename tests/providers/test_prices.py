@@ -1,0 +1,201 @@
+"""What a call costs, with the entries of LiteLLM's own table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent_tui.models.codec import from_dict, to_dict
+from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
+from agent_tui.providers.limits import describe
+from agent_tui.providers.prices import billed, prices_of
+from agent_tui.providers.table import table
+from agent_tui.providers.usage import normalise
+
+
+def priced(model: str, **extra: str) -> Prices:
+    return describe(ModelSpec("m", model, extra={**extra})).prices
+
+
+def test_a_long_input_costs_what_the_table_says_for_its_length() -> None:
+    entry = table()["gemini/gemini-2.5-pro"]
+    prices = priced("gemini/gemini-2.5-pro")
+    short, long = TokenUsage(200_000, 1_000, cache_read=50_000), TokenUsage(200_001, 1_000, cache_read=50_000)
+    assert prices.cost(short) == pytest.approx(
+        150_000 * entry["input_cost_per_token"]
+        + 50_000 * entry["cache_read_input_token_cost"]
+        + 1_000 * entry["output_cost_per_token"]
+    )
+    assert prices.cost(long) == pytest.approx(
+        150_001 * entry["input_cost_per_token_above_200k_tokens"]
+        + 50_000 * entry["cache_read_input_token_cost_above_200k_tokens"]
+        + 1_000 * entry["output_cost_per_token_above_200k_tokens"]
+    )
+
+
+def test_thinking_rises_with_the_output_it_is_priced_as() -> None:
+    entry = {
+        "input_cost_per_token": 1e-6,
+        "output_cost_per_token": 1e-5,
+        "output_cost_per_reasoning_token": 1e-5,
+        "input_cost_per_token_above_200k_tokens": 2e-6,
+        "output_cost_per_token_above_200k_tokens": 1.5e-5,
+    }
+    assert prices_of(entry).rates(300_000).reasoning == pytest.approx(1.5e-5)
+    assert prices_of(entry).cost(TokenUsage(10, 100, reasoning=40)) == pytest.approx(10e-6 + 100e-5)
+
+
+def test_thinking_that_costs_more_is_counted_as_such() -> None:
+    name = next(
+        name
+        for name, e in table().items()
+        if e.get("output_cost_per_reasoning_token", 0) > e.get("output_cost_per_token", 1)
+        and "input_cost_per_token" in e
+    )
+    entry = table()[name]
+    cost = prices_of(entry).cost(TokenUsage(100, 50, reasoning=30))
+    assert cost == pytest.approx(
+        100 * entry["input_cost_per_token"]
+        + 20 * entry["output_cost_per_token"]
+        + 30 * entry["output_cost_per_reasoning_token"]
+    )
+
+
+def test_cache_writes_cost_by_how_long_they_live() -> None:
+    entry = table()["claude-sonnet-4-5"]
+    usage = normalise(
+        {
+            "input_tokens": 10,
+            "output_tokens": 20,
+            "cache_read_input_tokens": 1_000,
+            "cache_creation_input_tokens": 600,
+            "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 500},
+        }
+    )
+    assert usage == TokenUsage(1_610, 20, None, 1_000, 600, cache_write_1h=500)
+    assert usage is not None
+    assert priced("anthropic/claude-sonnet-4-5").cost(usage) == pytest.approx(
+        10 * entry["input_cost_per_token"]
+        + 1_000 * entry["cache_read_input_token_cost"]
+        + 100 * entry["cache_creation_input_token_cost"]
+        + 500 * entry["cache_creation_input_token_cost_above_1hr"]
+        + 20 * entry["output_cost_per_token"]
+    )
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {
+            "input_tokens": 10,
+            "output_tokens": 2,
+            "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 500},
+        },
+        {
+            "inputTokens": 10,
+            "outputTokens": 2,
+            "totalTokens": 612,
+            "cacheWriteInputTokens": 600,
+            "cacheDetails": [{"inputTokens": 100, "ttl": "5m"}, {"inputTokens": 500, "ttl": "1h"}],
+        },
+        {
+            "prompt_tokens": 610,
+            "completion_tokens": 2,
+            "total_tokens": 612,
+            "prompt_tokens_details": {
+                "cache_creation_tokens": 600,
+                "cache_creation_token_details": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 500},
+            },
+        },
+    ],
+)
+def test_every_dialect_tells_both_lives(raw: dict[str, object]) -> None:
+    usage = normalise(raw)
+    assert usage is not None
+    assert (usage.input, usage.cache_write, usage.cache_write_1h) == (610, 600, 500)
+
+
+def test_more_than_was_written_cannot_live_an_hour() -> None:
+    raw = {"input_tokens": 10, "output_tokens": 2, "cache_creation_input_tokens": 5}
+    usage = normalise({**raw, "cache_creation": {"ephemeral_1h_input_tokens": 500}})
+    assert usage is not None
+    assert usage.cache_write_1h is None
+
+
+def test_a_tier_of_service_has_its_own_prices() -> None:
+    entry = table()["gpt-5.4"]
+    flex, usual = priced("openai/gpt-5.4", service_tier="flex"), priced("openai/gpt-5.4")
+    assert usual.input == entry["input_cost_per_token"]
+    assert flex.input == entry["input_cost_per_token_flex"]
+    assert flex.rates(300_000).output == entry["output_cost_per_token_above_272k_tokens_flex"]
+    assert usual.rates(300_000).output == entry["output_cost_per_token_above_272k_tokens"]
+    assert priced("openai/gpt-5.4", service_tier="auto") == usual
+    pro = table()["gemini/gemini-2.5-pro"]
+    assert (
+        priced("gemini/gemini-2.5-pro", service_tier="priority").rates(250_000).input
+        == (pro["input_cost_per_token_above_200k_tokens_priority"])
+    )
+
+
+def test_prices_by_ranges() -> None:
+    entry = table()["dashscope/qwen-flash"]["tiered_pricing"]
+    prices = priced("dashscope/qwen-flash")
+    assert prices.input == entry[0]["input_cost_per_token"]
+    assert prices.rates(300_000).input == entry[1]["input_cost_per_token"]
+    assert prices.cost(TokenUsage(300_000, 10)) == pytest.approx(
+        300_000 * entry[1]["input_cost_per_token"] + 10 * entry[1]["output_cost_per_token"]
+    )
+
+
+def test_every_entry_with_tiers_is_read() -> None:
+    tiered = 0
+    for name, entry in table().items():
+        above = {key for key in entry if re.fullmatch(r"(?:in|out)put_cost_per_token_above_\d+k?_tokens", key)}
+        if not above and not entry.get("tiered_pricing"):
+            continue
+        prices = prices_of(entry)
+        if above:
+            tiered += 1
+            assert prices.tiers, name
+        for lower, upper in zip(prices.tiers, prices.tiers[1:], strict=False):
+            assert lower.above < upper.above, name
+        for tier in prices.tiers:
+            assert tier.rates.input is None or tier.rates.input >= 0, name
+        for key in above:
+            match = re.search(r"above_(\d+)(k?)_tokens", key)
+            assert match is not None
+            length = int(match[1]) * (1_000 if match[2] else 1)
+            rates = prices.rates(length + 1)
+            assert (rates.input if key.startswith("input") else rates.output) == entry[key], name
+    assert tiered > 200
+
+
+def test_prices_cross_the_pipe() -> None:
+    info = describe(ModelSpec("m", "gemini/gemini-2.5-pro"))
+    assert info.prices.tiers
+    assert from_dict(ModelInfo, to_dict(info)).prices == info.prices
+    assert info.prices.tiers == (PriceTier(200_000, info.prices.tiers[0].rates),)
+    assert isinstance(info.prices.tiers[0].rates, Rates)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars"),
+    [
+        ({"cost": 0.25}, 0.25),
+        ({"cost": 0}, 0.0),
+        ({"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}}, 0.21),
+        ({"cost": 0.21, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.2}}, 0.21),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),
+        ({"cost_in_usd_ticks": 37_756_000}, 0.0037756),
+        ({"estimated_cost": 0.0002}, 0.0002),
+        ({"cost": -1}, None),
+        ({"cost": float("nan")}, None),
+        ({"cost": True}, None),
+        ({"cost": "0.3"}, None),
+        ({}, None),
+    ],
+)
+def test_what_the_provider_billed(usage: dict[str, object], dollars: float | None) -> None:
+    assert billed(usage) == (None if dollars is None else pytest.approx(dollars))
