@@ -8,11 +8,13 @@ import platform
 import shutil
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
+from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 
 Row = tuple[str, str, str]
@@ -53,6 +55,12 @@ def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
 
 def _database(parts: AgentParts) -> Row:
     file = parts.store.file
+    if not parts.store.writable:
+        return ("fail", "sessions", f"{file} cannot be written, so nothing can be stored: check folder, file and disk")
+    with closing(sqlite3.connect(file)) as connection:
+        problems = file_problems(connection)
+    if problems:
+        return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
     mode = file.stat().st_mode & 0o777
     size = file.stat().st_size / 1_000_000
     detail = f"{file} ({size:.1f} MB, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
