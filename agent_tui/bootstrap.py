@@ -53,14 +53,15 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return build_settings(merge(layers))
 
 
-async def make_agent(options: Options) -> Agent:
-    """Builds the agent for a process; it is not started. Raises AgentError for what the user has to mend."""
+async def make_agent(options: Options, looking: bool = False) -> Agent:
+    """Builds the agent for a process; it is not started. ``looking``: nothing will be stored, so a database that
+    cannot be written will do. Raises AgentError for what the user has to mend."""
     paths = user_paths()
     redactor = Redactor()
     start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
-    store = Store.open(paths.database)
+    store = Store.open_for_reading(paths.database) if looking else Store.open(paths.database)
     try:
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:

@@ -30,6 +30,10 @@ class StoreLockedError(StoreError):
     """Another program writes to the session database; the same write may succeed a moment later."""
 
 
+class StoreUnwritableError(StoreError):
+    """The session database or its folder cannot be written; what is in it may still be read."""
+
+
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
 

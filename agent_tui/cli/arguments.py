@@ -19,7 +19,7 @@ SHARED_FLAGS = {
 EPILOG = """\
 commands:
   context        what the next request of a session would cost, row by row
-  sessions       list and delete sessions
+  sessions       list, delete, check and repair sessions
   export ID      a session as JSON, Markdown or HTML
   models         the models that can be used here
   auth           keys in the system's keyring: set, list, remove

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_tui.cli.repair import add_check
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
@@ -32,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     context.add_argument("--config", type=Path, metavar="FILE")
     context.set_defaults(run=_context)
 
-    sessions = commands.add_parser("sessions", help="list and delete sessions")
+    sessions = commands.add_parser("sessions", help="list, delete, check and repair sessions")
     sessions.add_argument("--all", action="store_true", help="of all projects")
     sessions.add_argument("--json", action="store_true")
     sessions.set_defaults(run=_sessions)
@@ -41,6 +42,8 @@ def build_parser() -> argparse.ArgumentParser:
     delete.add_argument("id", metavar="ID")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask")
     delete.set_defaults(run=_delete)
+
+    add_check(actions)
 
     export = commands.add_parser("export", help="a session as JSON, Markdown or HTML")
     export.add_argument("id", metavar="ID")
@@ -83,7 +86,8 @@ def _context(values: argparse.Namespace) -> int:
     from agent_tui.commands.usage_text import context_text
 
     async def inspect() -> None:
-        agent = await make_agent(Options(model=values.model, resume=values.session, config=values.config))
+        options = Options(model=values.model, resume=values.session, config=values.config)
+        agent = await make_agent(options, looking=True)
         agent.subscribe(_narrate)
         try:
             usage = await agent.inspect()
@@ -109,7 +113,7 @@ def _sessions(values: argparse.Namespace) -> int:
     from agent_tui.store.store import Store
 
     project = None if values.all else str(project_root(Path.cwd()))
-    with Store.open(user_paths().database) as store:
+    with Store.open_for_reading(user_paths().database) as store:
         found = store.sessions(project, empty=False)
     if values.json:
         print(json.dumps([session_row(info) for info in found], indent=2))
@@ -141,11 +145,16 @@ def _delete(values: argparse.Namespace) -> int:
 
 
 def _export(values: argparse.Namespace) -> int:
+    from agent_tui.commands.format import one_line
     from agent_tui.store.export import render
+    from agent_tui.store.salvage import lacks
     from agent_tui.store.store import Store
 
-    with Store.open(user_paths().database) as store:
-        text = render(store.export(store.session(values.id).id), values.format)
+    with Store.open_for_reading(user_paths().database) as store:
+        export = store.export(values.id)
+    text = render(export, values.format)
+    if missing := export.get("missing"):
+        print(f"agent-tui: this session is damaged; it lacks {one_line(lacks(missing), 400)}.", file=sys.stderr)
     if values.output is None:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         return EXIT_OK
@@ -162,7 +171,7 @@ def _models(values: argparse.Namespace) -> int:
     from agent_tui.models.codec import to_dict
 
     async def show() -> None:
-        agent = await make_agent(Options(config=values.config))
+        agent = await make_agent(Options(config=values.config), looking=True)
         try:
             infos = [await agent.describe(spec.key) for spec in agent.models()]
         finally:
@@ -221,7 +230,7 @@ def _doctor(values: argparse.Namespace) -> int:
         return _forget_limits()
 
     async def check() -> list[tuple[str, str, str]]:
-        agent = await make_agent(Options(config=values.config))
+        agent = await make_agent(Options(config=values.config), looking=True)
         try:
             return await agent.doctor()
         finally:
@@ -261,7 +270,7 @@ def _config(values: argparse.Namespace) -> int:
     from agent_tui.store.store import Store
 
     options, root = Options(config=values.config), project_root(Path.cwd())
-    with Store.open(paths.database) as store:
+    with Store.open_for_reading(paths.database) as store:
         trusted = store.trusted(root)
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):

@@ -43,6 +43,7 @@ class Agent(SessionControl, ProjectFacts):
             parts.extra_tools.start(self._tools_changed)
         if self.read_only:
             self.publish(Notice("warning", READ_ONLY, "read_only"))
+        self._tell_missing()
         self._tell_model_gone()
         for notice in parts.notices:
             self.publish(notice)
@@ -54,6 +55,7 @@ class Agent(SessionControl, ProjectFacts):
         No MCP server is started: the tools of servers are those of the newest step.
         """
         self.sessions.open_for_reading(self.parts.resume)
+        self._tell_missing()
         await asyncio.to_thread(self.workspace.look)
         self._attach(self._first_model())
         await self._warm_up()

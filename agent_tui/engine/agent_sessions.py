@@ -26,6 +26,7 @@ from agent_tui.models.events import (
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.targets import resolve_target
+from agent_tui.store.salvage import lacks
 
 log = logging.getLogger(__name__)
 
@@ -261,6 +262,15 @@ class SessionControl(Turns):
         self._switched()
         if self.read_only:
             self.publish(Notice("warning", READ_ONLY, "read_only"))
+        self._tell_missing()
+
+    def _tell_missing(self) -> None:
+        """What of a damaged session could not be read."""
+        conversation = self.conversation
+        if conversation.missing:
+            where = f"agent-tui sessions repair {conversation.info.id}"
+            text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
+            self.publish(Notice("warning", text, "damaged"))
 
     def rename(self, title: str) -> None:
         self.conversation.rename(" ".join(title.split()))

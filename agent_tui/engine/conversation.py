@@ -25,8 +25,9 @@ class Conversation:
     changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
     ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
-    ``path`` runs from the first message to the session's head and includes an answer that is still streaming.
-    ``read_only`` conversations refuse changes with an AgentError; one without an id is empty and not stored.
+    ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
+    head and includes an answer that is still streaming. ``read_only`` conversations refuse changes with an AgentError;
+    one without an id is empty and not stored.
     """
 
     def __init__(self, store: Store, info: SessionInfo, read_only: bool = False) -> None:
@@ -37,11 +38,12 @@ class Conversation:
         self.steps: list[Step] = []
         self.records: list[CompactionRecord] = []
         self.summaries: dict[str, Message] = {}
+        self.missing: list[str] = []
         if info.id:
-            self.messages = store.messages(info.id)
-            self.steps = store.steps(info.id)
-            self.records = store.records(info.id)
-            self.summaries = store.summaries(info.id)
+            content = store.content(info.id)
+            self.messages, self.summaries = content.messages, content.summaries
+            self.steps, self.records = content.steps, content.records
+            self.missing, info.head_id = content.missing, content.head_id
         self.path: list[Message] = self._walk(info.head_id)
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None

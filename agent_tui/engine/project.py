@@ -9,12 +9,14 @@ import shutil
 import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.wording import shown_address
+from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 
 Row = tuple[str, str, str]
@@ -67,6 +69,12 @@ def learned_rows(store: Store) -> list[Row]:
 
 def _database(parts: AgentParts) -> Row:
     file = parts.store.file
+    if not parts.store.writable:
+        return ("fail", "sessions", f"{file} cannot be written, so nothing can be stored: check folder, file and disk")
+    with closing(sqlite3.connect(file)) as connection:
+        problems = file_problems(connection)
+    if problems:
+        return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
     mode = file.stat().st_mode & 0o777
     size = file.stat().st_size / 1_000_000
     detail = f"{file} ({size:.1f} MB, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"

@@ -138,16 +138,15 @@ class Accumulator:
                 self._out.error = error if isinstance(error, dict) else {"message": str(error)}
             elif event.get("type") == "error":
                 self._out.error = event
-            if self._stream is None:
-                self._stream = self._recognise(event)
-                self._own = self._stream is not None
             self._take_event(event)
 
     def _take_event(self, event: Event) -> None:
-        if self._stream is None or not self._knows(event):
-            return
         try:
-            self._stream.event(event)
+            if self._stream is None:
+                self._stream = self._recognise(event)
+                self._own = self._stream is not None
+            if self._stream is not None and self._knows(event):
+                self._stream.event(event)
         except _MISSHAPEN as error:
             log.warning("An event is not of its protocol: %s: %s", type(error).__name__, str(error)[:200])
             self._out.error = self._out.error or {"message": "it sent an event that is not of its own protocol"}

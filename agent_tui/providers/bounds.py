@@ -115,7 +115,7 @@ class Unpacker:
                     self._zlib = zlib.decompressobj(15 if data[0] & 0x0F == 8 else -15)
                 if self._zlib.eof:
                     # Gzip files may be strung together; anything else behind the end is no part of the body.
-                    if not data.startswith(b"\x1f\x8b"):
+                    if not data.startswith(b"\x1f"):
                         return
                     self._zlib = zlib.decompressobj(47)
                 piece = self._zlib.decompress(data, PIECE)

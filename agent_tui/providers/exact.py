@@ -10,15 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import urllib.error
-import urllib.request
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers.call import api_base
-from agent_tui.providers.keys import DUMMY_KEY, is_loopback, resolve_key
+from agent_tui.providers.keys import DUMMY_KEY, resolve_key
+from agent_tui.providers.plain_http import ask, parsed
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.warmup import read_request
 from agent_tui.providers.wire import WireCall, build_call
@@ -108,23 +106,19 @@ def _only(body: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _post(url: str, headers: dict[str, str], body: dict[str, Any], key: str) -> Any:
-    if urlsplit(url).scheme not in ("http", "https"):
-        return None
-    data = json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers})
-    handlers = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
     try:
-        with urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        log.info("Exact count refused: %s %s", error.code, redact(error.read(500).decode("utf-8", "replace"), [key]))
-    except (OSError, ValueError) as error:
+        status, answer = ask(url, json.dumps(body).encode(), headers, TIMEOUT, proxies=True)
+    except OSError as error:
         log.info("Exact count failed: %s", redact(str(error), [key]))
-    return None
+        return None
+    if status >= 300:
+        log.info("Exact count refused: %s %s", status, redact(answer[:500].decode("utf-8", "replace"), [key]))
+        return None
+    return parsed(answer)
 
 
 def _tokens(answer: Any) -> int | None:
     if not isinstance(answer, dict):
         return None
     value = answer.get("input_tokens", answer.get("totalTokens"))
-    return value if isinstance(value, int) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**12 else None

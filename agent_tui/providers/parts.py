@@ -64,7 +64,9 @@ class PartBuilder:
         return part.metadata if part else None
 
     def add(self, key: Hashable, kind: Kind, text: str = "", metadata: Metadata | None = None) -> None:
-        """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped."""
+        """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped.
+        Raises TypeError for what is no text."""
+        _require_text(text)
         if not text and metadata is None:
             return
         part = self._parts.get(key)
@@ -81,7 +83,9 @@ class PartBuilder:
         self.deltas.append(Delta(part.index, part.kind, text, metadata, part.closed))
 
     def call(self, key: Hashable, call_id: str | None, name: str, metadata: Metadata | None = None) -> None:
-        """Open a tool call; without an id one is made up (some providers give none)."""
+        """Open a tool call; without an id one is made up (some providers give none). Raises TypeError for an id or a
+        name that is no text."""
+        _require_text(call_id or "", name)
         if key in self._parts:
             return
         part = self._parts[key] = _Open(len(self._parts), "tool_call")
@@ -91,6 +95,7 @@ class PartBuilder:
 
     def amend(self, key: Hashable, call_id: str | None, name: str | None) -> None:
         """Give an open tool call the id or name that came after its first piece."""
+        _require_text(call_id or "", name or "")
         part = self._parts[key]
         self.deltas.append(Delta(part.index, "tool_call", call_id=call_id, name=name))
 
@@ -120,6 +125,13 @@ class PartBuilder:
     def new_run(self) -> Hashable:
         self._runs += 1
         return ("run", self._runs)
+
+
+def _require_text(*values: object) -> None:
+    """What providers send is only typed in their documentation."""
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{type(value).__name__} where text belongs")
 
 
 def as_arguments(value: Any) -> str:

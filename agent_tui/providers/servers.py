@@ -6,18 +6,20 @@ import asyncio
 import json
 import os
 import re
-import urllib.error
-import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.providers.keys import OPENAI_COMPATIBLE
+from agent_tui.providers.plain_http import ask, parsed
 
 TIMEOUT = 2.0
 OLLAMA_DEFAULT_CONTEXT = 4_096
 """What Ollama loads a model with unless told otherwise (docs.ollama.com/context-length); it truncates silently."""
+
+_ABSURD = 1_000_000_000_000
+"""No window has so many tokens; whoever says so says nothing."""
 
 DEFAULT_BASES = {
     "ollama": "http://127.0.0.1:11434",
@@ -34,7 +36,6 @@ _BASE_VARIABLES = {
     "llamafile": ("LLAMAFILE_API_BASE",),
     "hosted_vllm": ("HOSTED_VLLM_API_BASE",),
 }
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def server_root(spec: ModelSpec, target: Target) -> str | None:
@@ -78,12 +79,11 @@ async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
 def fetch_json(url: str, body: Any = None, timeout: float = TIMEOUT) -> Any:
     """The JSON at a URL, or None. Proxies are not used: this is for servers nearby. Blocks."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
-        with _DIRECT.open(request, timeout=timeout) as answer:
-            return json.loads(answer.read(4_000_000))
-    except (OSError, ValueError, urllib.error.URLError):
+        status, answer = ask(url, data, {}, timeout)
+    except OSError:
         return None
+    return parsed(answer) if status < 300 else None
 
 
 def _ollama(root: str, model: str) -> Limits | None:
@@ -95,11 +95,12 @@ def _ollama(root: str, model: str) -> Limits | None:
     shown = fetch_json(f"{root}/api/show", {"model": model})
     if not isinstance(shown, dict):
         return None
-    match = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
-    if match:
-        return Limits(int(match.group(1)), None, None, "server")
+    match = re.search(r"^num_ctx\s+(\d{1,12})$", str(shown.get("parameters") or ""), re.MULTILINE)
+    if match and (told := _number(match.group(1))):
+        return Limits(told, None, None, "server")
     facts = shown.get("model_info")
-    most = next((_number(v) for k, v in facts.items() if k.endswith(".context_length")), None) if facts else None
+    facts = facts if isinstance(facts, dict) else {}
+    most = next((_number(v) for k, v in facts.items() if k.endswith(".context_length")), None)
     default = _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")) or OLLAMA_DEFAULT_CONTEXT
     return Limits(min(most, default) if most else default, None, None, "assumed")
 
@@ -136,6 +137,6 @@ def _list(data: Any, name: str) -> list[dict[str, Any]]:
 def _number(value: Any) -> int | None:
     try:
         number = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return number if number > 0 else None
+    return number if 0 < number < _ABSURD else None

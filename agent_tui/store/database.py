@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
+
+_MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"
 
 AUTOCHECKPOINT_PAGES = 4000
 """Pages (16 MB) the write-ahead log may reach before a commit copies it back; ``checkpoint`` does it off the UI loop
@@ -119,6 +121,17 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
+    @classmethod
+    def in_memory(cls, path: Path) -> Database:
+        """An empty database that is nowhere stored, in the place of ``path``, which cannot be made."""
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(connection, MIGRATIONS)
+        return cls(connection, path)
+
+    def forbid_writing(self) -> None:
+        """Makes every write from now on a ``StoreError``."""
+        self.run("PRAGMA query_only = ON")
+
     def checkpoint(self) -> None:
         """Copies the write-ahead log into the file over a connection of its own: callable from any thread, and
         nobody's write waits for it. Does nothing while another process does the same. Raises ``StoreError``."""
@@ -148,20 +161,22 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
-        text = f"the disk is full, this was not saved: free some space, then try again ({path})"
-    elif primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnwritableError(f"the disk is full, this was not saved: free some space, then try again ({path})")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLockedError(f"the session database is locked by another program: close it, then try again ({path})")
-    elif primary == sqlite3.SQLITE_NOTADB:
+    if primary == sqlite3.SQLITE_NOTADB:
         text = f"{path} is not a session database: move it away to begin with an empty one"
     elif primary == sqlite3.SQLITE_CORRUPT:
-        text = f"the session database {path} is damaged: move it away to begin anew, or restore a copy of it"
+        text = f"the session database {path} is damaged: {_MEND}"
     elif primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        text = (
+        return StoreUnwritableError(
             f"the session database {path} cannot be opened for writing: "
             "check the permissions of the file and its folder, or set AGENT_TUI_HOME to another folder"
         )
     elif primary == sqlite3.SQLITE_IOERR:
-        text = f"the session database {path} cannot be read or written: check the disk it is on"
+        return StoreUnwritableError(
+            f"the session database {path} cannot be read or written: check the disk it is on, and its free space"
+        )
     else:
         text = f"the session database {path} failed: {_one_line(str(error))}"
     return StoreError(text)
@@ -169,9 +184,7 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
 
 def damaged(path: Path, what: str) -> StoreError:
     """The line for content that SQLite delivers but that makes no sense."""
-    return StoreError(
-        f"the session database {path} is damaged ({what}): move it away to begin anew, or restore a copy of it"
-    )
+    return StoreError(f"the session database {path} is damaged ({what}): {_MEND}")
 
 
 def _one_line(text: str) -> str:
@@ -189,7 +202,7 @@ def _make_private_file(path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StoreError(
+        raise StoreUnwritableError(
             f"sessions cannot be stored in {path}: {error.strerror or error}; "
             "check the permissions of the folder, or set AGENT_TUI_HOME to another one"
         ) from error

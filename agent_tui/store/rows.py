@@ -7,7 +7,8 @@ import json
 import types
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from operator import attrgetter
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
 from agent_tui.models.messages import PART_TYPES, Message, Part
@@ -59,7 +60,8 @@ def load_part(data: dict[str, Any]) -> Part:
         part: Part = PART_TYPES[data["type"]](**data)
     except TypeError:
         # A newer version wrote a field this one does not know.
-        return part_from_dict(data)
+        part = part_from_dict(data)
+    check_fields(part)
     return part
 
 
@@ -92,6 +94,7 @@ def _loader(cls: type) -> Load:
     Fields that already hold instances are left alone."""
     hints = get_type_hints(cls)
     names = frozenset(f.name for f in dataclasses.fields(cls))
+    check = _checker(cls)
     nested = {n: build for n in names if (build := _value_loader(hints[n])) is not None}
 
     def load(data: dict[str, Any]) -> Any:
@@ -100,11 +103,52 @@ def _loader(cls: type) -> Load:
             if isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
                 data[name] = build(value)
         try:
-            return cls(**data)
+            made = cls(**data)
         except TypeError:
-            return cls(**{k: v for k, v in data.items() if k in names})
+            made = cls(**{k: v for k, v in data.items() if k in names})
+        check(made)
+        return made
 
     return load
+
+
+def check_fields(made: Any) -> None:
+    """Raises TypeError for a dataclass that holds what its fields cannot hold."""
+    cls: Any = type(made)
+    _checker(cls)(made)
+
+
+@cache
+def _checker(cls: Any) -> Callable[[Any], None]:
+    """A function that raises TypeError for an instance whose fields do not hold what they are declared to hold: a
+    file can be damaged and still parse. Items of lists are looked at where they are read."""
+    hints = get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls) if f.init]
+    allowed = tuple(_allowed(hints[name]) for name in names)
+    choices = [(name, frozenset(get_args(hints[name]))) for name in names if get_origin(hints[name]) is Literal]
+    values = attrgetter(*names)
+
+    def check(made: Any) -> None:
+        found = values(made)
+        if not all(map(isinstance, found if len(names) > 1 else (found,), allowed)):
+            raise TypeError(f"a field of {cls.__name__} holds what it cannot hold")
+        for name, choice in choices:
+            if getattr(made, name) not in choice:
+                raise TypeError(f"{name} of {cls.__name__} is none of its values")
+
+    return check
+
+
+def _allowed(hint: Any) -> tuple[type, ...]:
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return tuple(t for option in get_args(hint) for t in _allowed(option))
+    if origin is Literal:
+        return tuple({type(value) for value in get_args(hint)})
+    if hint is float:
+        return (float, int)
+    found = origin or hint
+    return (found,) if isinstance(found, type) else (object,)
 
 
 def _value_loader(hint: Any) -> Load | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.steps import SessionInfo, conversation_state
 from agent_tui.store.base import Tables
-from agent_tui.store.rows import decode, encode, load_json
+from agent_tui.store.database import damaged
+from agent_tui.store.rows import check_fields, decode, encode, load_json
+from agent_tui.store.salvage import scan
 
 PREVIEW_LENGTH = 200
 
@@ -36,12 +39,18 @@ class SessionTables(Tables):
 
     def session(self, session_id: str) -> SessionInfo:
         """The session with this id, or the only one whose id begins with it. Raises ``StoreError``."""
-        rows = self._db.all(f"SELECT {_COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
-        if not rows and session_id:
-            rows = self._db.all(
-                f"SELECT {_COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",
-                (len(encode(session_id)), encode(session_id)),
-            )
+        try:
+            rows = self._db.all(f"SELECT {_COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
+            if not rows and session_id:
+                rows = self._db.all(
+                    f"SELECT {_COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",
+                    (len(encode(session_id)), encode(session_id)),
+                )
+        except StoreLockedError:
+            raise
+        except StoreError:
+            rows = [row for row in self._readable_rows() if session_id and str(row[0]).startswith(session_id)]
+            rows = [row for row in rows if row[0] == session_id] or rows
         if len(rows) == 1:
             return self._infos(rows)[0]
         if rows:
@@ -71,11 +80,43 @@ class SessionTables(Tables):
         for word in search.casefold().split():
             where.append("instr(search, ?)")
             values.append(encode(word))
-        rows = self._db.all(
-            f"SELECT {_COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
-            (*values, -1 if limit is None else limit),
-        )
+        try:
+            rows = self._db.all(
+                f"SELECT {_COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
+                (*values, -1 if limit is None else limit),
+            )
+        except StoreLockedError:
+            raise
+        except StoreError:
+            return self._readable_sessions(project, search, empty, subagents)[:limit]
         return self._infos(rows)
+
+    def _readable_rows(self) -> list[Any]:
+        """The rows of a damaged table as far as they can be read. Raises ``StoreError`` when that is nothing."""
+        before = self._db.connection.text_factory
+        self._db.connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        try:
+            rows, whole = scan(self._db.connection, "session", f"rowid, {_COLUMNS}", ("rowid",))
+        finally:
+            self._db.connection.text_factory = before
+        if not rows and not whole:
+            raise damaged(self._db.path, "no session can be read")
+        return [row[1:] for row in rows if isinstance(row[1], str)]
+
+    def _readable_sessions(
+        self, project: str | Path | None, search: str, empty: bool, subagents: bool
+    ) -> list[SessionInfo]:
+        """What ``sessions`` gives, of a damaged table."""
+        words = search.casefold().split()
+        found = [
+            info
+            for info in self._infos(self._readable_rows())
+            if (project is None or info.project == str(project))
+            and (empty or info.messages > 0)
+            and (subagents or not info.state.get("subagent"))
+            and all(w in f"{info.title}\n{info.preview}\n{info.id}\n{info.project}".casefold() for w in words)
+        ]
+        return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
     def newest_session(self, project: str | Path) -> SessionInfo | None:
         """The session of a project last worked on that has a message in it."""
@@ -150,24 +191,62 @@ class SessionTables(Tables):
         )
 
     def _infos(self, rows: Sequence[Any]) -> list[SessionInfo]:
-        with self._decoding("a session"):
+        """Sessions of rows. Facts that make no sense are replaced by what says nothing: a session whose row is damaged
+        is listed and can be opened like any other."""
+        try:
             states = load_json(row[10] for row in rows)
-            return [
-                SessionInfo(
-                    row[0],
-                    decode(row[1]),
-                    decode(row[2]),
-                    decode(row[3]),
-                    row[4],
-                    row[5],
-                    row[6],
-                    row[7],
-                    row[8],
-                    decode(row[9]),
-                    state,
-                )
-                for row, state in zip(rows, states, strict=True)
-            ]
+            return [_info(row, state) for row, state in zip(rows, states, strict=True)]
+        except _SENSELESS:
+            return [_what_is_left(row) for row in rows]
+
+
+_SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+
+
+def _info(row: Any, state: Any) -> SessionInfo:
+    info = SessionInfo(
+        row[0],
+        decode(row[1]),
+        decode(row[2]),
+        decode(row[3]),
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        decode(row[9]),
+        state,
+    )
+    check_fields(info)
+    if not (math.isfinite(info.created) and math.isfinite(info.updated)):
+        raise ValueError("a time that is no time")
+    return info
+
+
+def _what_is_left(row: Any) -> SessionInfo:
+    def text(value: Any) -> str:
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+    def number(value: Any) -> float:
+        return value if isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 1e11 else 0.0
+
+    try:
+        state = json.loads(row[10])
+    except _SENSELESS:
+        state = None
+    return SessionInfo(
+        text(row[0]),
+        text(row[1]),
+        text(row[2]),
+        text(row[3]),
+        number(row[4]),
+        number(row[5]),
+        None if row[6] is None else text(row[6]),
+        int(number(row[7])),
+        None if row[8] is None else text(row[8]),
+        text(row[9]),
+        state if isinstance(state, dict) else conversation_state(),
+    )
 
 
 def preview_of(message: Message) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from agent_tui.errors import StoreError
-from agent_tui.models.messages import Metadata
-from agent_tui.store.database import Database
+from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.store.database import Database, damaged
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FactTables
 from agent_tui.store.fork import ForkTables
 from agent_tui.store.learned import LearnedTables
 from agent_tui.store.lock import SessionLock
+from agent_tui.store.messages import walk
+from agent_tui.store.rows import encode
+from agent_tui.store.salvage import Content, salvage
 from agent_tui.store.sessions import SUBAGENT
 
 BUSY_TIMEOUT = 3.0
@@ -30,6 +37,7 @@ class Store(ForkTables, FactTables, LearnedTables):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
+        self._copy: TemporaryDirectory[str] | None = None
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -44,6 +52,55 @@ class Store(ForkTables, FactTables, LearnedTables):
         database.wait_for_lock(write_timeout)
         return cls(database)
 
+    @classmethod
+    def open_for_reading(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
+        """As ``open``; where the file or its folder cannot be written, or the disk is full, a private copy is opened
+        that refuses writes. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all
+        else."""
+        try:
+            return cls.open(path, busy_timeout)
+        except StoreUnwritableError as error:
+            folder = TemporaryDirectory(prefix="agent-tui-")
+            try:
+                database = _copied(path, Path(folder.name), busy_timeout)
+            except (OSError, StoreError):
+                folder.cleanup()
+                raise error from None
+        database.forbid_writing()
+        database.path = path
+        store = cls(database)
+        store._copy = folder
+        return store
+
+    @property
+    def writable(self) -> bool:
+        """False where only a copy of the database could be opened, for looking."""
+        return self._copy is None
+
+    @property
+    def database(self) -> Database:
+        """What lies below, for repairs."""
+        return self._db
+
+    def put_session(self, info: SessionInfo, new: bool) -> None:
+        """Writes all facts of a session, whether it is there already or ``new``, in a transaction of the caller's."""
+        if new:
+            self._insert_session(info)
+            return
+        self._db.run(
+            "UPDATE session SET created = ?, messages = ?, head_id = NULL, project = ?, preview = ? WHERE id = ?",
+            (info.created, info.messages, encode(info.project), encode(info.preview), info.id),
+        )
+
+    def put_message(self, session_id: str, message: Message, in_tree: bool) -> None:
+        """Adds a message as it is, wherever it belongs, in a transaction of the caller's."""
+        self._insert_message(session_id, message, in_tree)
+
+    def put_records(self, session_id: str, records: Sequence[CompactionRecord]) -> None:
+        """Adds compaction records as they are, in a transaction of the caller's."""
+        for record in records:
+            self._insert_record(session_id, record)
+
     @property
     def file(self) -> Path:
         """The database file."""
@@ -54,6 +111,8 @@ class Store(ForkTables, FactTables, LearnedTables):
         for lock in list(self._held.values()):
             lock.release()
         self._db.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def checkpoint(self) -> None:
         """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;
@@ -106,13 +165,41 @@ class Store(ForkTables, FactTables, LearnedTables):
         lock.remove()
         self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def content(self, session_id: str) -> Content:
+        """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
+        ``missing`` is then not empty. Raises ``StoreError`` where there is no such session, or for a lock."""
+        info = self.session(session_id)
+        try:
+            with self._db.reading():
+                content = Content(
+                    self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
+                )
+                content.head_id = info.head_id
+                # A missing parent shows only on the way from the head.
+                self._way(info, content)
+                return content
+        except StoreLockedError:
+            raise
+        except StoreError as error:
+            content = salvage(self._db.connection, info.id, info.head_id)
+            if not content.missing:
+                content.missing.append(str(error))
+            return content
+
+    def _way(self, info: SessionInfo, content: Content) -> None:
+        try:
+            walk(content.messages, info.head_id)
+        except KeyError as error:
+            raise damaged(self._db.path, f"message {error.args[0]} is missing") from error
+
     def export(self, session_id: str) -> Metadata:
-        """Everything stored of a session, as ``export --format json`` prints it."""
-        with self._db.reading():
-            info = self.session(session_id)
-            return export_session(
-                info, self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
-            )
+        """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed
+        under ``missing``."""
+        info = self.session(session_id)
+        content = self.content(info.id)
+        info.head_id = content.head_id
+        export = export_session(info, content.messages, content.summaries, content.steps, content.records)
+        return {**export, "missing": content.missing} if content.missing else export
 
     def _lock_file(self, session_id: str) -> Path:
         return self._db.path.parent / "locks" / f"{session_id}.lock"
@@ -128,3 +215,14 @@ class Store(ForkTables, FactTables, LearnedTables):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
+    """A copy of a database that cannot be written, with what its log holds. Raises OSError and ``StoreError``."""
+    if not path.exists():
+        return Database.in_memory(path)
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, folder / source.name)
+    return Database.open(folder / path.name, busy_timeout)

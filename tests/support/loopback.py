@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -36,11 +36,11 @@ class Recorded:
 
 @dataclass(slots=True)
 class Reply:
-    """What to answer. ``body`` may be several writes. ``cut``: the connection closes before the body's announced end.
-    ``hang``: after the body nothing more is sent until the server closes. ``hold``: an event that is waited for before
-    the status line is sent."""
+    """What to answer. ``body`` may be several writes, made as they are asked for. ``cut``: the connection closes before
+    the body's announced end. ``hang``: after the body nothing more is sent until the server closes. ``hold``: an event
+    that is waited for before the status line is sent."""
 
-    body: bytes | Sequence[bytes] = b""
+    body: bytes | Iterable[bytes] = b""
     status: int = 200
     content_type: str = "text/event-stream"
     headers: dict[str, str] = field(default_factory=dict)
@@ -221,13 +221,13 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.loopback.next_reply(parts.path, self.command)
         if reply.hold is not None:
             reply.hold.wait(30)
-        writes = [reply.body] if isinstance(reply.body, bytes) else list(reply.body)
-        whole = not (reply.cut or reply.hang) and len(writes) == 1
+        writes = [reply.body] if isinstance(reply.body, bytes) else reply.body
+        whole = not (reply.cut or reply.hang) and isinstance(writes, list) and len(writes) == 1
         self.send_response(reply.status)
         self.send_header("Content-Type", reply.content_type)
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        if whole:
+        if whole and isinstance(writes, list):
             self.send_header("Content-Length", str(len(writes[0])))
         else:
             self.send_header("Transfer-Encoding", "chunked")

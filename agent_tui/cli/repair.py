@@ -1,0 +1,77 @@
+"""``sessions check`` and ``sessions repair``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from agent_tui.errors import EXIT_ERROR, EXIT_OK
+from agent_tui.paths import user_paths
+
+
+def add_check(actions: Any) -> None:
+    """Adds both to the actions of ``sessions``."""
+    check = actions.add_parser("check", help="read everything, say what cannot be read; exit code 1 if anything")
+    check.add_argument("id", nargs="?", metavar="ID", help="only this session")
+    check.add_argument("--json", action="store_true")
+    check.set_defaults(run=_check)
+    repair = actions.add_parser("repair", help="make a sound copy; what is damaged is kept beside it")
+    repair.add_argument("id", nargs="?", metavar="ID", help="copy only this session, inside the database")
+    repair.set_defaults(run=_repair)
+
+
+def _check(values: argparse.Namespace) -> int:
+    from agent_tui.store.repair import as_json, check
+    from agent_tui.store.store import Store
+
+    with Store.open_for_reading(user_paths().database) as store:
+        report = check(store, values.id)
+    print(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    return EXIT_OK if report.sound else EXIT_ERROR
+
+
+def _repair(values: argparse.Namespace) -> int:
+    return _repair_one(values.id) if values.id else _repair_all()
+
+
+def _repair_one(session_id: str) -> int:
+    from agent_tui.store.repair import repair_session
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+        made = repair_session(store, session_id)
+    if made is None:
+        print(f"Nothing of {_clean(session_id)} is damaged; nothing was changed.", file=sys.stderr)
+        return EXIT_OK
+    info, content = made
+    for line in content.missing:
+        print(f"lost: {_clean(line)}", file=sys.stderr)
+    print(info.id)
+    print(f"Copied what can be read; the damaged session stays as {info.parent_session}.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _repair_all() -> int:
+    from agent_tui.store.repair import repair_file
+
+    path = user_paths().database
+    made = repair_file(path)
+    if made is None:
+        print("Nothing is damaged; nothing was changed.", file=sys.stderr)
+        return EXIT_OK
+    print(_text(made.report))
+    print(f"The repaired database is in place; the damaged one is kept as {made.kept}.", file=sys.stderr)
+    return EXIT_OK
+
+
+def _text(report: Any) -> str:
+    from agent_tui.store.repair import lines
+
+    return "\n".join(_clean(line) for line in lines(report))
+
+
+def _clean(text: str) -> str:
+    from agent_tui.store.export import clean
+
+    return clean(text)

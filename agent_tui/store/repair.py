@@ -1,0 +1,289 @@
+"""What ``sessions check`` and ``sessions repair`` do. The damaged file is only ever read, and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agent_tui.errors import SessionBusyError, StoreError
+from agent_tui.models.messages import new_id
+from agent_tui.models.steps import SessionInfo
+from agent_tui.store.database import Database, explain
+from agent_tui.store.lock import SessionLock
+from agent_tui.store.salvage import Content, salvage, scan
+from agent_tui.store.store import Store
+
+_SIDES = ("-wal", "-shm")
+_HEADER = b"SQLite format 3\0"
+_FACTS = ("application_id", "user_version")
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found: problems of the ``file`` as a whole, and of each session what is ``missing`` (empty: nothing)."""
+
+    file: list[str] = field(default_factory=list)
+    sessions: list[tuple[SessionInfo, list[str]]] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        return not self.file and not any(missing for _, missing in self.sessions)
+
+
+@dataclass(slots=True)
+class Repaired:
+    """``kept`` is the damaged original; ``report`` says what the repaired copy lacks."""
+
+    kept: Path
+    report: Report
+
+
+def check(store: Store, session_id: str | None = None) -> Report:
+    """Reads everything of one session, or of all and the file itself. Raises ``StoreError`` when there is no such
+    session."""
+    report = Report()
+    if session_id is None:
+        report.file += file_problems(store.database.connection)
+        infos = store.sessions(subagents=True)
+    else:
+        infos = [store.session(session_id)]
+    for info in infos:
+        report.sessions.append((info, store.content(info.id).missing))
+    return report
+
+
+def file_problems(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with the file, at most ten lines."""
+    try:
+        rows = connection.execute("PRAGMA quick_check(10)").fetchall()
+    except sqlite3.Error as error:
+        return [" ".join(str(error).split())]
+    found = [" ".join(str(row[0]).split()) for row in rows]
+    return [] if found == ["ok"] else found
+
+
+def repair_session(store: Store, session_id: str) -> tuple[SessionInfo, Content] | None:
+    """A copy of a damaged session with all of it that can be read; the damaged one stays as it is. None where nothing
+    is missing. Raises ``StoreError``, also when the file itself is damaged."""
+    info = store.session(session_id)
+    content = store.content(info.id)
+    if not content.missing:
+        return None
+    if file_problems(store.database.connection):
+        raise StoreError("the file itself is damaged: `agent-tui sessions repair` without an ID repairs all of it")
+    copy = dataclasses.replace(
+        info, id=new_id("ses"), title=f"{info.title or 'untitled'} (repaired)", parent_session=info.id
+    )
+    with store.transaction():
+        write_content(store, copy, content)
+    return copy, content
+
+
+def repair_file(path: Path) -> Repaired | None:
+    """Puts a repaired copy of the database in its place, and the damaged file beside it under another name. None
+    where nothing is damaged. Raises ``StoreError`` where it is in use, cannot be read at all or cannot be written;
+    then nothing has changed."""
+    if not path.is_file():
+        raise StoreError(f"there is no session database at {path}")
+    with _alone(path):
+        try:
+            with Store.open(path) as store:
+                if check(store).sound:
+                    return None
+        except StoreError:
+            pass
+        try:
+            with TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
+                report = _rebuild(path, Path(folder))
+                return Repaired(_exchange(path, Path(folder) / "new.db"), report)
+        except sqlite3.Error as error:
+            raise explain(error, path) from error
+        except OSError as error:
+            raise StoreError(f"{path} cannot be repaired: {error.strerror or error}") from error
+
+
+class _alone:
+    """Holds the locks of all sessions that have one, so that no other agent-tui is at work on the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder = path.parent / "locks"
+        self._held: list[SessionLock] = []
+
+    def __enter__(self) -> None:
+        for file in sorted(self._folder.glob("*.lock")) if self._folder.is_dir() else ():
+            try:
+                self._held.append(SessionLock(file, file.stem, lambda lock: None))
+            except SessionBusyError as error:
+                self.__exit__()
+                raise StoreError(f"{error}; close it before the repair") from error
+
+    def __exit__(self, *exc: object) -> None:
+        for lock in self._held:
+            lock.release()
+
+
+def _rebuild(path: Path, folder: Path) -> Report:
+    """A new database in ``folder`` with all that can be read of the damaged one."""
+    damaged = folder / "damaged.db"
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, damaged.with_name(damaged.name + suffix))
+    report = Report()
+    with closing(_opened(damaged)) as old, Store.open(folder / "new.db") as store:
+        old.text_factory = lambda data: data.decode("utf-8", "replace")
+        new = store.database
+        new.run("PRAGMA foreign_keys = OFF")
+        with store.transaction():
+            for table in _tables(new.connection):
+                if not _copy_table(old, new, table):
+                    report.file.append(f"not all of the table {table} can be read")
+            _adopt(new, report)
+        new.run("PRAGMA foreign_keys = ON")
+        with store.transaction():
+            for info in store.sessions(subagents=True):
+                missing = store.content(info.id).missing
+                if missing:
+                    content = salvage(new.connection, info.id, info.head_id)
+                    _empty(new, info.id)
+                    write_content(store, info, content, new=False)
+                report.sessions.append((info, missing))
+        new.run("PRAGMA wal_checkpoint(TRUNCATE)")
+    return report
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection to a damaged file; what is fixed about the head of ours is put right in the copy."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return connection
+    except sqlite3.DatabaseError:
+        connection.close()
+    with path.open("r+b") as file:
+        # Magic, page size 4096, write-ahead log, no reserved bytes, the fixed fractions (sqlite.org/fileformat2.html).
+        file.write(_HEADER + b"\x10\x00\x02\x02\x00\x40\x20\x20")
+        file.seek(44)
+        file.write((4).to_bytes(4, "big"))
+        file.seek(56)
+        file.write((1).to_bytes(4, "big"))
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    return sorted(row[0] for row in rows)
+
+
+def _copy_table(old: sqlite3.Connection, new: Database, table: str) -> bool:
+    """Copies the rows that can be read and fit; False when there were others."""
+    facts = new.all(f"PRAGMA table_info({table})")
+    keys = [row[1] for row in sorted(facts, key=lambda row: int(row[5])) if row[5]] or ["rowid"]
+    columns = [*keys, *(row[1] for row in facts if row[1] not in keys)]
+    try:
+        there = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    except sqlite3.Error:
+        return False
+    columns = [column for column in columns if column in there or column == "rowid"]
+    if len(columns) < 2 and not there:
+        return False
+    names = ", ".join(columns)
+    rows, whole = scan(old, table, names, keys)
+    marks = ", ".join("?" * len(columns))
+    for row in rows:
+        try:
+            new.connection.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
+        except sqlite3.IntegrityError:
+            whole = False
+    return whole
+
+
+def _adopt(new: Database, report: Report) -> None:
+    """Gives messages whose session is lost a session again, and drops rows that belong to nothing."""
+    lost = new.all("SELECT DISTINCT session_id FROM message WHERE session_id NOT IN (SELECT id FROM session)")
+    now = time.time()
+    for (session_id,) in lost:
+        new.run(
+            "INSERT OR IGNORE INTO session (id, project, title, model, created, updated, head_id, messages, preview, "
+            "search, state) SELECT ?, x'', ?, x'', ?, ?, NULL, count(*), x'', x'', '{}' FROM message "
+            "WHERE session_id = ? AND in_tree",
+            (session_id, b"(recovered)", now, now, session_id),
+        )
+        report.file.append(f"the facts of session {session_id} are lost; its messages were recovered")
+    for _ in range(3):
+        orphans = new.all("PRAGMA foreign_key_check")
+        if not orphans:
+            return
+        for table, row in {(row[0], row[1]) for row in orphans if row[1] is not None}:
+            new.run(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        # Tables without row ids cannot be named by one.
+        new.run("DELETE FROM part WHERE message NOT IN (SELECT n FROM message)")
+
+
+def _empty(new: Database, session_id: str) -> None:
+    for table in ("message", "step", "compaction"):
+        new.run(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+
+
+def write_content(store: Store, info: SessionInfo, content: Content, new: bool = True) -> None:
+    """Writes a session and what was read of it, in one transaction of the caller's."""
+    info.head_id = content.head_id
+    info.messages = len(content.messages)
+    store.put_session(info, new)
+    for message in content.messages.values():
+        store.put_message(info.id, message, in_tree=True)
+    for summary in content.summaries.values():
+        store.put_message(info.id, summary, in_tree=False)
+    for step in content.steps:
+        store.add_step(info.id, step)
+    store.put_records(info.id, content.records)
+    store.save_session(info)
+
+
+def _exchange(path: Path, new: Path) -> Path:
+    """Puts ``new`` in the place of ``path``, which is kept under the name that is returned, its log beside it."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    kept = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.chmod(0o600)
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for suffix in (*_SIDES, ""):
+            source, target = path.with_name(path.name + suffix), kept.with_name(kept.name + suffix)
+            if source.exists():
+                source.rename(target)
+                moved.append((target, source))
+        new.rename(path)
+    except OSError:
+        for target, source in reversed(moved):
+            target.rename(source)
+        raise
+    return kept
+
+
+def lines(report: Report) -> Sequence[str]:
+    """A report for people, a line for each session and each problem of the file."""
+    found = [f"damaged  the file: {problem}" for problem in report.file]
+    for info, missing in report.sessions:
+        state = "damaged" if missing else "ok"
+        found.append(f"{state:<8} {info.id}  {info.messages} messages" + "".join(f"\n         - {m}" for m in missing))
+    return found
+
+
+def as_json(report: Report) -> str:
+    rows = [{"id": info.id, "messages": info.messages, "missing": missing} for info, missing in report.sessions]
+    return json.dumps({"file": report.file, "sessions": rows}, indent=2)
