@@ -326,7 +326,10 @@ class FakeAgent:
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def trust(self) -> str:
+    def trust_details(self) -> str:
+        return "  .mcp.json new"
+
+    def trust(self, sure: bool = False) -> str:
         self.trusted = True
         return "Trusted."
 
