@@ -138,6 +138,7 @@ class FakeAgent:
         self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
         self.settings = Settings()
         self.root = self.cwd = home
+        self.folders = [home]
         self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
         self.read_only = False
         self.read_only_reason = ""
