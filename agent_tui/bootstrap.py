@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.models import ModelCatalogue
@@ -70,9 +71,10 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
-    if options.trust:
-        store.trust(root)
-    trusted = store.trusted(root)
+    trust = FolderTrust(root, store)
+    if options.trust and not trust.trusted:
+        trust.accept()
+    trusted = trust.trusted
     settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
     added = [_folder(folder) for folder in options.add_dirs]
     client = WorkerClient(log_file=paths.log_file)
@@ -88,7 +90,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trusted)
+    extensions = Extensions(settings, paths, root, cwd, trust)
     notices += extensions.notices()
     permissions = Permissions(
         root,
@@ -120,9 +122,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             watched=extensions.memory.candidates,
         ),
         permissions=permissions,
+        trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: load_settings(options, paths, root, store.trusted(root)),
+        reload=lambda: load_settings(options, paths, root, trust.trusted),
         added_dirs=added,
         model_key=options.model,
         can_fall_back=not options.headless,

@@ -69,9 +69,9 @@ class Run:
         except OSError as error:
             self.output_error = error
 
-    async def go(self, prompt: str) -> None:
-        """Sends the prompt and waits for the end of its turn."""
-        preparing = asyncio.create_task(self._prepare(prompt))
+    async def go(self, prompt: str, piped: str = "") -> None:
+        """Sends the prompt with what was piped in, and waits for the end of its turn."""
+        preparing = asyncio.create_task(self._prepare(prompt, piped))
         ending = asyncio.create_task(self.over.wait())
         await asyncio.wait({preparing, ending}, return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
@@ -82,8 +82,9 @@ class Run:
             await self.over.wait()
         await self.agent.join()
 
-    async def _prepare(self, prompt: str) -> tuple[str, list[AttachmentPart]]:
-        """The message to send: a user command expanded, files and resources named with ``@`` attached.
+    async def _prepare(self, typed: str, piped: str) -> tuple[str, list[AttachmentPart]]:
+        """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
+        the user themselves: what is piped in, and the text of a command, may be anyone's.
 
         MCP servers are waited for: the one request would otherwise go without them. Raises ConfigError for a command
         that only the chat has.
@@ -91,13 +92,13 @@ class Run:
         agent = self.agent
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready(SERVER_PATIENCE)
-        prompt = await _expanded(agent, prompt)
-        if "@" not in prompt:
+        prompt = await _expanded(agent, "\n\n".join(part for part in (typed, piped) if part))
+        if "@" not in typed:
             return prompt, []
         from agent_tui.commands.mentions import expand_mentions
 
-        found, problems = await asyncio.to_thread(expand_mentions, prompt, agent.cwd)
-        resources, unread = await agent.mcp_attachments(prompt)
+        found, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.folders)
+        resources, unread = await agent.mcp_attachments(typed)
         for problem in [*problems, *unread]:
             self.printer.problem(f"Not attached: {problem}", "attachment")
         return prompt, [*found, *resources]
@@ -117,9 +118,15 @@ async def _expanded(agent: Agent, prompt: str) -> str:
 
 
 async def run_headless(
-    make_agent: Callable[[], Awaitable[Agent]], prompt: str, output: OutputFormat, out: TextIO | None = None
+    make_agent: Callable[[], Awaitable[Agent]],
+    prompt: str,
+    output: OutputFormat,
+    out: TextIO | None = None,
+    *,
+    piped: str = "",
 ) -> int:
-    """Sends one prompt, prints what comes of it and returns the exit code. SIGINT and SIGTERM interrupt the turn.
+    """Sends one prompt, followed by what was piped in, prints what comes of it and returns the exit code. SIGINT and
+    SIGTERM interrupt the turn.
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
@@ -134,7 +141,7 @@ async def run_headless(
     try:
         await agent.start()
         if not agent.read_only:
-            await run.go(prompt)
+            await run.go(prompt, piped)
         run.finish()
     finally:
         await agent.close()

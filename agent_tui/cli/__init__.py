@@ -118,22 +118,18 @@ def _chat(options: Options) -> int:
 def _headless(options: Options) -> int:
     import asyncio
 
-    prompt = with_stdin(options.prompt)
-    if not prompt.strip():
+    piped = "" if sys.stdin.isatty() else _piped().strip("\n")
+    if not options.prompt.strip() and not piped.strip():
         raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
     from agent_tui.bootstrap import make_agent
     from agent_tui.headless import run_headless
 
-    return asyncio.run(run_headless(lambda: make_agent(options), prompt, options.output_format))
-
-
-def with_stdin(prompt: str) -> str:
-    """The prompt with what was piped in after it. Bytes outside UTF-8 are replaced, and stderr says so."""
-    piped = "" if sys.stdin.isatty() else _piped()
-    return "\n\n".join(part for part in (prompt, piped.strip("\n")) if part)
+    run = run_headless(lambda: make_agent(options), options.prompt, options.output_format, piped=piped)
+    return asyncio.run(run)
 
 
 def _piped() -> str:
+    """Standard input to its end. Bytes outside UTF-8 are replaced, and stderr says so."""
     try:
         data = sys.stdin.buffer.read()
     except OSError as error:

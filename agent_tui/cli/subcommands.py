@@ -267,11 +267,12 @@ def _config(values: argparse.Namespace) -> int:
         paths.config_file.write_text(example_text(), "utf-8")
         print(paths.config_file)
         return EXIT_OK
+    from agent_tui.context.trust import FolderTrust
     from agent_tui.store.store import Store
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with Store.open_for_reading(paths.database) as store:
-        trusted = store.trusted(root)
+        trusted = FolderTrust(root, store).trusted
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:

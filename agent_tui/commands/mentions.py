@@ -6,11 +6,14 @@ import base64
 import mimetypes
 import os
 import re
+import shlex
 import stat
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.tools.paths import is_within
 from agent_tui.tools.read import image_type
 
 MAX_TEXT = 256 * 1024
@@ -63,19 +66,40 @@ def quote_path(path: str) -> str:
     return f"@{path}" if match is not None and match[2] == path else f'@"{path}"'
 
 
-def expand_mentions(text: str, cwd: Path) -> tuple[list[AttachmentPart], list[str]]:
+def outside(typed: str, cwd: Path, folders: Iterable[Path]) -> list[Path]:
+    """Where the existing files lead that a text names and that are in none of ``folders``, links followed, each once.
+    Asks the file system: call in a thread."""
+    found = [path for mention in mentions(typed) if (path := _existing(mention.path, cwd)) is not None]
+    within = list(folders)
+    return [path for path in dict.fromkeys(map(_real, found)) if not is_within(path, within)]
+
+
+def expand_mentions(
+    typed: str, cwd: Path, folders: Iterable[Path], allowed: Container[Path] = ()
+) -> tuple[list[AttachmentPart], list[str]]:
     """The attachments a message asks for and one line for each that cannot be had.
 
-    A word that names no existing file stays a word (people do write ``@someone``). Reads files: call in a thread.
+    ``typed`` is what the user wrote themselves: what was piped in, came from a file or from a model names nothing.
+    What leads out of ``folders`` is attached only where it is among ``allowed``. A word that names no existing file
+    stays a word (people do write ``@someone``). Reads files: call in a thread.
     """
     parts: list[AttachmentPart] = []
     problems: list[str] = []
-    for mention in mentions(text):
+    within = list(folders)
+    for mention in mentions(typed):
         path = _existing(mention.path, cwd)
         if path is None:
             continue
+        real = _real(path)
+        if not is_within(real, within) and real not in allowed:
+            folder = real if real.is_dir() else real.parent
+            problems.append(f"{mention} is outside the project; --add-dir {shlex.quote(str(folder))} allows it")
+            continue
         try:
-            part = attachment(path, cwd) if mention.first is None else _lines(path, cwd, mention)
+            # What was judged is read, not where a link may lead by now.
+            part = attachment(real, cwd) if mention.first is None else _lines(real, cwd, mention)
+            if real != path:
+                part.name = part.name.replace(_name(real, cwd), _name(path, cwd), 1)
         except (OSError, ValueError) as error:
             problems.append(f"{mention}: {getattr(error, 'strerror', None) or error}")
             continue
@@ -145,6 +169,13 @@ def _kind(path: Path) -> str:
 
 def _name(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
 
 
 def _existing(name: str, cwd: Path) -> Path | None:

@@ -61,12 +61,25 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
     return Text("\n".join(lines))
 
 
-@command("trust")
+def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    yield "show", "what this folder brings along"
+    yield "yes", "trusts what was shown"
+
+
+@command("trust", args="[show|yes]", choices=_trust_choices)
 async def trust(agent: Agent, args: str) -> CommandResult:
-    """Trusts this folder: its config, MCP servers, skills and commands are read."""
+    """Trusts this folder: its config, MCP servers, skills and commands are read.
+
+    What is trusted is their content. When it changes, or another repository stands at this path, it is shown and asked
+    again: /trust yes.
+    """
+    if args not in ("", "show", "yes"):
+        return Text("/trust takes nothing, show or yes.", error=True)
     if agent.trusted:
         return Text(f"{agent.root} is trusted already.")
-    return Text(agent.trust())
+    if args == "show":
+        return Text(agent.trust_details())
+    return Text(agent.trust(args == "yes"))
 
 
 @command("init")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,11 +76,15 @@ def _load(path: Path, within: Path | None) -> Skill:
 
 
 class Skills:
-    """The skills of a session. Those of the project count once its folder is trusted; they win over the user's of the
-    same name. Folders are looked at again before every turn, files read when they changed."""
+    """The skills of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says
+    that it is as it was trusted; they win over the user's of the same name. Folders are looked at again before every
+    turn, files read when they changed."""
 
-    def __init__(self, config_dir: Path, home: Path, root: Path, trusted: bool) -> None:
+    def __init__(
+        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
+    ) -> None:
         self._root = root
+        self._holds = holds
         self._own = [Source(config_dir / "skills"), Source(home / PROJECT_FOLDER)]
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
@@ -95,7 +99,7 @@ class Skills:
     def refresh(self) -> None:
         """Reads what changed."""
         sources = list(self._own)
-        if self.trusted:
+        if self.trusted and self._holds():
             sources.insert(0, Source(self._root / PROJECT_FOLDER, self._root))
         state = [(path, stamp(path)) for source in sources for path in _files(source.folder)]
         if state != self._state:

@@ -99,7 +99,9 @@ class UserCommands:
         root: Path,
         trusted: bool,
         prompts: Callable[[], list[UserCommand]] = list,
+        holds: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._holds = holds
         self._own = config_dir / "commands"
         self._root = root
         self._prompts = prompts
@@ -111,7 +113,7 @@ class UserCommands:
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
         folders: list[tuple[Path, Path | None]] = [(self._own, None)]
-        if self.trusted:
+        if self.trusted and self._holds():
             folders.insert(0, (self._root / PROJECT_FOLDER, self._root))
         state = [(path, stamp(path)) for folder, _ in folders for path in _files(folder)]
         if state != self._state:

@@ -78,9 +78,16 @@ class Accounting(AgentState):
         self.recount()
         return True
 
+    def _look_at_trust(self) -> None:
+        """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
+        if self.parts.trusted and not self.parts.trust.holds():
+            self.parts.trusted = False
+            self.publish(Notice("warning", self.parts.trust.line(), "untrusted"))
+
     def _refresh_prelude(self, message: Message | None = None) -> None:
         """Builds the fixed parts of the next request anew, and counts what is new in them. What has become of files
         that stay as they were sent goes into ``message``, or waits for one."""
+        self._look_at_trust()
         self._stamps = self.workspace.stamps(self.pinned)
         documents, problems = self.workspace.documents(self.pinned)
         blocks, limits = self.workspace.blocks(), self._runtime.info.limits

@@ -14,6 +14,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import AttachmentPart
 
+SURE = "/trust yes trusts exactly this."
+
 
 class ProjectFacts(Accounting):
     """Read by commands and screens; changes only trust and remembered rules."""
@@ -31,18 +33,35 @@ class ProjectFacts(Accounting):
         disabled = self.settings.tools.disabled
         return tool_rows(self.toolbox, self._runtime.prelude, self._runtime.info.limits, disabled)
 
-    def trust(self) -> str:
-        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came."""
-        self.store.trust(self.root)
+    def trust_details(self) -> str:
+        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        return self.parts.trust.details()
+
+    def trust(self, sure: bool = False) -> str:
+        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
+
+        What changed since it was trusted is shown first, and asked about: ``sure`` is the answer. Only what was shown
+        is trusted; where it has changed since then, that is shown.
+        """
+        trust = self.parts.trust
+        if not sure and trust.state != "never":
+            return (
+                f"{trust.line() or 'This folder is not trusted.'}\n{trust.details()}\n/trust yes trusts exactly this."
+            )
+        if not trust.accept():
+            return (
+                f"It changed a moment ago; nothing is trusted yet.\n{trust.details()}\n/trust yes trusts exactly this."
+            )
         self.parts.trusted = True
         settings = self.parts.reload() if self.parts.reload is not None else self.settings
-        line = self.parts.extensions.trust(settings) if self.parts.extensions is not None else "Trusted."
+        line = self.parts.extensions.trusted(settings) if self.parts.extensions is not None else "Trusted."
         self._tools_changed()
         self.publish(SessionChanged(self.info))
         return line
 
     def user_commands(self) -> list[UserCommand]:
         """The user's and the project's commands, and the prompts of MCP servers."""
+        self._look_at_trust()
         return list(self.parts.extensions.user_commands()) if self.parts.extensions is not None else []
 
     def skills(self) -> list[project.Row]:

@@ -145,6 +145,11 @@ class AgentState:
         return self.parts.trusted
 
     @property
+    def folders(self) -> list[Path]:
+        """Where files are read and attached without asking: the project and the folders added to it."""
+        return [self.parts.root, *self.parts.added_dirs]
+
+    @property
     def _runtime(self) -> Runtime:
         if self.runtime is None:
             raise AgentError("The session is still opening.")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.config import Settings
+from agent_tui.context.brought import places
 from agent_tui.context.memory import MemoryFiles
 from agent_tui.context.skills import Skills
-from agent_tui.context.trust import ignored_by_trust, trust_line
+from agent_tui.context.trust import FolderTrust
 from agent_tui.context.user_commands import UserCommand, UserCommands
 from agent_tui.engine.prelude import Prelude
 from agent_tui.engine.toolbox import Toolbox
@@ -32,23 +33,24 @@ ToolRow = tuple[str, str, str, int | None, bool]
 class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
-    ``trusted`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
+    ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
     """
 
     def __init__(
-        self, settings: Settings, paths: Paths, root: Path, cwd: Path, trusted: bool, home: Path | None = None
+        self, settings: Settings, paths: Paths, root: Path, cwd: Path, trust: FolderTrust, home: Path | None = None
     ) -> None:
         self._root = root
-        self.trusted = trusted
+        self._trust = trust
+        trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd)
-        self.skills = Skills(paths.config, home or Path.home(), root, trusted)
+        self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
         self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file)
-        self._commands = UserCommands(paths.config, root, trusted, self._prompts)
+        self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
     def notices(self) -> list[Notice]:
         """What the user should know at the start: what is ignored, and which of their files are broken."""
-        line = "" if self.trusted else trust_line(self._root)
+        line = self._trust.line()
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", text, "bad_file") for text in self.problems()]
 
@@ -60,14 +62,16 @@ class Extensions:
         found = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
         return [plain_line(text, 300) for text in found]
 
-    def trust(self, settings: Settings) -> str:
-        """Reads what was ignored, with the settings as they are in a trusted folder; returns a line saying what."""
-        ignored = ignored_by_trust(self._root)
-        self.trusted = self.skills.trusted = self._commands.trusted = True
+    def trusted(self, settings: Settings) -> str:
+        """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
+        returns a line saying what."""
+        self.skills.trusted = self._commands.trusted = True
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
-        read = f" Now read: {', '.join(ignored)}." if ignored else " It holds nothing that was ignored."
-        return f"{self._root} is trusted.{read}"
+        read = places(self._root)
+        return f"{self._root} is trusted." + (
+            f" Now read: {', '.join(read)}." if read else " It holds nothing that was ignored."
+        )
 
     async def ready(self, seconds: float) -> None:
         """Waits until every MCP server is connected or has failed, at most ``seconds``: for a run of one message,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_tui.config import Settings
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.toolbox import ExtraTools
@@ -49,6 +50,7 @@ class AgentParts:
     catalogue: ModelCatalogue
     workspace: Workspace
     permissions: Permissions
+    trust: FolderTrust
     extra_tools: ExtraTools | None = None
     extensions: Extensions | None = None
     reload: Callable[[], Settings] | None = None

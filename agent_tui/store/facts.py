@@ -29,6 +29,15 @@ class Snapshot:
     created: float
 
 
+@dataclass(slots=True, frozen=True)
+class TrustRow:
+    """``identity`` says which repository was trusted, ``content`` (ASCII JSON) what it brought along; None for a
+    folder trusted by a version that did not look at it."""
+
+    identity: str
+    content: str | None
+
+
 class FactTables(Tables):
     def counts(self, fingerprints: Iterable[str]) -> dict[str, int]:
         """The stored o200k_base counts of contents, by content fingerprint; unknown ones are left out."""
@@ -69,14 +78,19 @@ class FactTables(Tables):
                 (name, name, GROWTHS_KEPT),
             )
 
-    def trusted(self, folder: str | Path) -> bool:
-        """Whether the user trusted exactly this folder (a project root)."""
-        return self._db.one("SELECT 1 FROM trusted WHERE folder = ?", (encode(str(folder)),)) is not None
+    def trust_row(self, folder: str | Path) -> TrustRow | None:
+        """What the user trusted in exactly this folder (a project root); None when they never did."""
+        row = self._db.one("SELECT identity, content FROM trusted WHERE folder = ?", (encode(str(folder)),))
+        return None if row is None else TrustRow(row[0], row[1])
 
-    def trust(self, folder: str | Path) -> None:
+    def trust(self, folder: str | Path, identity: str, content: str) -> None:
+        """Keeps what is trusted in a folder from now on, in place of what was before."""
         with self._db.writing():
             self._db.run(
-                "INSERT OR IGNORE INTO trusted (folder, created) VALUES (?, ?)", (encode(str(folder)), time.time())
+                "INSERT INTO trusted (folder, created, identity, content) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET created = excluded.created, identity = excluded.identity, "
+                "content = excluded.content",
+                (encode(str(folder)), time.time(), identity, content),
             )
 
     def permission_rules(self, project: str | Path) -> list[str]:

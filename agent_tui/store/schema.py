@@ -134,7 +134,13 @@ _NEW_TEXT: Migration = (
     "DELETE FROM growth",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT]
+_TRUST_OF_CONTENT: Migration = (
+    # Folders trusted before have no content: they are asked about once more.
+    "ALTER TABLE trusted ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE trusted ADD COLUMN content TEXT",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT, _TRUST_OF_CONTENT]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from agent_tui.ui.guard import TypingGuard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent_tui.models.events import PermissionAsked
     from agent_tui.ui.app import AgentApp
     from agent_tui.ui.widgets.permission import PermissionPanel
@@ -20,6 +23,7 @@ class Permissions:
         self.open: list[PermissionAsked] = []
         self.panel: PermissionPanel | None = None
         self.guard = TypingGuard(app.clock)
+        self._own: dict[str, asyncio.Future[bool]] = {}
 
     def ask(self, asked: PermissionAsked) -> None:
         self.open.append(asked)
@@ -28,7 +32,10 @@ class Permissions:
 
     def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
         self.answered(asked.request_id)
-        if self.app.agent is not None:
+        own = self._own.get(asked.request_id)
+        if own is not None:
+            own.set_result(allow)
+        elif self.app.agent is not None:
             self.app.agent.answer_permission(asked.request_id, allow, pattern, feedback)
 
     def answered(self, request_id: str) -> None:
@@ -41,10 +48,29 @@ class Permissions:
         self._show()
 
     def clear(self) -> None:
-        """The turn is over; nothing can be asked any more."""
-        self.open.clear()
-        if self.panel is not None:
+        """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
+        self.open = [asked for asked in self.open if asked.request_id in self._own]
+        if self.panel is not None and self.panel.asked not in self.open:
             self._close()
+        self._show()
+
+    async def may_attach(self, path: Path) -> bool:
+        """Asks whether a file outside the project may go with a message."""
+        from agent_tui.commands.format import spelled
+        from agent_tui.models.events import PermissionAsked
+        from agent_tui.models.messages import new_id
+
+        request_id = new_id("ask")
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._own[request_id] = answer
+        reason = "it is outside the project, and what is attached goes to the model"
+        whole = {"kind": "text", "text": spelled(str(path), line=True)}
+        self.ask(PermissionAsked(request_id, "", "attaching", path.name, whole, [], reason))
+        try:
+            return await answer
+        finally:
+            del self._own[request_id]
+            self.answered(request_id)
 
     def _close(self) -> None:
         panel, self.panel = self.panel, None

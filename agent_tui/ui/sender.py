@@ -143,11 +143,13 @@ class Sender:
         text = outgoing.text
         if "@" not in text:
             return outgoing.attachments
-        from agent_tui.commands.mentions import expand_mentions
+        from agent_tui.commands.mentions import expand_mentions, outside
 
         if not agent.busy:
             self.app.activity.begin("Reading what is attached", "Esc to cancel")
-        found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd)
+        beyond = await asyncio.to_thread(outside, text, agent.cwd, agent.folders)
+        allowed = [path for path in beyond if await self.app.permissions.may_attach(path)]
+        found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, agent.folders, allowed)
         resources, unread = await agent.mcp_attachments(text)
         for problem in [*problems, *unread]:
             self.app.say("warning", f"Not attached: {problem}")
@@ -166,7 +168,15 @@ class Sender:
         except AgentError as error:
             self.app.say("error", str(error))
             return
-        self.show(line, result)
+        from agent_tui.commands.result import Submit
+
+        if isinstance(result, Submit) and "@" in line:
+            # The user's own words alone name files: the command's text is from a file or a server.
+            attachments = await self._attachments(agent, Outgoing(line, []))
+            self.app.transcript.follow_end()
+            agent.submit(result.text, attachments)
+        else:
+            self.show(line, result)
 
     def show(self, line: str, result: CommandResult) -> None:
         from agent_tui.commands import result as results

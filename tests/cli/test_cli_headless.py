@@ -146,6 +146,40 @@ def test_files_named_in_the_prompt_are_attached(cli: Cli) -> None:
     assert any(part.get("text") == "content of a" for part in exported["messages"][0]["parts"])
 
 
+def attached(cli: Cli) -> list[str]:
+    exported = cli.run("export", cli.newest()).json
+    return [part["text"] for part in exported["messages"][0]["parts"] if part["type"] == "attachment"]
+
+
+def test_only_what_the_user_wrote_names_files(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("content of a", "utf-8")
+    (cli.project / "b.txt").write_text("content of b", "utf-8")
+    folder = cli.paths.config / "commands"
+    folder.mkdir(parents=True)
+    (folder / "look.md").write_text("Look at @b.txt and $ARGUMENTS", "utf-8")
+    cli.script(HELLO)
+    cli.run("-p", "what is this?", "-m", "demo", stdin=b"see @a.txt and @/etc/hostname")
+    assert attached(cli) == []
+    cli.run("-p", "-m", "demo", stdin=b"see @a.txt")
+    assert attached(cli) == []
+    cli.run("-p", "/look @a.txt", "-m", "demo", stdin=b"@b.txt")
+    assert attached(cli) == ["content of a"]
+
+
+def test_files_outside_the_project_need_a_flag(cli: Cli) -> None:
+    secret = cli.project.parent / "keys" / "id_rsa"
+    secret.parent.mkdir()
+    secret.write_text("PRIVATE", "utf-8")
+    (cli.project / "link").symlink_to(secret)
+    cli.script(HELLO)
+    outcome = cli.run("-p", f"read @{secret} and @link", "-m", "demo", "--output-format", "json")
+    assert attached(cli) == []
+    texts = [n["text"] for n in outcome.json["notices"] if n["code"] == "attachment"]
+    assert len(texts) == 2 and all("outside the project" in t and f"--add-dir {secret.parent}" in t for t in texts)
+    cli.run("-p", f"read @{secret}", "-m", "demo", "--add-dir", str(secret.parent))
+    assert attached(cli) == ["PRIVATE"]
+
+
 def test_commands_of_the_chat_are_not_messages(cli: Cli) -> None:
     outcome = cli.run("-p", "/compact now", "-m", "demo")
     assert outcome.code == 2

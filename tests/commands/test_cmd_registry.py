@@ -118,12 +118,12 @@ def test_mentions_are_paths_not_addresses(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("y")
     text = 'see @c.txt, @"a b.txt" and me@host.org or @nobody'
     assert [m.path for m in mentions(text)] == ["c.txt", "a b.txt", "nobody"]
-    parts, problems = expand_mentions(text, tmp_path)
+    parts, problems = expand_mentions(text, tmp_path, [tmp_path])
     assert [(p.name, p.text) for p in parts] == [("c.txt", "y"), ("a b.txt", "x")]
     assert problems == []
     assert quote_path("a b.txt") == '@"a b.txt"' and quote_path("c.txt") == "@c.txt"
     (tmp_path / "bin").write_bytes(b"\0\1")
-    assert expand_mentions("@bin", tmp_path)[1] == ["bin: neither text nor an image"]
+    assert expand_mentions("@bin", tmp_path, [tmp_path])[1] == ["bin: neither text nor an image"]
 
 
 def test_project_files_respect_gitignore_with_and_without_git(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from agent_tui.context.frontmatter import BadHead, split_head
 from agent_tui.context.skills import DESCRIPTION, Skills
-from agent_tui.context.trust import ignored_by_trust, trust_line
 from agent_tui.context.user_commands import UserCommands
 from agent_tui.errors import ToolError
 from agent_tui.tools.skill import SkillTool
@@ -139,12 +138,3 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     (root / ".agent-tui/commands/x.md").symlink_to(secret)
     commands = UserCommands(tmp_path / "config", root, trusted=True)
     assert commands.all() == [] and "leads out" in commands.failed[0]
-
-
-def test_what_an_untrusted_folder_brings_is_named(tmp_path: Path) -> None:
-    assert ignored_by_trust(tmp_path) == [] and trust_line(tmp_path) == ""
-    write(tmp_path / ".mcp.json", "{}")
-    (tmp_path / ".agents/skills").mkdir(parents=True)
-    write(tmp_path / ".agent-tui/config.toml", "")
-    assert ignored_by_trust(tmp_path) == [".agent-tui/config.toml (configuration)", ".mcp.json (MCP servers)"]
-    assert "/trust" in trust_line(tmp_path)

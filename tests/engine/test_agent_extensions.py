@@ -35,7 +35,9 @@ async def started(
     settings = Settings(permissions=PermissionsConfig(mode="auto"))
     settings.mcp = {"test": McpServer(command=sys.executable, args=[SERVER, *arguments])}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
-    extensions = Extensions(settings, parts.paths, project, project, True, home=tmp_path / "home")
+    assert parts.trust.accept()
+    parts.trusted = True
+    extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     parts.workspace = Workspace(project, project, (), extensions.memory.blocks, extensions.skills.blocks)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
@@ -130,7 +132,7 @@ async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: 
         assert [e.summary[:8] for e in recorder.of(ToolStarted)] == ["! printf"]
         assert not agent.busy
         running_shell = asyncio.create_task(agent.shell("echo begun; sleep 60"))
-        while not recorder.of(ToolOutput):  # noqa: ASYNC110
+        while not any("begun" in e.text for e in recorder.of(ToolOutput)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         assert agent.busy and agent.interrupt()
         await running_shell

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import McpServer, Settings
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.permissions import PermissionDesk
 from agent_tui.engine.prelude import build_prelude
@@ -17,6 +18,7 @@ from agent_tui.models.events import Event, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
+from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
@@ -28,7 +30,11 @@ def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False
     root = tmp_path / "project"
     root.mkdir(exist_ok=True)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
-    return Extensions(settings or Settings(), paths, root, root, trusted, home=tmp_path / "home")
+    with Store.open(paths.database) as store:
+        trust = FolderTrust(root, store)
+        if trusted:
+            assert trust.accept()
+    return Extensions(settings or Settings(), paths, root, root, trust, home=tmp_path / "home")
 
 
 def fill(root: Path) -> None:
@@ -54,7 +60,10 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
         assert extensions.skill_rows() == [] and extensions.user_commands() == [] and extensions.tools.tools() == []
         assert [state for _, state, _ in extensions.mcp.servers()] == ["untrusted"]
         assert extensions.mcp.host_pid is None
-        assert ".mcp.json" in extensions.trust(Settings())
+        with Store.open(tmp_path / "data" / "sessions.db") as store:
+            extensions._trust._store = store
+            assert extensions._trust.accept()
+        assert ".mcp.json" in extensions.trusted(Settings())
         async with asyncio.timeout(60):
             await extensions.mcp.settled()
         assert changes and extensions.mcp.servers()[0][1] == "connected"

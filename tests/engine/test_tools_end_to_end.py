@@ -411,7 +411,7 @@ async def test_own_commands_and_mentioned_files_have_their_rows(tmp_path: Path, 
         await agent.shell("cat src/check.py")
         shell = agent.context_usage().total
         assert shell > before
-        found, problems = expand_mentions("what is @src/calc.py and @src/check.py:3 for?", project)
+        found, problems = expand_mentions("what is @src/calc.py and @src/check.py:3 for?", project, [project])
         assert [p.name for p in found] == ["src/calc.py", "src/check.py:3-3"] and problems == []
         await say(agent, "what is @src/calc.py for?", tuple(found))
         attached = row(agent, "attachments")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store import Store
+from agent_tui.store.facts import TrustRow
 from tests.support.vocabulary import MESSAGES, RECORDS, STEPS, TEXT
 
 NASTY = "a\x00b \ud800 \udfff \x1b]0;t\x07 é 漢 \U0001f600 \u2028"
@@ -62,8 +63,8 @@ def test_a_session_row_comes_back_exactly(tmp_path_factory, title: str, model: s
         store.save_session(info)
         assert store.session(info.id) == info
         assert store.sessions(project) == [info]
-        store.trust(project)
-        assert store.trusted(project)
+        store.trust(project, "which", "{}")
+        assert store.trust_row(project) == TrustRow("which", "{}")
         store.add_permission_rule(project, title)
         assert store.permission_rules(project) == [title]
         store.add_growth(model, "step", 12, 10)

@@ -149,7 +149,7 @@ def test_permission_rules_are_kept_in_order_and_can_be_taken_back(store: Store) 
     assert store.remove_permission_rule("/a", "edit(src/**)")
     assert not store.remove_permission_rule("/a", "edit(src/**)")
     assert store.permission_rules("/a") == ["bash(git status*)"]
-    assert not store.trusted("/a")
+    assert store.trust_row("/a") is None
 
 
 def test_a_transaction_stores_all_or_nothing(store: Store) -> None:

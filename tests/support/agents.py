@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
@@ -104,6 +105,7 @@ def parts_for(
         catalogue=ModelCatalogue(settings),
         workspace=workspace or Workspace(project, project),
         permissions=Permissions(project, project, settings.permissions, can_ask=can_ask),
+        trust=FolderTrust(project, store),
         resume=resume,
         continue_newest=continue_newest,
     )

@@ -138,6 +138,7 @@ class FakeAgent:
         self.paths = Paths(home / "config", home / "data", home / "state", home / "cache")
         self.settings = Settings()
         self.root = self.cwd = home
+        self.folders = [home]
         self.info = SessionInfo("ses_1", str(home), title="A session", model="demo")
         self.read_only = False
         self.read_only_reason = ""
@@ -326,7 +327,10 @@ class FakeAgent:
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def trust(self) -> str:
+    def trust_details(self) -> str:
+        return "  .mcp.json new"
+
+    def trust(self, sure: bool = False) -> str:
         self.trusted = True
         return "Trusted."
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from textual import events
 
 from agent_tui.commands.format import spelled
-from agent_tui.models.events import PermissionAsked
+from agent_tui.models.events import PermissionAsked, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.ui.guard import PAUSE, TypingGuard
 from agent_tui.ui.screens.rewind import RewindPicker
@@ -217,3 +217,51 @@ def test_the_guard_goes_with_the_first_pause_and_comes_with_the_next_question() 
     assert not guard.accidental() and not guard.accidental()
     guard.appeared()
     assert guard.accidental()
+
+
+async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
+    project, secret = tmp_path / "project", tmp_path / "id_rsa"
+    project.mkdir()
+    secret.write_text("PRIVATE")
+    run.agent.cwd, run.agent.folders = project, [project]
+    await run.type(f"see @{secret}")
+    await run.pilot.press("enter")
+    await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+    await run.until(lambda: "outside the project" in run.shown())
+    assert not run.agent.called("submit")
+    run.clock.now += 1
+    return secret
+
+
+@pytest.mark.parametrize("key", ["y", "n"])
+async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Path, key: str) -> None:
+    async with running(tmp_path) as run:
+        secret = await asking_to_attach(run, tmp_path)
+        assert "No, and say" not in run.shown()
+        await run.pilot.press(key)
+        await run.until(lambda: run.agent.called("submit"))
+        ((text, attachments),) = run.agent.called("submit")
+        assert text == f"see @{secret}"
+        assert [a.text for a in attachments] == (["PRIVATE"] if key == "y" else [])
+        await run.until(lambda: ("Not attached" in run.shown()) == (key == "n"))
+        assert run.app.permissions.panel is None and not run.agent.called("answer_permission")
+
+
+async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        secret = await asking_to_attach(run, tmp_path)
+        await run.pilot.press("escape")
+        await run.until(lambda: run.app.prompt.text == f"see @{secret}")
+        await run.until(lambda: run.app.permissions.panel is None and not run.app.permissions.open)
+        assert not run.agent.called("submit")
+
+
+async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.busy = True
+        await asking_to_attach(run, tmp_path)
+        run.agent.publish(TurnEnded("end"))
+        await run.pilot.pause()
+        assert run.app.permissions.panel is not None
+        await run.pilot.press("y")
+        await run.until(lambda: run.agent.called("submit"))

@@ -61,7 +61,8 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
         Choice("y", "Yes, this once", True),
         *always,
         Choice("n", "No", False),
-        Choice("f", "No, and say what to do instead", False, feedback=True),
+        # Only a model can be told what to do instead; the screen itself asks about no call.
+        *([Choice("f", "No, and say what to do instead", False, feedback=True)] if asked.call_id else []),
     ]
 
 

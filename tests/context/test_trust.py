@@ -1,0 +1,189 @@
+"""Trust is of what a folder brings along: what changed since is not trusted, nor is another repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_tui.context import brought
+from agent_tui.context.trust import FolderTrust
+from agent_tui.store.schema import MIGRATIONS, migrate
+from agent_tui.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "data" / "sessions.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    write(root, ".agent-tui/config.toml", "[agent]\nstep_limit = 5\n")
+    write(root, ".agent-tui/commands/go.md", "go")
+    write(root, ".mcp.json", '{"mcpServers": {}}\n')
+    write(root, ".agents/skills/tidy/SKILL.md", "---\ndescription: d\n---\ntext")
+    write(root, ".agents/skills/tidy/run.sh", "echo tidy")
+    write(root, "src/a.py", "")
+    git(root, "init", "-q")
+    git(root, "remote", "add", "origin", "https://example.org/a.git")
+    return root
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True)
+
+
+def trusted(root: Path, store: Store) -> None:
+    trust = FolderTrust(root, store)
+    assert trust.accept() and trust.trusted and trust.holds()
+
+
+def test_what_a_folder_brings_is_named_until_it_is_trusted_and_stays_so(root: Path, store: Store) -> None:
+    trust = FolderTrust(root, store)
+    assert not trust.trusted and trust.state == "never"
+    line = trust.line()
+    for name in (".agent-tui/config.toml (conf", ".mcp.json (MCP", ".agents/skills (skills", "/trust", "--trust"):
+        assert name in line
+    assert "\n" not in line
+    trusted(root, store)
+    again = FolderTrust(root, store)
+    assert again.trusted and again.line() == "" and again.holds()
+
+
+def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store) -> None:
+    assert FolderTrust(tmp_path / "empty", store).line() == ""
+
+
+CHANGES: dict[str, Callable[[Path], None]] = {
+    ".agent-tui/config.toml changed": lambda root: write(root, ".agent-tui/config.toml", "[permissions]\nmode='auto'"),
+    ".agent-tui/config.toml gone": lambda root: (root / ".agent-tui/config.toml").unlink(),
+    ".agent-tui/commands/evil.md new": lambda root: write(root, ".agent-tui/commands/evil.md", "evil"),
+    ".agent-tui/commands/sub/evil.md new": lambda root: write(root, ".agent-tui/commands/sub/evil.md", "evil"),
+    ".mcp.json changed": lambda root: write(root, ".mcp.json", '{"mcpServers": {"x": {"command": "evil"}}}'),
+    ".agents/skills/tidy/SKILL.md changed": lambda root: write(root, ".agents/skills/tidy/SKILL.md", "---\n---\nevil"),
+    ".agents/skills/tidy/run.sh changed": lambda root: write(root, ".agents/skills/tidy/run.sh", "evil"),
+    ".agents/skills/new/SKILL.md new": lambda root: write(root, ".agents/skills/new/SKILL.md", "evil"),
+    ".git/hooks/pre-commit new": lambda root: write(root, ".git/hooks/pre-commit", "evil"),
+    ".husky/pre-push new": lambda root: write(root, ".husky/pre-push", "evil"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_is_named_and_not_trusted(root: Path, store: Store, what: str) -> None:
+    trusted(root, store)
+    CHANGES[what](root)
+    trust = FolderTrust(root, store)
+    assert trust.state == "changed" and not trust.holds()
+    assert what in trust.line() and "\n" not in trust.line()
+    assert what in trust.details()
+    assert trust.accept() and FolderTrust(root, store).trusted
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_in_a_running_session_ends_the_trust(root: Path, store: Store, what: str) -> None:
+    trust = FolderTrust(root, store)
+    assert trust.accept() and trust.holds()
+    CHANGES[what](root)
+    assert not trust.holds() and not trust.trusted and what in trust.line()
+
+
+def test_what_does_not_matter_does_not_ask_again(root: Path, store: Store) -> None:
+    trusted(root, store)
+    write(root, "src/a.py", "changed")
+    write(root, "AGENTS.md", "Use tabs.")
+    write(root, ".husky/_/husky.sh", "written by every installation")
+    git(root, "config", "user.name", "Somebody")
+    os.utime(root / ".mcp.json")
+    trust = FolderTrust(root, store)
+    assert trust.trusted and trust.holds()
+    os.utime(root / ".mcp.json", (1, 1))
+    assert trust.holds(), "written again, with the same content"
+
+
+def test_the_difference_is_shown_short_and_without_control_characters(root: Path, store: Store) -> None:
+    trusted(root, store)
+    write(
+        root, ".mcp.json", '{"mcpServers": {}}\n' + "\x1b[31mevil\u202e\n" + "".join(f"line {i}\n" for i in range(50))
+    )
+    details = FolderTrust(root, store).details()
+    assert "+ evil" in details.replace("[31m", "") and "more lines" in details
+    assert not any((ord(c) < 32 and c != "\n") or c == "\u202e" for c in details)
+    assert len(details.splitlines()) < 12
+
+
+def test_another_repository_at_the_same_path_is_not_trusted(root: Path, store: Store, tmp_path: Path) -> None:
+    trusted(root, store)
+    kept = {p: p.read_text() for p in (*(root / ".agent-tui").rglob("*.*"), root / ".mcp.json") if p.is_file()}
+    kept |= {p: p.read_text() for p in (root / ".agents").rglob("*.*") if p.is_file()}
+    shutil.rmtree(root)
+    for path, text in kept.items():
+        write(root, str(path.relative_to(root)), text)
+    git(root, "init", "-q")
+    git(root, "remote", "add", "origin", "https://example.org/a.git")
+    trust = FolderTrust(root, store)
+    assert trust.state == "elsewhere" and "Another repository" in trust.line()
+
+
+def test_another_origin_is_another_repository(root: Path, store: Store) -> None:
+    trusted(root, store)
+    git(root, "remote", "add", "fork", "https://example.org/fork.git")
+    assert FolderTrust(root, store).trusted
+    git(root, "remote", "set-url", "origin", "https://example.org/evil.git")
+    assert FolderTrust(root, store).state == "elsewhere"
+
+
+def test_only_what_was_shown_is_trusted(root: Path, store: Store) -> None:
+    trust = FolderTrust(root, store)
+    write(root, ".mcp.json", "slipped in")
+    assert not trust.accept() and not trust.trusted
+    assert not FolderTrust(root, store).trusted
+    assert trust.accept(), "it has been shown now"
+
+
+def test_a_link_is_looked_at_where_it_leads_and_cycles_end(root: Path, store: Store, tmp_path: Path) -> None:
+    write(tmp_path, "elsewhere/SKILL.md", "one")
+    (root / ".agents/skills/linked").symlink_to(tmp_path / "elsewhere")
+    (root / ".agents/skills/round").symlink_to(root / ".agents/skills")
+    trusted(root, store)
+    write(tmp_path, "elsewhere/SKILL.md", "two")
+    assert FolderTrust(root, store).state == "changed"
+
+
+def test_more_than_can_be_looked_at_is_not_trusted(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brought, "MAX_FILES", 3)
+    trust = FolderTrust(root, store)
+    assert not trust.accept() and not trust.trusted and "cannot be trusted" in trust.line()
+    monkeypatch.setattr(brought, "MAX_FILES", 100)
+    monkeypatch.setattr(brought, "MAX_BYTES", 10)
+    assert FolderTrust(root, store).state == "unknown"
+
+
+def test_what_is_no_regular_file_holds_nothing_up(root: Path, store: Store) -> None:
+    os.mkfifo(root / ".agents/skills/tidy/pipe")
+    trusted(root, store)
+
+
+def test_a_folder_trusted_by_an_earlier_version_is_asked_about_once(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    connection = sqlite3.connect(file, isolation_level=None)
+    migrate(connection, MIGRATIONS[:2])
+    connection.execute("INSERT INTO trusted (folder, created) VALUES (?, 1.0)", (str(root).encode(),))
+    connection.close()
+    with Store.open(file) as store:
+        trust = FolderTrust(root, store)
+        assert trust.state == "unconfirmed" and "/trust" in trust.line() and "before its contents" in trust.line()
+        assert trust.accept() and FolderTrust(root, store).trusted
