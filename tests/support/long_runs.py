@@ -89,8 +89,8 @@ class LongRun:
             api_base=self.server.url + self.flavour.path,
             api_key_env=KEY_VARIABLE,
             context_window=self.window,
-            api=self.flavour.api,  # type: ignore[arg-type]
-            reasoning_effort=self.plan.effort,  # type: ignore[arg-type]
+            api=self.flavour.api,
+            reasoning_effort=self.plan.effort,
         )
         settings = Settings(
             default_model="m",
