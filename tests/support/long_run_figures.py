@@ -44,7 +44,7 @@ FLAVOURS = {
         "chat", "openai/gpt-5-mini", Model("gpt-5-mini", 0, 128_000, 1.0, details=True), "/v1", "chat"
     ),
     "vllm": Flavour(
-        "chat", "hosted_vllm/qwen3-coder", Model("qwen3-coder", 0, 65_536, 1.10, templates=True), "/v1", keeps=False
+        "chat", "hosted_vllm/qwen3-coder", Model("qwen3-coder", 0, 1_000_000, 1.10, templates=True), "/v1", keeps=False
     ),
     "responses": Flavour(
         "responses", "openai/responses/gpt-5", Model("gpt-5", 0, 128_000, 1.0, details=True), "/v1", keeps=False
