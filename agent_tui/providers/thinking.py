@@ -14,6 +14,13 @@ from agent_tui.providers.targets import gemini_major, is_openai_reasoning
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
 # The smallest budget Anthropic accepts.
 MIN_BUDGET = 1_024
+_LADDER = (MIN_BUDGET, 2_048, 4_096, 8_192, 16_384, 24_576)
+LEAST_KEPT, MOST_KEPT = 512, 4_096
+"""Tokens of the output that thinking leaves for the answer: a quarter of it within these bounds."""
+
+_RESERVE_SHARE, _RESERVE_MOST = 0.25, 32_000
+"""The reserve for the answer: what is asked for as output when the window is nearly full, less a margin."""
+
 _ALWAYS_THINKS = re.compile(
     r"gpt-5(?!\.\d)|gpt-oss|(?:^|/)o[134](?:-|$)|gemini-(?:2\.5|3\S*)-pro|grok-4(?!-fast|\.)|deepseek-r1|thinking|minimax-m"
 )
@@ -31,15 +38,32 @@ class Thinking:
     notes: tuple[str, ...] = ()
 
 
-def budget_below(effort: Effort, max_output: int | None) -> int:
-    """Thinking tokens for ``effort`` that leave at least a quarter (and ``MIN_BUDGET``) of the output for the answer;
-    0 when there is no room."""
+def budget_below(effort: Effort, max_output: int | None, window: int | None = None) -> int:
+    """Thinking tokens for ``effort`` that leave at least a quarter of the output, or ``MOST_KEPT``, for the answer; 0
+    when there is no room.
+
+    One of ``_LADDER``, and chosen by the output that is still asked for when the ``window`` is nearly full, not by
+    what is free now: Anthropic drops the messages from its cache whenever the budget is another one.
+    """
     want = BUDGETS[effort]
     if max_output is None:
         return want
-    room = max_output - max(MIN_BUDGET, max_output // 4)
-    budget = min(want, room)
-    return budget if budget >= MIN_BUDGET else 0
+    full = max_output
+    if window:
+        reserve = min(int(window * _RESERVE_SHARE), _RESERVE_MOST)
+        full = min(max_output, reserve - max(reserve // 16, window // 200))
+    budget = _step_below(min(want, _room(full)))
+    if budget:
+        return budget
+    return MIN_BUDGET if _room(max_output) >= MIN_BUDGET else 0
+
+
+def _room(output: int) -> int:
+    return output - max(LEAST_KEPT, min(output // 4, MOST_KEPT))
+
+
+def _step_below(tokens: int) -> int:
+    return max((step for step in _LADDER if step <= tokens), default=0)
 
 
 def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None = None) -> Thinking:
@@ -97,7 +121,7 @@ def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple
         return Thinking(_openrouter(info, effort).kwargs, notes=notes)
     if adaptive_thinking(info.target):
         return Thinking({"reasoning_effort": effort}, notes=notes)
-    budget = budget_below(effort, request.max_output)
+    budget = budget_below(effort, request.max_output, info.limits.window)
     if not budget:
         return Thinking(off=True, notes=(*notes, _NO_ROOM))
     return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, notes=notes)

@@ -14,7 +14,8 @@ import time
 
 from agent_tui.providers.client import WorkerClient
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.full_context import FLAVOURS, Outcome, Plan, long_run
+from tests.support.long_run_figures import FLAVOURS, Outcome
+from tests.support.long_runs import Plan, long_run
 
 WINDOWS = (8_192, 32_768, 200_000)
 
@@ -31,11 +32,19 @@ async def run(models: list[str], windows: list[int], plan: Plan, seed: int, verb
                 found.append(outcome)
                 if verbose:
                     print(_line(outcome), f"{time.perf_counter() - begun:6.1f} s", flush=True)
-                    for fault in outcome.faults()[:12]:
+                    for fault in _first(outcome.faults()):
                         print(f"    {fault[:400]}")
     finally:
         await worker.close()
     return found
+
+
+def _first(faults: list[str], most: int = 2) -> list[str]:
+    """The first faults of each kind."""
+    kinds: dict[str, list[str]] = {}
+    for fault in faults:
+        kinds.setdefault(" ".join(fault.split()[:2]), []).append(fault)
+    return [fault for found in kinds.values() for fault in found[:most]]
 
 
 def _line(outcome: Outcome) -> str:
@@ -57,12 +66,15 @@ def main() -> None:
     parser.add_argument("--windows", default=",".join(map(str, WINDOWS)))
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--exact", action="store_true", help="ask the provider for exact counts, as the default is")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     logging.disable(logging.WARNING)
     os.environ.setdefault(KEY_VARIABLE, "test-key")
     windows = [int(w) for w in args.windows.split(",")]
-    outcomes = asyncio.run(run(args.models.split(","), windows, Plan(args.turns), args.seed, not args.json))
+    outcomes = asyncio.run(
+        run(args.models.split(","), windows, Plan(args.turns, exact=args.exact), args.seed, not args.json)
+    )
     if args.json:
         print(json.dumps([{**o.row(), "faults": o.faults()} for o in outcomes], indent=1))
     else:

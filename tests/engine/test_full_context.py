@@ -14,7 +14,7 @@ import pytest_asyncio
 from agent_tui.providers.client import WorkerClient
 from agent_tui.providers.keys import KEY_VARIABLES
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.full_context import Plan, long_run
+from tests.support.long_runs import Plan, long_run
 from tests.support.model_calls import KEY, environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -22,7 +22,17 @@ def thinking(model: str, effort: Effort, *, max_output: int | None = 32_000, rea
 @pytest.mark.parametrize("max_output", [1, 1_024, 2_048, 2_049, 4_096, 8_192, 64_000])
 def test_a_budget_is_below_the_output_and_leaves_room_for_an_answer(effort: Effort, max_output: int) -> None:
     budget = budget_below(effort, max_output)
-    assert budget == 0 or 1_024 <= budget <= max_output - 1_024
+    assert budget == 0 or 1_024 <= budget <= max_output - 512
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+@pytest.mark.parametrize("window", [8_192, 16_384, 32_768, 131_072, 200_000, 1_000_000])
+def test_a_budget_stays_while_the_window_fills(effort: Effort, window: int) -> None:
+    reserve = min(window // 4, 32_000)
+    asked = range(window - 1_000, reserve - window // 200, -97)
+    budgets = {budget_below(effort, min(tokens, 64_000), window) for tokens in asked}
+    assert len(budgets) == 1
+    assert budgets.pop() >= 1_024
 
 
 @pytest.mark.parametrize(
@@ -30,7 +40,7 @@ def test_a_budget_is_below_the_output_and_leaves_room_for_an_answer(effort: Effo
     [
         ("anthropic/claude-sonnet-4-5", "off", {}),
         ("anthropic/claude-sonnet-4-5", "low", {"thinking": {"type": "enabled", "budget_tokens": 2_048}}),
-        ("anthropic/claude-sonnet-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 24_000}}),
+        ("anthropic/claude-sonnet-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 24_576}}),
         ("anthropic/claude-sonnet-4-6", "high", {"reasoning_effort": "high"}),
         ("openai/gpt-5", "medium", {"reasoning": {"effort": "medium", "summary": "auto"}}),
         ("openai/gpt-5", "off", {"reasoning": {"effort": "minimal", "summary": "auto"}}),

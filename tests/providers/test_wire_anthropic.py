@@ -51,7 +51,7 @@ def test_a_signed_answer_goes_back_in_its_order() -> None:
                 "description": "Reads a file.",
             }
         ],
-        "thinking": {"type": "enabled", "budget_tokens": 6000},
+        "thinking": {"type": "enabled", "budget_tokens": 4096},
         "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "stream": True,
     }

@@ -46,7 +46,7 @@ def test_bedrock() -> None:
             },
         ],
         "inferenceConfig": {"maxTokens": 8000},
-        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 6000}},
+        "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 4096}},
         "additionalModelResponseFieldPaths": ["/usage/output_tokens_details"],
         "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
         "toolConfig": {

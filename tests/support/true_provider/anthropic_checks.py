@@ -48,7 +48,7 @@ def check_messages(messages: list[Any], tools: bool, prefill: bool) -> None:
 
 
 def _check_block(block: dict[str, Any], where: str, role: str) -> None:
-    kind = block.get("type")
+    kind = str(block.get("type"))
     if kind not in (_USER if role == "user" else _ASSISTANT):
         raise Refused(f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected tags")
     only(block, _BLOCKS[kind], f"{where}.{kind}.", EXTRA)

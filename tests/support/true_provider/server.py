@@ -22,7 +22,7 @@ from tests.support.true_provider.tokens import Tokenizer
 from tests.support.true_provider.wire import Answer, Exchange, Model, Question, Refusal, Refused, Signer, Tools, Usage
 
 LEAST_OUTPUT = 16
-DIALECTS = {"anthropic": Anthropic, "chat": Chat, "responses": Responses, "gemini": Gemini}
+DIALECTS: dict[str, Any] = {"anthropic": Anthropic, "chat": Chat, "responses": Responses, "gemini": Gemini}
 
 
 class Dialect(Protocol):

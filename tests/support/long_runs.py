@@ -9,10 +9,8 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import quantiles
-from typing import Any
 
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import adds_up, proof_line
@@ -31,130 +29,11 @@ from agent_tui.models.events import (
 from agent_tui.providers.client import WorkerClient
 from tests.support.agents import parts_for
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.true_provider import Exchange, Model, ProjectFile, Script, TrueProvider
-
-WARM_UP = 20
-"""Steps after which estimates are held to their bounds."""
+from tests.support.long_run_figures import FLAVOURS, Outcome
+from tests.support.true_provider import Exchange, ProjectFile, Script, TrueProvider
 
 LEAST_ANSWER = 1_024
 """Tokens of an answer that must have room for a turn to count as one that could have been answered."""
-
-
-@dataclass(slots=True, frozen=True)
-class Flavour:
-    """A model as it is configured (``name``, ``path`` of the address, ``api``) and as its provider has it."""
-
-    dialect: str
-    name: str
-    model: Model
-    path: str = ""
-    api: str = "auto"
-
-
-FLAVOURS = {
-    "claude-4.5": Flavour(
-        "anthropic", "anthropic/claude-sonnet-4-5", Model("claude-sonnet-4-5", 0, 64_000, 1.30, summarised=True)
-    ),
-    "claude-4.6": Flavour(
-        "anthropic", "anthropic/claude-sonnet-4-6", Model("claude-sonnet-4-6", 0, 128_000, 1.30, summarised=True)
-    ),
-    "claude-5.1": Flavour(
-        "anthropic",
-        "anthropic/claude-fable-5-1",
-        Model("claude-fable-5-1", 0, 128_000, 1.25, summarised=True, details=True),
-    ),
-    "openai-chat": Flavour(
-        "chat", "openai/gpt-5-mini", Model("gpt-5-mini", 0, 128_000, 1.0, details=True), path="/v1", api="chat"
-    ),
-    "vllm": Flavour("chat", "hosted_vllm/qwen3-coder", Model("qwen3-coder", 0, 65_536, 1.10, templates=True), "/v1"),
-    "responses": Flavour(
-        "responses", "openai/responses/gpt-5", Model("gpt-5", 0, 128_000, 1.0, details=True), path="/v1"
-    ),
-    "gemini": Flavour(
-        "gemini", "gemini/gemini-3-pro-preview", Model("gemini-3-pro-preview", 0, 65_536, 1.02, details=True)
-    ),
-}
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What one run showed. Lists hold a line for each fault: turn, and what was seen."""
-
-    flavour: str
-    window: int
-    seed: int
-    turns: int = 0
-    steps: int = 0
-    dead: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    cut: int = 0
-    wrong_rows: list[str] = field(default_factory=list)
-    needless: list[str] = field(default_factory=list)
-    overflows: list[str] = field(default_factory=list)
-    invalid: list[str] = field(default_factory=list)
-    differs: list[str] = field(default_factory=list)
-    errors: list[tuple[int, int, int]] = field(default_factory=list)
-    unthinking: list[str] = field(default_factory=list)
-    may_think: int = 0
-    compactions: dict[str, int] = field(default_factory=dict)
-    notes: dict[str, int] = field(default_factory=dict)
-    input: int = 0
-    cached: int = 0
-
-    @property
-    def tokens_off(self) -> list[int]:
-        """Absolute errors after the warm-up."""
-        return [abs(e) for _, _, e in self.errors[WARM_UP:]]
-
-    def percentile(self, share: int) -> float:
-        found = self.tokens_off
-        if len(found) < 2:
-            return float(found[0]) if found else 0.0
-        return quantiles(found, n=100, method="inclusive")[share - 1]
-
-    @property
-    def thinking_share(self) -> float:
-        return 1 - len(self.unthinking) / self.may_think if self.may_think else 1.0
-
-    def faults(self) -> list[str]:
-        """Every expectation that was not met, in words."""
-        p95 = self.percentile(95)
-        found = [f"dead turn {line}" for line in self.dead]
-        found += [f"failed turn {line}" for line in self.failed]
-        found += [f"wrong row {line}" for line in self.wrong_rows]
-        found += [f"needless compaction {line}" for line in self.needless]
-        found += [f"invalid request {line}" for line in self.invalid]
-        found += [f"shown is not sent {line}" for line in self.differs]
-        if p95 > min(300, self.window / 100):
-            worst = sorted(self.errors[WARM_UP:], key=lambda e: -abs(e[2]))[:5]
-            found.append(f"p95 {p95:.0f} tokens, {100 * p95 / self.window:.2f} % of the window; worst {worst}")
-        if self.thinking_share < 0.99:
-            found.append(f"thinking {100 * self.thinking_share:.1f} %: {self.unthinking[:3]}")
-        return found
-
-    def row(self) -> dict[str, Any]:
-        """One line of the table."""
-        return {
-            "model": self.flavour,
-            "window": self.window,
-            "seed": self.seed,
-            "turns": self.turns,
-            "steps": self.steps,
-            "dead": len(self.dead),
-            "failed": len(self.failed),
-            "cut": self.cut,
-            "wrong_rows": len(self.wrong_rows),
-            "overflows": len(self.overflows),
-            "needless": len(self.needless),
-            "invalid": len(self.invalid),
-            "differs": len(self.differs),
-            "p50": round(self.percentile(50)),
-            "p95": round(self.percentile(95)),
-            "p95_percent": round(100 * self.percentile(95) / self.window, 2),
-            "thinking_percent": round(100 * self.thinking_share, 1),
-            "cached_percent": round(100 * self.cached / self.input, 1) if self.input else 0.0,
-            **{name: self.compactions.get(name, 0) for name in ("prune", "clip", "summary", "drop", "not_done")},
-        }
 
 
 def make_project(folder: Path, seed: int) -> list[ProjectFile]:
@@ -177,13 +56,14 @@ def make_project(folder: Path, seed: int) -> list[ProjectFile]:
 @dataclass(slots=True)
 class Plan:
     """How a run goes: the agent is closed and the session resumed every ``restart`` turns, ``/compact`` is given
-    every ``manual`` turns; 0 is never."""
+    every ``manual`` turns; 0 is never. ``exact``: the provider may be asked for exact counts."""
 
     turns: int
     restart: int = 60
     manual: int = 75
     bad_summaries: bool = True
     effort: str = "medium"
+    exact: bool = False
 
 
 class LongRun:
@@ -201,6 +81,7 @@ class LongRun:
         self._shown: int | None = None
         self._ended: TurnEnded | None = None
         self._full = ""
+        self._rebuilt: list[int] = []
 
     def _agent(self) -> Agent:
         config = ModelConfig(
@@ -208,13 +89,13 @@ class LongRun:
             api_base=self.server.url + self.flavour.path,
             api_key_env=KEY_VARIABLE,
             context_window=self.window,
-            api=self.flavour.api,  # type: ignore[arg-type]
-            reasoning_effort=self.plan.effort,  # type: ignore[arg-type]
+            api=self.flavour.api,
+            reasoning_effort=self.plan.effort,
         )
         settings = Settings(
             default_model="m",
             models={"m": config},
-            context=ContextConfig(exact_counting="off"),
+            context=ContextConfig(exact_counting="auto" if self.plan.exact else "off"),
             permissions=PermissionsConfig(mode="auto"),
             agent=AgentConfig(retries=1, timeout=60.0),
         )
@@ -349,6 +230,7 @@ class LongRun:
         if event.outcome != "done":
             counts["not_done"] = counts.get("not_done", 0) + 1
             return
+        self._rebuilt.append(len(self.server.truth.exchanges))
         for record in event.records:
             kind = "clip" if record.kind == "prune" and record.clips and not record.message_ids else str(record.kind)
             counts[kind] = counts.get(kind, 0) + 1
@@ -359,8 +241,20 @@ class LongRun:
                 f"turn {self.server.turn}: {last.input} + {last.max_output} in {self.window}: {event.text}"
             )
 
+    def _rewrites(self) -> None:
+        """Steps that found less than half of what the step before left in the cache, though nothing was compacted."""
+        before: Exchange | None = None
+        for now in self.server.truth.turns():
+            if before is not None and not any(before.number < n <= now.number for n in self._rebuilt):
+                assert before.usage is not None and now.usage is not None
+                left = before.usage.cache_read + before.usage.cache_write or before.input
+                if left > 2_048 and now.usage.cache_read < left // 2:
+                    self.outcome.rewrites.append(f"turn {now.turn}: {now.usage.cache_read} of {left}")
+            before = now
+
     def _totals(self) -> None:
         truth, outcome = self.server.truth, self.outcome
+        self._rewrites()
         for exchange in truth.turns():
             assert exchange.usage is not None
             outcome.input += exchange.input

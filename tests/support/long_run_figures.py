@@ -1,0 +1,143 @@
+"""The models of long runs at full context, and what is held against each run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import quantiles
+from typing import Any
+
+from tests.support.true_provider import Model
+
+WARM_UP = 20
+"""Steps after which estimates are held to their bounds."""
+
+
+@dataclass(slots=True, frozen=True)
+class Flavour:
+    """A model as it is configured (``name``, ``path`` of the address, ``api``) and as its provider has it. ``keeps``
+    False: the provider drops thinking after a user turn, and with it what it had cached of the turn."""
+
+    dialect: str
+    name: str
+    model: Model
+    path: str = ""
+    api: str = "auto"
+    keeps: bool = True
+
+
+FLAVOURS = {
+    "claude-4.5": Flavour(
+        "anthropic",
+        "anthropic/claude-sonnet-4-5",
+        Model("claude-sonnet-4-5", 0, 64_000, 1.30, summarised=True),
+        keeps=False,
+    ),
+    "claude-4.6": Flavour(
+        "anthropic", "anthropic/claude-sonnet-4-6", Model("claude-sonnet-4-6", 0, 128_000, 1.30, summarised=True)
+    ),
+    "claude-5.1": Flavour(
+        "anthropic",
+        "anthropic/claude-fable-5-1",
+        Model("claude-fable-5-1", 0, 128_000, 1.25, summarised=True, details=True),
+    ),
+    "openai-chat": Flavour(
+        "chat", "openai/gpt-5-mini", Model("gpt-5-mini", 0, 128_000, 1.0, details=True), "/v1", "chat"
+    ),
+    "vllm": Flavour(
+        "chat", "hosted_vllm/qwen3-coder", Model("qwen3-coder", 0, 1_000_000, 1.10, templates=True), "/v1", keeps=False
+    ),
+    "responses": Flavour(
+        "responses", "openai/responses/gpt-5", Model("gpt-5", 0, 128_000, 1.0, details=True), "/v1", keeps=False
+    ),
+    "gemini": Flavour(
+        "gemini",
+        "gemini/gemini-3-pro-preview",
+        Model("gemini-3-pro-preview", 0, 65_536, 1.02, details=True),
+        keeps=False,
+    ),
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one run showed. Lists hold a line for each fault: turn, and what was seen."""
+
+    flavour: str
+    window: int
+    seed: int
+    turns: int = 0
+    steps: int = 0
+    dead: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    cut: int = 0
+    wrong_rows: list[str] = field(default_factory=list)
+    needless: list[str] = field(default_factory=list)
+    overflows: list[str] = field(default_factory=list)
+    invalid: list[str] = field(default_factory=list)
+    differs: list[str] = field(default_factory=list)
+    errors: list[tuple[int, int, int]] = field(default_factory=list)
+    unthinking: list[str] = field(default_factory=list)
+    may_think: int = 0
+    compactions: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, int] = field(default_factory=dict)
+    rewrites: list[str] = field(default_factory=list)
+    input: int = 0
+    cached: int = 0
+
+    @property
+    def tokens_off(self) -> list[int]:
+        """Absolute errors after the warm-up."""
+        return [abs(e) for _, _, e in self.errors[WARM_UP:]]
+
+    def percentile(self, share: int) -> float:
+        found = self.tokens_off
+        if len(found) < 2:
+            return float(found[0]) if found else 0.0
+        return quantiles(found, n=100, method="inclusive")[share - 1]
+
+    @property
+    def thinking_share(self) -> float:
+        return 1 - len(self.unthinking) / self.may_think if self.may_think else 1.0
+
+    def faults(self) -> list[str]:
+        """Every expectation that was not met, in words."""
+        p95 = self.percentile(95)
+        found = [f"dead turn {line}" for line in self.dead]
+        found += [f"failed turn {line}" for line in self.failed]
+        found += [f"wrong row {line}" for line in self.wrong_rows]
+        found += [f"needless compaction {line}" for line in self.needless]
+        found += [f"invalid request {line}" for line in self.invalid]
+        found += [f"shown is not sent {line}" for line in self.differs]
+        if FLAVOURS[self.flavour].keeps:
+            found += [f"cache rewritten {line}" for line in self.rewrites]
+        if p95 > min(300, self.window / 100):
+            worst = sorted(self.errors[WARM_UP:], key=lambda e: -abs(e[2]))[:5]
+            found.append(f"p95 {p95:.0f} tokens, {100 * p95 / self.window:.2f} % of the window; worst {worst}")
+        if self.thinking_share < 0.99:
+            found.append(f"thinking {100 * self.thinking_share:.1f} %: {self.unthinking[:3]}")
+        return found
+
+    def row(self) -> dict[str, Any]:
+        """One line of the table."""
+        return {
+            "model": self.flavour,
+            "window": self.window,
+            "seed": self.seed,
+            "turns": self.turns,
+            "steps": self.steps,
+            "dead": len(self.dead),
+            "failed": len(self.failed),
+            "cut": self.cut,
+            "wrong_rows": len(self.wrong_rows),
+            "overflows": len(self.overflows),
+            "needless": len(self.needless),
+            "invalid": len(self.invalid),
+            "rewrites": len(self.rewrites),
+            "differs": len(self.differs),
+            "p50": round(self.percentile(50)),
+            "p95": round(self.percentile(95)),
+            "p95_percent": round(100 * self.percentile(95) / self.window, 2),
+            "thinking_percent": round(100 * self.thinking_share, 1),
+            "cached_percent": round(100 * self.cached / self.input, 1) if self.input else 0.0,
+            **{name: self.compactions.get(name, 0) for name in ("prune", "clip", "summary", "drop", "not_done")},
+        }
