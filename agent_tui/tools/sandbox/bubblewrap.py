@@ -123,9 +123,9 @@ def _masks(secrets: Iterable[Path], bound: Sequence[Path]) -> list[str]:
 def _kept(folder: Path, policy: SandboxPolicy) -> list[str]:
     """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
     options: list[str] = []
-    git = folder / ".git"
-    if git.is_dir() and not git.is_symlink():
-        options += ["--bind", str(git), str(git)]
+    for git in places.git_folders(folder):
+        if git.is_dir() and not git.is_symlink():
+            options += ["--bind", str(git), str(git)]
     for path in places.protected(folder, policy):
         if path.exists() and not _through_link(path, folder):
             options += ["--ro-bind", str(path), str(path)]

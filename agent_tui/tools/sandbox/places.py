@@ -63,7 +63,6 @@ SECRETS = (
 part of it is the project."""
 
 PROTECTED = (
-    *(".git/hooks", ".git/config", ".git/config.worktree", ".git/info", ".git/commondir", ".git/modules"),
     *(".agent-tui", ".mcp.json", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".opencode", ".continue"),
     *(".roo", ".windsurf", ".aider.conf.yml", "opencode.json", ".vscode", ".idea", ".zed", ".fleet", ".nvim.lua"),
     *(".nvimrc", ".exrc", ".vimrc", ".devcontainer", ".devcontainer.json", ".envrc", ".husky", ".githooks"),
@@ -90,6 +89,12 @@ HOME_PROTECTED = (
 """The same, where the home itself is the project."""
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
+"""What makes git run something later, in a repository's own folder."""
+
+_GIT_FOLDERS = 200
 
 
 def home() -> Path:
@@ -140,7 +145,30 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     """What stays read-only in a writable folder, whether it exists or not."""
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
-    return list(dict.fromkeys([*(folder / name for name in names), *own]))
+    found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
+    if (folder / ".git").is_file():
+        found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
+
+
+def git_folders(folder: Path) -> list[Path]:
+    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees."""
+    git = folder / ".git"
+    found = [git]
+    for kind in ("modules", "worktrees"):
+        todo = [git / kind]
+        while todo and len(found) < _GIT_FOLDERS:
+            try:
+                inside = [Path(entry.path) for entry in os.scandir(todo.pop()) if entry.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+            for place in inside:
+                if (place / "HEAD").is_file():
+                    found.append(place)
+                    todo.append(place / "modules")
+                elif kind == "modules":
+                    todo.append(place)  # a submodule's name may have slashes
+    return found
 
 
 def existing(paths: Iterable[Path]) -> list[Path]:
