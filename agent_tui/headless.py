@@ -119,7 +119,8 @@ async def _expanded(agent: Agent, prompt: str) -> str:
 async def run_headless(
     make_agent: Callable[[], Awaitable[Agent]], prompt: str, output: OutputFormat, out: TextIO | None = None
 ) -> int:
-    """Sends one prompt, prints what comes of it and returns the exit code. SIGINT and SIGTERM interrupt the turn.
+    """Sends one prompt, prints what comes of it and returns the exit code. SIGINT, SIGTERM, SIGHUP and
+    SIGQUIT interrupt the turn.
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
@@ -128,7 +129,7 @@ async def run_headless(
     run = Run(agent, printer)
     agent.subscribe(run.handle)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, run.stop)
     try:

@@ -43,12 +43,22 @@ def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
     for program, use in (("git", "branch and status"), ("rg", "fast grep")):
         found = shutil.which(program)
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
+    rows.append(_sandbox(parts))
     rows.append(_terminal())
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:
         rows.append(("warn", "keyring", "not installed; keys come from the environment"))
     return rows
+
+
+def _sandbox(parts: AgentParts) -> Row:
+    from agent_tui.tools.sandbox.words import status_line
+
+    if parts.jail is None:
+        return ("warn", "sandbox", "none")
+    sandbox = parts.jail.tried()
+    return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", status_line(sandbox))
 
 
 def _database(parts: AgentParts) -> Row:

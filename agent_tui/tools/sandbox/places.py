@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from agent_tui.tools.sandbox.policy import SandboxPolicy
@@ -95,6 +97,8 @@ GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
 """What makes git run something later, in a repository's own folder."""
 
 _GIT_FOLDERS = 200
+_FRESH = 30.0
+"""Seconds for which it is known what there is on this machine."""
 
 
 def home() -> Path:
@@ -114,16 +118,19 @@ def interpreter() -> list[Path]:
 
 def readable(policy: SandboxPolicy) -> list[Path]:
     """Every place that may be read, links resolved, existing ones only."""
-    below = home()
-    places = [Path(path) for path in SYSTEM] + [below / path for path in TOOLCHAINS] + interpreter()
-    places += [*path_folders(policy), *policy.readable]
-    return existing(places)
+    return existing([*_tools(os.environ.get("PATH", ""), home(), int(time.monotonic() / _FRESH)), *policy.readable])
 
 
-def path_folders(policy: SandboxPolicy) -> Iterator[Path]:
-    """The folders of PATH that are below the home or outside the usual places, with what their programs need: the
-    folder itself, and nothing above it."""
-    for entry in os.environ.get("PATH", "").split(os.pathsep):
+@lru_cache(maxsize=4)
+def _tools(path: str, below: Path, _: int) -> tuple[Path, ...]:
+    """What everybody may read; looked for anew from time to time, as tools get installed."""
+    places = [Path(place) for place in SYSTEM] + [below / place for place in TOOLCHAINS]
+    return tuple(existing([*places, *interpreter(), *path_folders(path)]))
+
+
+def path_folders(path: str) -> Iterator[Path]:
+    """The folders that PATH names, as far as they are named like folders of programs; nothing above them."""
+    for entry in path.split(os.pathsep):
         folder = Path(entry)
         if folder.is_absolute() and folder.name in ("bin", "sbin", "shims", "scripts"):
             yield folder
@@ -135,10 +142,18 @@ def writable(policy: SandboxPolicy) -> list[Path]:
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:
-    """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not."""
-    below = home()
-    named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS] + list(policy.hidden)
-    return list(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place not in (below,)))
+    """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not. What the
+    user named to be read or written is theirs to name, unless it is hidden."""
+    explicit = {_resolved(path) for path in (*policy.folders, *policy.readable)}
+    hidden = {place for path in policy.hidden for place in (path, _resolved(path))}
+    usual = _usual_secrets(home(), int(time.monotonic() / _FRESH))
+    return [*(path for path in usual if path not in explicit), *sorted(hidden)]
+
+
+@lru_cache(maxsize=4)
+def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
+    named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS]
+    return tuple(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place != below))
 
 
 def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
