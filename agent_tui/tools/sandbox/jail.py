@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_tui.config import SandboxConfig
+from agent_tui.hardening import hide_memory
 from agent_tui.tools.child_env import cache_env, child_env
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.gitconfig import write_git_config
@@ -52,6 +53,7 @@ class Jail:
 
     def tried(self) -> Sandbox:
         """The same for a thread of the caller's own."""
+        hide_memory()  # from what runs free
         key = (str(self.cache), self.config.mode)
         if key not in _probed:
             _probed[key] = probe(self.cache / "sandbox", self.config.mode)

@@ -74,6 +74,8 @@ class Supervisor:
         failure = os.read(start, 16)
         os.close(start)
         self._say(f"failed {failure.decode()}" if failure else f"started {self._child}")
+        if failure and self._status is None:
+            os.write(2, f"{self._argv[0]}: {os.strerror(int(failure))}\n".encode(errors="replace"))
         if self._control is not None or self._spec.get("quiet"):
             nothing = os.open(os.devnull, os.O_RDWR)
             # The command's streams are its own: whoever reads them must see their end when it ends.
