@@ -161,7 +161,7 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
-    if (folder / ".git").is_file():
+    if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
     return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
 

@@ -26,11 +26,16 @@ class Keeper:
         self._held = os.path.join(held, f"{time.time_ns():x}")  # noqa: PTH118
         self._entries = self._bytes = 0
         self._before = {name: self._state(os.path.join(folder, name)) for name in names}  # noqa: PTH118
+        self._parents = sorted({name.split("/")[0] for name in names if "/" in name})
+        paths = [os.path.join(folder, name) for name in self._parents]  # noqa: PTH118
+        self._others = {path for path in paths if os.path.lexists(path) and not _is_folder(path)}  # noqa: PTH110
 
     def put_back(self) -> "list[Word]":
         """Undoes what changed and says so. What cannot be undone is said to be changed: ("changed", path)."""
         words: list[Word] = []
         self._entries = self._bytes = 0
+        for name in self._parents:
+            self._clear(os.path.join(self._folder, name), words)  # noqa: PTH118
         for name, before in self._before.items():
             path = os.path.join(self._folder, name)  # noqa: PTH118
             try:
@@ -38,6 +43,20 @@ class Keeper:
             except OSError:
                 words.append(("changed", path))
         return words
+
+    def _clear(self, path: str, words: "list[Word]") -> None:
+        """Takes away what is no folder and stands where one with protected things belongs: a link, or git's file that
+        leads to a repository elsewhere. What was such before is protected itself."""
+        if path in self._others:
+            return
+        try:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                self._away(path)
+                words.append(("held", path))
+        except FileNotFoundError:
+            return
+        except OSError:
+            words.append(("changed", path))
 
     # What is there
 
@@ -146,6 +165,10 @@ class Keeper:
             import shutil  # seldom needed: another file system
 
             shutil.move(path, target)
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
 
 
 def _alike(before: "tuple[object, ...]", after: "tuple[object, ...]") -> bool:
