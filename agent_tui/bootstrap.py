@@ -26,6 +26,7 @@ from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.secrets import Redactor
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.sandbox.jail import Jail
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
@@ -33,8 +34,9 @@ PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
     """All layers of configuration, lowest precedence first. Raises ConfigError for what cannot be read."""
     files = [file_layer(paths.config_file)]
-    if trusted:
-        files.append(file_layer(root / PROJECT_CONFIG))
+    if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
+        _only_own(project)
+        files.append(project)
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]
@@ -43,6 +45,17 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
         values = {"permissions": {"mode": options.permission_mode}}
         layers.append(Layer("command line", values, {"permissions.mode": "--permission-mode"}))
     return layers
+
+
+def _only_own(layer: Layer) -> None:
+    """What keeps a project's commands in their place is not the project's to say, trusted or not."""
+    tools = layer.values.get("tools")
+    for key, there in (
+        ("sandbox", "sandbox" in layer.values),
+        ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
+    ):
+        if there:
+            raise ConfigError(f"{layer.where}: {key} is read from your own configuration only; take it out there.")
 
 
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
@@ -103,6 +116,17 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         save=lambda rule: store.add_permission_rule(root, rule),
         can_ask=options.can_ask,
     )
+    jail = Jail(
+        settings.sandbox,
+        root,
+        paths.cache,
+        added=added,
+        readable=[paths.cache / "output", *extensions.skills.folders],
+        hidden=[paths.config, paths.data, paths.state],
+        env_allow=settings.tools.env_allow,
+        secrets=redactor.known,
+        secret_names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+    )
     parts = AgentParts(
         settings=settings,
         paths=paths,
@@ -127,6 +151,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         extensions=extensions,
         reload=lambda: load_settings(options, paths, root, trust.trusted),
         added_dirs=added,
+        jail=jail,
         model_key=options.model,
         can_fall_back=not options.headless,
         resume=options.resume or None,

@@ -125,8 +125,8 @@ async def run_headless(
     *,
     piped: str = "",
 ) -> int:
-    """Sends one prompt, followed by what was piped in, prints what comes of it and returns the exit code. SIGINT and
-    SIGTERM interrupt the turn.
+    """Sends one prompt, followed by what was piped in, prints what comes of it and returns the exit code. SIGINT,
+    SIGTERM, SIGHUP and SIGQUIT interrupt the turn.
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
@@ -135,7 +135,7 @@ async def run_headless(
     run = Run(agent, printer)
     agent.subscribe(run.handle)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, run.stop)
     try:

@@ -96,6 +96,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         ("Folder", f"{agent.cwd}{'' if agent.trusted else '  (not trusted: /trust)'}"),
         ("Branch", agent.branch or "none"),
         ("Mode", agent.mode),
+        *(("Sandbox" if index == 0 else "", line) for index, line in enumerate(await agent.sandbox_lines())),
         ("Context", f"{where}, {usage.basis}"),
         ("Messages", f"{len(agent.messages):,}"),
         ("Cost", money(usage.session.cost_usd)),

@@ -44,12 +44,25 @@ class ContextConfig:
 
 @dataclass(slots=True)
 class ToolsConfig:
-    """``disabled`` are tool names; ``bash_timeout`` is seconds; ``output_limit`` is characters sent to the model."""
+    """``disabled`` are tool names; ``bash_timeout`` is seconds; ``output_limit`` is characters sent to the model;
+    ``env_allow`` are environment variables (``*`` and ``?`` allowed) that commands get although they look secret."""
 
     disabled: list[str] = field(default_factory=list)
     bash_timeout: float = 120.0
     output_limit: int = 30_000
     mcp_defer_share: float = 0.1
+    env_allow: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SandboxConfig:
+    """What commands are held to. ``network`` is that of commands that may write; ``readable`` and ``writable`` are
+    folders besides the project."""
+
+    mode: Literal["auto", "required", "off"] = "auto"
+    network: Literal["ask", "allow", "deny"] = "ask"
+    readable: list[str] = field(default_factory=list)
+    writable: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -108,6 +121,7 @@ class Settings:
     context: ContextConfig = field(default_factory=ContextConfig)
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     permissions: PermissionsConfig = field(default_factory=PermissionsConfig)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
     ui: UiConfig = field(default_factory=UiConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     mcp: dict[str, McpServer] = field(default_factory=dict)

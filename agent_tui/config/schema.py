@@ -67,6 +67,14 @@ class ToolsSchema(Strict):
     bash_timeout: Seconds | None = None
     output_limit: Annotated[int, Field(ge=1_000)] | None = None
     mcp_defer_share: Annotated[float, Field(ge=0, le=1)] | None = None
+    env_allow: list[str] | None = None
+
+
+class SandboxSchema(Strict):
+    mode: Literal["auto", "required", "off"] | None = None
+    network: Literal["ask", "allow", "deny"] | None = None
+    readable: list[str] | None = None
+    writable: list[str] | None = None
 
 
 class PermissionsSchema(Strict):
@@ -116,6 +124,7 @@ class SettingsSchema(Strict):
     context: ContextSchema | None = None
     tools: ToolsSchema | None = None
     permissions: PermissionsSchema | None = None
+    sandbox: SandboxSchema | None = None
     ui: UiSchema | None = None
     agent: AgentSchema | None = None
     mcp: dict[str, McpSchema] | None = None

@@ -92,4 +92,6 @@ class Agent(SessionControl, ProjectFacts):
         if self.sessions.is_open:
             await self._save_rest(self.conversation)
         self.sessions.leave()
+        if self.parts.jail is not None:
+            self.parts.jail.close()
         self.store.close()

@@ -13,6 +13,7 @@ from agent_tui.models.events import (
     SessionChanged,
 )
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.tools.sandbox import words
 
 SURE = "/trust yes trusts exactly this."
 
@@ -89,6 +90,16 @@ class ProjectFacts(Accounting):
         if self.parts.extensions is None:
             return [], []
         return await self.parts.extensions.mcp.attachments(text)
+
+    async def sandbox_lines(self) -> list[str]:
+        """Which sandbox holds, and what each domain means under it."""
+        jail = self.parts.jail
+        if jail is None:
+            return ["none"]
+        sandbox = await jail.ready()
+        network = jail.config.network
+        domains = [words.described(sandbox, d, network) for d in ("look", "work") if sandbox.holds(d)]
+        return [words.status_line(sandbox), *domains]
 
     async def doctor(self) -> list[project.Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""

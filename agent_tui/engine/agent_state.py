@@ -30,6 +30,7 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.tools.sandbox.policy import Domain, domain_for
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +73,13 @@ class AgentState:
         )
         self.toolbox.extra = parts.extra_tools
         self.toolbox.hidden = parts.permissions.denies_reading
+        self.toolbox.jail = parts.jail
+        self.toolbox.domain = self._domain
+
+    def _domain(self) -> Domain:
+        """What commands are held to that run without a question and of which nothing else is said. What a rule allows
+        in ``ask`` is meant to work."""
+        return "work" if self.mode == "ask" else domain_for(self.mode)
 
     @property
     def info(self) -> SessionInfo:

@@ -18,6 +18,7 @@ from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.sandbox.jail import Jail
 
 
 class Backend(Protocol):
@@ -55,6 +56,7 @@ class AgentParts:
     extensions: Extensions | None = None
     reload: Callable[[], Settings] | None = None
     added_dirs: list[Path] = field(default_factory=list)
+    jail: Jail | None = None
     model_key: str | None = None
     can_fall_back: bool = True
     resume: str | None = None

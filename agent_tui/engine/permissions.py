@@ -66,7 +66,8 @@ class PermissionDesk:
                 if answer.pattern is not None:
                     # What was chosen and no more: a question about two programs is no answer for both.
                     self.permissions.remember([answer.pattern])
-                return Verdict(True)
+                # The question was about the command as it stands.
+                return Verdict(True, domain="free")
             feedback = answer.feedback.strip()
             text = "The user refused this call."
             return Verdict(False, f"{text} They said: {feedback}" if feedback else f"{text} Do not try it again as is.")

@@ -47,6 +47,7 @@ def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
     for program, use in (("git", "branch and status"), ("rg", "fast grep")):
         found = shutil.which(program)
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
+    rows.append(_sandbox(parts))
     rows.append(_terminal())
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
@@ -65,6 +66,15 @@ def learned_rows(store: Store) -> list[Row]:
         day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))
         rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (refused on {day}; --forget forgets it)"))
     return rows
+
+
+def _sandbox(parts: AgentParts) -> Row:
+    from agent_tui.tools.sandbox.words import status_line
+
+    if parts.jail is None:
+        return ("warn", "sandbox", "none")
+    sandbox = parts.jail.tried()
+    return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", status_line(sandbox))
 
 
 def _database(parts: AgentParts) -> Row:

@@ -28,9 +28,9 @@ async def run_shell(
     publish: Emit,
     added: Callable[[], None] = lambda: None,
 ) -> None:
-    """Runs ``command`` without asking: it is the user's. Its output arrives as events and is added to the
-    conversation with it, so the model sees it with the next message. Cancelling ends it; what it said so far is kept.
-    ``added`` is called once that is stored.
+    """Runs ``command`` without asking and outside the sandbox: it is the user's. Its output arrives as events and is
+    added to the conversation with it, so the model sees it with the next message. Cancelling ends it; what it said so
+    far is kept. ``added`` is called once that is stored.
 
     Raises AgentError when the conversation is read-only or the command cannot be started.
     """
@@ -49,7 +49,7 @@ async def run_shell(
     line = " ".join(pictured(command).split())
     publish(ToolStarted(call, NAME, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
     try:
-        outcome = await BashTool().run({"command": command, "timeout": TIMEOUT}, replace(context, emit=emit))
+        outcome = await BashTool(own=True).run({"command": command, "timeout": TIMEOUT}, replace(context, emit=emit))
     except asyncio.CancelledError:
         text = "".join(said)[-context.config.output_limit :].rstrip("\n")
         _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))

@@ -15,6 +15,8 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.tools.base import Subagent, Tool, ToolContext
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain
 from agent_tui.tools.snapshots import Snapshotter, apply_restore, plan_restore
 
 
@@ -53,6 +55,8 @@ class Toolbox:
         self.extra: ExtraTools | None = None
         self.subagent: Subagent | None = None
         self.hidden: Callable[[Path], bool] = lambda path: False
+        self.jail: Jail | None = None
+        self.domain: Callable[[], Domain] = lambda: "free"
         self.registry = ToolRegistry(
             builtin_tools(),
             lambda: self.extra.tools() if self.extra is not None else [],
@@ -79,6 +83,8 @@ class Toolbox:
             subagent=self.subagent,
             hidden=self.hidden,
             state=self._state,
+            jail=self.jail,
+            domain=self.domain(),
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

@@ -17,6 +17,7 @@ from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.output import pictured
 from agent_tui.tools.registry import ToolRegistry
+from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.seen import version
 
 log = logging.getLogger(__name__)
@@ -26,10 +27,13 @@ SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
-    """Whether a call may run. ``text`` tells the model why not."""
+    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
+    ``network`` what it may reach; None: what the mode and the configuration say."""
 
     allowed: bool
     text: str = ""
+    domain: Domain | None = None
+    network: Network | None = None
 
 
 Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
@@ -119,7 +123,7 @@ class ToolRunner:
             emit(ToolStarted(call.call_id, call.name, job.intent.summary))
             started = time.monotonic()
             if verdict.allowed:
-                outcome = await self._execute(job, emit)
+                outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
         parts: list[Part] = [
@@ -144,12 +148,17 @@ class ToolRunner:
             return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
         return verdict
 
-    async def _execute(self, job: _Job, emit: Emit) -> ToolOutcome:
+    async def _execute(self, job: _Job, emit: Emit, verdict: Verdict) -> ToolOutcome:
         assert job.tool is not None and job.intent is not None
         call = job.call
         allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
+        context = self._context()
         context = replace(
-            self._context(), emit=lambda text: emit(ToolOutput(call.call_id, text)), allowed_paths=allowed
+            context,
+            emit=lambda text: emit(ToolOutput(call.call_id, text)),
+            allowed_paths=allowed,
+            domain=verdict.domain or context.domain,
+            network=verdict.network or context.network,
         )
         try:
             return await job.tool.run(job.arguments or {}, context)

@@ -57,5 +57,9 @@ class Redactor:
         if secret:
             self._known.add(secret)
 
+    def known(self) -> frozenset[str]:
+        """The keys it was told of."""
+        return frozenset(self._known)
+
     def __call__(self, text: str) -> str:
         return redact(text, self._known)

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
+from agent_tui.hardening import hide_memory
 from agent_tui.models.codec import to_dict
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.providers import protocol
@@ -230,6 +231,7 @@ class _Redacting(logging.Formatter):
 
 
 def main() -> None:
+    hide_memory()
     stdin, stdout = _own_the_pipe()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Redacting("%(asctime)s worker %(levelname)s %(name)s: %(message)s"))

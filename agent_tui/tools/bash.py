@@ -14,9 +14,11 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.child_env import QUIET, child_env
 from agent_tui.tools.output import Collector, clean, pictured
 from agent_tui.tools.process import ProcessGroup
-from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.words import refused, undone
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -32,8 +34,8 @@ class BashArguments:
 
 
 class BashTool:
-    """Every command starts in the working directory, with the user's own environment: secrets in it are visible to
-    commands, as they are in the user's terminal. Nothing it started outlives it."""
+    """Every command starts in the working directory, held to the domain of its context and without the secrets of the
+    user's environment. Nothing it started outlives it. ``own`` are the user's own commands: with all that is theirs."""
 
     group = "builtin"
     schema = ToolSchema(
@@ -49,6 +51,9 @@ class BashTool:
         },
     )
 
+    def __init__(self, own: bool = False) -> None:
+        self._own = own
+
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = _arguments(arguments)
         line = " ".join(pictured(args.command).split())
@@ -60,9 +65,15 @@ class BashTool:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
-        launch = free([shell, "-c", args.command], environment())
-        group = await ProcessGroup.start(launch, context.cwd.resolve())
-        return await _Run(group, context).outcome(timeout)
+        command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        if self._own:
+            launch = free(command, dict(os.environ) | QUIET)
+        elif jail is None:
+            launch = free(command, environment())
+        else:
+            launch = await jail.launch(command, context.domain, cwd, context.network)
+        group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
+        return await _Run(group, context, launch.domain).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -78,15 +89,13 @@ def _arguments(arguments: Metadata) -> BashArguments:
 
 
 def environment() -> dict[str, str]:
-    """The user's environment, with programs kept from paging, prompting and drawing."""
-    quiet = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "AGENT_TUI": "1"}
-    # CDPATH would let `cd src` lead out of the project; with PWD `cd ..` would follow links backwards.
-    return {name: value for name, value in os.environ.items() if name not in ("CDPATH", "PWD", "OLDPWD")} | quiet
+    """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
+    return child_env(os.environ)
 
 
 class _Run:
-    def __init__(self, group: ProcessGroup, context: ToolContext) -> None:
-        self._group, self._context = group, context
+    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
+        self._group, self._context, self._domain = group, context, domain
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._bytes = 0
@@ -163,8 +172,11 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
+        notes += undone(self._group.kept)
+        if code != 0:
+            notes += refused(text, self._domain, self._context.network)
         lines = [line for line in (text, self._note, *notes) if line]
-        display: Metadata = {"kind": "text", "summary": summary, "exit_code": code}
+        display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         return ToolOutcome("\n".join(lines) or "[no output]", is_error=ended or code != 0, display=display)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
+from agent_tui.hardening import hide_memory
 from agent_tui.models.codec import from_dict
 from agent_tui.providers.secrets import redact
 from agent_tui.tools import mcp_lines
@@ -195,6 +196,7 @@ class _Redacting(logging.Formatter):
 
 
 def main() -> None:
+    hide_memory()
     stdin, stdout = _own_the_pipe()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Redacting("%(asctime)s host %(levelname)s %(name)s: %(message)s"))

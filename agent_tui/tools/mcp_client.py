@@ -174,9 +174,10 @@ class HostClient:
         self._deaths += 1
 
     def _end_children(self) -> None:
-        """Servers of a host that was killed: those that lead a group of their own, as the SDK starts them."""
+        """Servers of a host that was killed. Those that stand over them end them by themselves; this is for systems
+        where these are slow to notice."""
         children, self._children = self._children, []
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.getpgid(pid) == pid:
-                    os.killpg(pid, signal.SIGKILL)
+                    os.killpg(pid, signal.SIGTERM)

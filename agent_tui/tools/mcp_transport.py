@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
 from agent_tui.providers.secrets import redact
+from agent_tui.tools.sandbox.start import starter
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
 """What the SDK says where a server answered with an HTTP error alone."""
@@ -70,9 +72,17 @@ class Link:
     @asynccontextmanager
     async def _stdio(self) -> AsyncGenerator[TransportStreams, None]:
         server = self._server
+        # A folder that does not exist and a program that is not there are told as what they are.
+        program = shutil.which(server.command or "", path=server.env.get("PATH"))
+        if program is None and server.cwd is not None and "/" in (server.command or ""):
+            program = shutil.which(str(Path(server.cwd) / (server.command or "")))
+        if program is None:
+            there = Path(server.cwd or "", server.command or "").is_file()
+            raise PermissionError(server.command) if there else FileNotFoundError(server.command)
+        command = starter("supervise", {"quiet": True}, [server.command or "", *server.args])
         parameters = StdioServerParameters(
-            command=server.command or "",
-            args=server.args,
+            command=command[0],
+            args=command[1:],
             env=server.env,
             cwd=server.cwd,
             encoding_error_handler="replace",

@@ -41,7 +41,7 @@ class _Status(asyncio.Protocol):
                 self._settle(self.exited, int(rest))
             elif word == "alone":
                 self.alone.set()
-            elif word in ("kept", "held"):
+            elif word in ("kept", "held", "changed"):
                 self.kept.append((word, Path(os.fsdecode(bytes.fromhex(rest)))))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -134,7 +134,7 @@ class ProcessGroup:
     @property
     def kept(self) -> list[tuple[str, Path]]:
         """What the command changed and the supervisor undid, once it has ended: ("kept", a path that is as it was
-        before) or ("held", a path that was not there and was taken away)."""
+        before), ("held", a path that was not there and was taken away) or ("changed", one that could not be undone)."""
         return self._status.kept
 
     async def read(self) -> bytes:

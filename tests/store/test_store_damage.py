@@ -1,4 +1,4 @@
-"""A store under attack: whatever is done to the file, nothing crashes, what can be read is read, nothing is destroyed."""
+"""A store under attack: whatever is done to the file, nothing crashes, what can be read is read, nothing is lost."""
 
 from __future__ import annotations
 

@@ -245,6 +245,9 @@ class FakeAgent:
     def set_effort(self, effort: Effort) -> None:
         self.effort = effort
 
+    async def sandbox_lines(self) -> list[str]:
+        return ["bubblewrap", "look (bubblewrap): reads only"]
+
     def models(self) -> list[ModelSpec]:
         return [
             ModelSpec("sonnet", "anthropic/claude-sonnet-4-6"),

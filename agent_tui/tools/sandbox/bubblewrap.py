@@ -75,6 +75,7 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     options += [] if network else ["--unshare-net"]
     options += ["--die-with-parent", "--cap-drop", "ALL"]
     folders, home = places.writable(policy), places.home()
+    secrets = places.secrets(policy)
     bound = {path: "--ro-bind" for path in places.readable(policy) if _apart(path, folders, home)}
     bound |= dict.fromkeys(folders, "--bind" if domain == "work" else "--ro-bind")
     bound[policy.scratch.resolve()] = "--bind"
@@ -83,10 +84,12 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     if not any(path.is_relative_to("/var/tmp") for path in bound):
         options += ["--symlink", "/tmp", "/var/tmp"]
     options += ["--dir", str(home)]
+    hidden = set(secrets)
     for path in sorted(bound, key=lambda path: len(path.parts)):
-        options += [bound[path], str(path), str(path)]
+        if path not in hidden:
+            # What is listed below a secret place is laid over its mask.
+            options += [bound[path], str(path), str(path), *_masks(secrets, path)]
     options += ["--proc", "/proc", "--dev", "/dev"]
-    options += _masks(places.secrets(policy), [path for path in bound if path != policy.scratch.resolve()])
     if domain == "work":
         for folder in folders:
             options += _kept(folder, policy)
@@ -107,11 +110,11 @@ def _links() -> list[str]:
     return options
 
 
-def _masks(secrets: Iterable[Path], bound: Sequence[Path]) -> list[str]:
-    """Nothing in the place of every secret that would be visible."""
+def _masks(secrets: Iterable[Path], bound: Path) -> list[str]:
+    """Nothing in the place of every secret that ``bound`` would show."""
     options: list[str] = []
     for path in secrets:
-        if not any(path.is_relative_to(place) for place in bound) or path.is_symlink():
+        if not path.is_relative_to(bound) or path.is_symlink():
             continue
         if path.is_dir():
             options += ["--tmpfs", str(path), "--remount-ro", str(path)]
@@ -123,9 +126,9 @@ def _masks(secrets: Iterable[Path], bound: Sequence[Path]) -> list[str]:
 def _kept(folder: Path, policy: SandboxPolicy) -> list[str]:
     """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
     options: list[str] = []
-    git = folder / ".git"
-    if git.is_dir() and not git.is_symlink():
-        options += ["--bind", str(git), str(git)]
+    for git in places.git_folders(folder):
+        if git.is_dir() and not git.is_symlink():
+            options += ["--bind", str(git), str(git)]
     for path in places.protected(folder, policy):
         if path.exists() and not _through_link(path, folder):
             options += ["--ro-bind", str(path), str(path)]

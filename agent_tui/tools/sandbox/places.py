@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from agent_tui.tools.sandbox.policy import SandboxPolicy
@@ -63,7 +65,6 @@ SECRETS = (
 part of it is the project."""
 
 PROTECTED = (
-    *(".git/hooks", ".git/config", ".git/config.worktree", ".git/info", ".git/commondir", ".git/modules"),
     *(".agent-tui", ".mcp.json", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".opencode", ".continue"),
     *(".roo", ".windsurf", ".aider.conf.yml", "opencode.json", ".vscode", ".idea", ".zed", ".fleet", ".nvim.lua"),
     *(".nvimrc", ".exrc", ".vimrc", ".devcontainer", ".devcontainer.json", ".envrc", ".husky", ".githooks"),
@@ -92,6 +93,14 @@ HOME_PROTECTED = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
+GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
+"""What makes git run something later, in a repository's own folder."""
+
+_GIT_FOLDERS = 200
+_FRESH = 30.0
+"""Seconds for which it is known what there is on this machine."""
+
+
 def home() -> Path:
     """The user's home, links resolved; the root folder where there is none."""
     try:
@@ -109,16 +118,19 @@ def interpreter() -> list[Path]:
 
 def readable(policy: SandboxPolicy) -> list[Path]:
     """Every place that may be read, links resolved, existing ones only."""
-    below = home()
-    places = [Path(path) for path in SYSTEM] + [below / path for path in TOOLCHAINS] + interpreter()
-    places += [*path_folders(policy), *policy.readable]
-    return existing(places)
+    return existing([*_tools(os.environ.get("PATH", ""), home(), int(time.monotonic() / _FRESH)), *policy.readable])
 
 
-def path_folders(policy: SandboxPolicy) -> Iterator[Path]:
-    """The folders of PATH that are below the home or outside the usual places, with what their programs need: the
-    folder itself, and nothing above it."""
-    for entry in os.environ.get("PATH", "").split(os.pathsep):
+@lru_cache(maxsize=4)
+def _tools(path: str, below: Path, _: int) -> tuple[Path, ...]:
+    """What everybody may read; looked for anew from time to time, as tools get installed."""
+    places = [Path(place) for place in SYSTEM] + [below / place for place in TOOLCHAINS]
+    return tuple(existing([*places, *interpreter(), *path_folders(path)]))
+
+
+def path_folders(path: str) -> Iterator[Path]:
+    """The folders that PATH names, as far as they are named like folders of programs; nothing above them."""
+    for entry in path.split(os.pathsep):
         folder = Path(entry)
         if folder.is_absolute() and folder.name in ("bin", "sbin", "shims", "scripts"):
             yield folder
@@ -130,17 +142,48 @@ def writable(policy: SandboxPolicy) -> list[Path]:
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:
-    """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not."""
-    below = home()
-    named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS] + list(policy.hidden)
-    return list(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place not in (below,)))
+    """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not. What the
+    user named to be read or written is theirs to name, unless it is hidden."""
+    explicit = {_resolved(path) for path in (*policy.folders, *policy.readable)}
+    hidden = {place for path in policy.hidden for place in (path, _resolved(path))}
+    usual = _usual_secrets(home(), int(time.monotonic() / _FRESH))
+    return [*(path for path in usual if path not in explicit), *sorted(hidden)]
+
+
+@lru_cache(maxsize=4)
+def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
+    named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS]
+    return tuple(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place != below))
 
 
 def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     """What stays read-only in a writable folder, whether it exists or not."""
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
-    return list(dict.fromkeys([*(folder / name for name in names), *own]))
+    found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
+    if (folder / ".git").is_file() or (folder / ".git").is_symlink():
+        found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
+
+
+def git_folders(folder: Path) -> list[Path]:
+    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees."""
+    git = folder / ".git"
+    found = [git]
+    for kind in ("modules", "worktrees"):
+        todo = [git / kind]
+        while todo and len(found) < _GIT_FOLDERS:
+            try:
+                inside = [Path(entry.path) for entry in os.scandir(todo.pop()) if entry.is_dir(follow_symlinks=False)]
+            except OSError:
+                continue
+            for place in inside:
+                if (place / "HEAD").is_file():
+                    found.append(place)
+                    todo.append(place / "modules")
+                elif kind == "modules":
+                    todo.append(place)  # a submodule's name may have slashes
+    return found
 
 
 def existing(paths: Iterable[Path]) -> list[Path]:

@@ -5,11 +5,11 @@ children where the system can do that, so that all of them are found, however th
 to, when whoever started it is gone, and when it is asked to end itself.
 
 Words it writes to ``status``, one a line: ``started PID``, ``failed ERRNO``, ``exit CODE`` (negative: the signal),
-``alone`` once nothing of the command is left, ``kept`` and ``held`` with paths in hexadecimal, ``bye``. It reads from
-``control``: ``t`` asks the command to end, ``u`` everything but the command's first process; the end of it is its own.
+``alone`` once nothing of the command is left, ``kept``, ``held`` and ``changed`` with paths in hexadecimal, ``bye``. It
+reads from ``control``: ``t`` asks the command to end; the end of it is its own.
 """
 
-import _signal as signal
+import _signal as signal  # type: ignore[import-not-found]
 import os
 import select
 import sys
@@ -46,7 +46,7 @@ class Supervisor:
                 os.set_inheritable(fd, False)
         confine.unreadable()
         if self._spec.get("watch"):
-            from watch import Keeper
+            from watch import Keeper  # type: ignore[import-not-found]
 
             self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
         wake, write = os.pipe()
@@ -74,6 +74,8 @@ class Supervisor:
         failure = os.read(start, 16)
         os.close(start)
         self._say(f"failed {failure.decode()}" if failure else f"started {self._child}")
+        if failure and self._status is None:
+            os.write(2, f"{self._argv[0]}: {os.strerror(int(failure))}\n".encode(errors="replace"))
         if self._control is not None or self._spec.get("quiet"):
             nothing = os.open(os.devnull, os.O_RDWR)
             # The command's streams are its own: whoever reads them must see their end when it ends.
@@ -116,8 +118,8 @@ class Supervisor:
                 order = os.read(self._control, 64)
                 if not order:
                     self._end(polite=False)
-                for byte in order:
-                    self._signal(signal.SIGTERM, first=byte == ord("t"))
+                if order:
+                    self._signal(signal.SIGTERM)
             if self._control is None and (self._code is not None or os.getppid() != self._parent):
                 self._end(polite=False)
 
@@ -137,11 +139,11 @@ class Supervisor:
                 self._code = os.waitstatus_to_exitcode(status)
                 self._say(f"exit {self._code}")
 
-    def _signal(self, number: int, first: bool = True) -> set[int]:
+    def _signal(self, number: int) -> set[int]:
         """Sends a signal to all of the command. A backend's own process is only ever killed: it would take the command
         with it at once."""
         family = descendants(os.getpid())
-        if not first or (number != signal.SIGKILL and self._spec.get("carrier")):
+        if number != signal.SIGKILL and self._spec.get("carrier"):
             family.discard(self._child)
         for pid in family:
             try:

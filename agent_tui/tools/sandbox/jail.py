@@ -1,0 +1,131 @@
+"""The sandbox of one project in one process: probed once, and asked for the process of every command."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent_tui.config import SandboxConfig
+from agent_tui.hardening import hide_memory
+from agent_tui.tools.child_env import cache_env, child_env
+from agent_tui.tools.sandbox.box import Sandbox, probe
+from agent_tui.tools.sandbox.gitconfig import write_git_config
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+
+log = logging.getLogger(__name__)
+
+_probed: dict[tuple[str, str], Sandbox] = {}
+
+
+@dataclass(slots=True)
+class Jail:
+    """``cache`` is our own cache folder. ``hidden`` is never readable inside, ``readable`` always. ``secrets`` gives
+    the keys that are configured, ``secret_names`` the variables they come from, ``env_allow`` what stays all the
+    same."""
+
+    config: SandboxConfig
+    root: Path
+    cache: Path
+    added: Sequence[Path] = ()
+    readable: Sequence[Path] = ()
+    hidden: Sequence[Path] = ()
+    env_allow: Sequence[str] = ()
+    secrets: Callable[[], Collection[str]] = tuple
+    secret_names: Collection[str] = ()
+    sandbox: Sandbox | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _base: SandboxPolicy | None = None
+
+    async def ready(self) -> Sandbox:
+        """What holds here; tried when first asked for, in a thread, once a process."""
+        if self.sandbox is None:
+            async with self._lock:
+                if self.sandbox is None:
+                    self.sandbox = await asyncio.to_thread(self.tried)
+        return self.sandbox
+
+    def tried(self) -> Sandbox:
+        """The same for a thread of the caller's own."""
+        hide_memory()  # from what runs free
+        if self.sandbox is not None:
+            return self.sandbox
+        key = (str(self.cache), self.config.mode)
+        if key not in _probed:
+            _probed[key] = probe(self.cache / "sandbox", self.config.mode)
+            log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
+        self.sandbox = _probed[key]
+        return self.sandbox
+
+    def policy(self, network: Network | None = None) -> SandboxPolicy:
+        """The places of the project. ``network`` instead of the configured one."""
+        if self._base is None:
+            name = hashlib.blake2b(os.fsencode(self.root.resolve()), digest_size=8).hexdigest()
+            self._base = SandboxPolicy(
+                self.root,
+                self.cache / "sandbox" / name,
+                writable=(*self.added, *_folders(self.config.writable)),
+                readable=(*self.readable, *_folders(self.config.readable)),
+                network=self.config.network,
+                hidden=tuple(self.hidden),
+            )
+        return self._base if network is None else replace(self._base, network=network)
+
+    @property
+    def held(self) -> Path:
+        """The folder for what commands made and may not make."""
+        return self.policy().scratch.parent / f"held-{self.policy().scratch.name}"
+
+    def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
+        """The environment of a child: without secrets, and with caches of its own where it is held."""
+        held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
+        env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
+        if held:
+            policy = self.policy(network)
+            env |= cache_env(policy.cache, policy.network == "allow" and domain == "work")
+            # Their own files are not readable: without these some programs stop at the refusal.
+            env |= {
+                "TMPDIR": str(policy.temporary),
+                "GIT_CONFIG_GLOBAL": str(policy.scratch / "gitconfig"),
+                "XDG_CONFIG_HOME": str(policy.scratch / "config"),
+                "XDG_STATE_HOME": str(policy.scratch / "state"),
+                "npm_config_userconfig": str(policy.scratch / "config" / "npmrc"),
+            }
+        return env
+
+    async def launch(self, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None = None) -> Launch:
+        """The process for ``argv``. Raises ToolError with one line where none may run."""
+        await self.ready()
+        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+
+    def wrapped(
+        self,
+        argv: Sequence[str],
+        domain: Domain,
+        cwd: Path,
+        network: Network | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> Launch:
+        """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        sandbox, policy = self.tried(), self.policy(network)
+        if domain != "free" and sandbox.holds(domain):
+            with contextlib.suppress(OSError):
+                policy.prepare()
+                write_git_config(policy.scratch / "gitconfig")
+        env = self.environment(domain, network) | dict(more or {})
+        return sandbox.wrap(argv, domain, policy, cwd, env)
+
+    def close(self) -> None:
+        """Removes the temporary files of this project's commands."""
+        if self._base is not None:
+            shutil.rmtree(self._base.temporary, ignore_errors=True)
+
+
+def _folders(names: Sequence[str]) -> tuple[Path, ...]:
+    return tuple(Path(name).expanduser() for name in names)

@@ -1,0 +1,198 @@
+"""Puts places back as they were before a command ran: for what a backend cannot keep read-only.
+
+Standard library only, loaded by the supervisor, which runs outside the sandbox and calls this when nothing of the
+command is left. Links are never followed on the way to a place: the command may have made them.
+"""
+
+import os
+import stat
+import time
+
+MAX_ENTRIES = 1_000
+MAX_BYTES = 4_000_000
+"""How much is remembered of one place, so that a command's start stays quick; what is beyond is told, not restored."""
+
+_NOFOLLOW = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Word = tuple[str, str]
+"""("kept" or "held", path)"""
+
+
+class Keeper:
+    """Remembers ``names`` below ``folder``. ``held`` takes what was not there before."""
+
+    def __init__(self, folder: str, names: "tuple[str, ...]", held: str) -> None:
+        self._folder, self._names = folder, names
+        self._held = os.path.join(held, f"{time.time_ns():x}")  # noqa: PTH118
+        self._entries = self._bytes = 0
+        self._before = {name: self._state(os.path.join(folder, name)) for name in names}  # noqa: PTH118
+        self._parents = sorted({name.split("/")[0] for name in names if "/" in name})
+        paths = [os.path.join(folder, name) for name in self._parents]  # noqa: PTH118
+        self._others = {path for path in paths if os.path.lexists(path) and not _is_folder(path)}
+
+    def put_back(self) -> "list[Word]":
+        """Undoes what changed and says so. What cannot be undone is said to be changed: ("changed", path)."""
+        words: list[Word] = []
+        self._entries = self._bytes = 0
+        for name in self._parents:
+            self._clear(os.path.join(self._folder, name), words)  # noqa: PTH118
+        for name, before in self._before.items():
+            path = os.path.join(self._folder, name)  # noqa: PTH118
+            try:
+                self._mend(path, before, words)
+            except OSError:
+                words.append(("changed", path))
+        return words
+
+    def _clear(self, path: str, words: "list[Word]") -> None:
+        """Takes away what is no folder and stands where one with protected things belongs: a link, or git's file that
+        leads to a repository elsewhere. What was such before is protected itself."""
+        if path in self._others:
+            return
+        try:
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                self._away(path)
+                words.append(("held", path))
+        except FileNotFoundError:
+            return
+        except OSError:
+            words.append(("changed", path))
+
+    # What is there
+
+    def _state(self, path: str) -> "tuple[object, ...] | None":
+        """What is at ``path``; None when there is nothing or a link leads there."""
+        if self._through_link(path):
+            return None
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return None
+        self._entries += 1
+        kind = stat.S_IFMT(info.st_mode)
+        key = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+        if kind == stat.S_IFLNK:
+            return ("link", os.readlink(path))  # noqa: PTH115
+        if kind == stat.S_IFDIR:
+            names = sorted(os.listdir(path)) if self._entries < MAX_ENTRIES else []  # noqa: PTH208
+            return ("folder", info.st_mode, {name: self._state(f"{path}/{name}") for name in names})
+        if kind == stat.S_IFREG:
+            return ("file", info.st_mode, key, self._content(path, info.st_size))
+        return ("other", key)
+
+    def _content(self, path: str, size: int) -> "bytes | None":
+        if self._entries > MAX_ENTRIES or self._bytes + size > MAX_BYTES:
+            return None
+        self._bytes += size
+        try:
+            with os.fdopen(os.open(path, _NOFOLLOW), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def _through_link(self, path: str) -> bool:
+        parent = os.path.dirname(path)  # noqa: PTH120
+        while len(parent) > len(self._folder):
+            if os.path.islink(parent):  # noqa: PTH114
+                return True
+            parent = os.path.dirname(parent)  # noqa: PTH120
+        return False
+
+    # What is to be there
+
+    def _mend(self, path: str, before: "tuple[object, ...] | None", words: "list[Word]") -> None:
+        after = self._state(path)
+        if after == before or (after is not None and before is not None and _alike(before, after)):
+            return
+        if before is None:
+            if after is not None:
+                self._take_away(path, words)
+            return
+        if before[0] == "folder" and after is not None and after[0] == "folder":
+            held, there = before[2], after[2]
+            assert isinstance(held, dict) and isinstance(there, dict)
+            for name in sorted({*held, *there}):
+                self._mend(f"{path}/{name}", held.get(name), words)
+            return
+        self._restore(path, before, after is not None)
+        words.append(("kept", path))
+
+    def _restore(self, path: str, before: "tuple[object, ...]", occupied: bool) -> None:
+        if self._through_link(path):
+            raise OSError("a link leads there")
+        kind, value = before[0], before[-1]
+        if kind == "other" or (kind == "file" and value is None):
+            raise OSError("not remembered")
+        if occupied:
+            self._away(path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        if kind == "link":
+            os.symlink(str(value), path)  # noqa: PTH211
+        elif kind == "file":
+            assert isinstance(value, bytes) and isinstance(before[1], int)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(value)
+                os.fchmod(fd, stat.S_IMODE(before[1]))
+        else:
+            assert isinstance(value, dict) and isinstance(before[1], int)
+            os.mkdir(path, stat.S_IMODE(before[1]))  # noqa: PTH102
+            for name, inner in value.items():
+                if inner is not None:
+                    self._restore(f"{path}/{name}", inner, False)
+
+    def _take_away(self, path: str, words: "list[Word]") -> None:
+        """Removes what is new, unless it is what ``git init`` makes and runs nothing."""
+        parent, name = os.path.split(path)
+        if ".git" in parent.split("/"):
+            if name in ("hooks", "info") and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+                for entry in sorted(os.listdir(path)):  # noqa: PTH208
+                    if not entry.endswith(".sample") and not (name == "info" and entry in ("exclude", "refs")):
+                        self._away(f"{path}/{entry}")
+                        words.append(("held", f"{path}/{entry}"))
+                return
+            if name == "config" and _harmless(self._content(path, os.lstat(path).st_size)):
+                return
+        self._away(path)
+        words.append(("held", path))
+
+    def _away(self, path: str) -> None:
+        os.makedirs(self._held, exist_ok=True, mode=0o700)  # noqa: PTH103
+        target = f"{self._held}/{len(os.listdir(self._held))}-{os.path.basename(path)}"  # noqa: PTH119, PTH208
+        try:
+            os.rename(path, target)  # noqa: PTH104
+        except OSError:
+            import shutil  # seldom needed: another file system
+
+            shutil.move(path, target)
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
+def _alike(before: "tuple[object, ...]", after: "tuple[object, ...]") -> bool:
+    """Whether a file that was touched has its content and mode still."""
+    return before[0] == after[0] == "file" and (before[1], before[3]) == (after[1], after[3]) and before[3] is not None
+
+
+def _harmless(config: "bytes | None") -> bool:
+    """Whether a new git configuration is one that names no programs: only what git itself and a clone write."""
+    if config is None or len(config) > 20_000 or b"\\" in config:
+        return False
+    section = b""
+    for raw in config.splitlines():
+        line = raw.strip().lower()
+        if line.startswith(b"["):
+            section = line.strip(b"[]").split(b'"')[0].strip()
+            if b"]" in line[:-1] or section not in (b"core", b"remote", b"branch", b"init", b"user", b"extensions"):
+                return False
+        elif line and line[:1] not in b"#;" and line.partition(b"=")[0].strip() not in _PLAIN:
+            return False
+    return True
+
+
+_PLAIN = frozenset(
+    b"repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks url fetch remote "
+    b"merge rebase name email defaultbranch objectformat autocrlf eol tagopt".split()
+)

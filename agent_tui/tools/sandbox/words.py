@@ -1,0 +1,72 @@
+"""What people and the model are told of the sandbox."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_tui.tools.sandbox.box import Sandbox
+from agent_tui.tools.sandbox.policy import Domain, Network
+
+_REFUSED = re.compile(
+    r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.IGNORECASE
+)
+_OFFLINE = re.compile(
+    r"network is unreachable|could not resolve|temporary failure in name resolution|name or service not known"
+    r"|\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND)\b|failed to connect|couldn't connect|connection refused"
+    r"|getaddrinfo|no address associated|unable to resolve|dns error|offline",
+    re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
+_MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
+_TAIL = 20_000
+
+
+def refused(output: str, domain: Domain, network: Network | None = None) -> list[str]:
+    """A line for a failed command that the sandbox may have stopped; none where its output does not look like it."""
+    if domain == "free":
+        return []
+    tail = output[-_TAIL:]
+    what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
+    if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
+        return [f"[sandbox: this ran without a network ({domain})]"]
+    if _REFUSED.search(tail):
+        return [f"[sandbox: this ran where it {what} ({domain}); that may be why]"]
+    if _MISSING.search(tail) and _ELSEWHERE.search(tail):
+        return [f"[sandbox: most of the home folder cannot be seen here ({domain}); that may be why]"]
+    return []
+
+
+def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
+    """Lines for what a command changed and may not change."""
+    words = {
+        "kept": "put back as before, commands may not change it",
+        "held": "taken away again, commands may not make it",
+        "changed": "changed, and could not be put back: look at it",
+    }
+    return [f"[sandbox: {path} {words[word]}]" for word, path in kept[:20]]
+
+
+def described(sandbox: Sandbox, domain: Domain, network: Network = "ask") -> str:
+    """One line on a domain: ``look (bubblewrap): writes nothing …``."""
+    if domain == "free":
+        return "free: no sandbox, all that you may do"
+    if not sandbox.holds(domain):
+        return f"{domain}: not enforced here"
+    return f"{domain} ({sandbox.name}): {', '.join(sandbox.enforces(domain, network))}"
+
+
+def status_line(sandbox: Sandbox) -> str:
+    """One line on what holds."""
+    if sandbox.mode == "off":
+        return "off ([sandbox] mode)"
+    held = [domain for domain in ("look", "work") if domain in sandbox.proven]
+    if len(held) == 2:
+        return sandbox.name
+    why = f" ({sandbox.failed[0]})" if sandbox.failed else ""
+    if held:
+        return f"{sandbox.name}, {held[0]} only{why}"
+    if sandbox.mode == "required":
+        return f"required and none holds{why}: commands are refused"
+    return f"none{why}: commands have your own reach"
