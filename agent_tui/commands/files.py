@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from agent_tui.tools.git.own import own_git
+from agent_tui.tools.git.repository import find_repository
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 LIMIT = 200_000
+_LIST = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache"})
 
 
@@ -23,16 +26,12 @@ def project_files(root: Path, limit: int = LIMIT) -> list[str]:
 
 
 def _git_files(root: Path) -> list[str] | None:
-    # The repository may be anyone's: its configuration must not have programs run.
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(root)]
-    command += ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+    repository = find_repository(root)
+    if repository is None:
         return None
-    if done.returncode:
-        return None
-    return list({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
+    with own_git(repository) as git:
+        names = git.run(root, *_LIST, timeout=20) if git else None
+    return None if names is None else list({os.fsdecode(name) for name in names.split(b"\0") if name})
 
 
 def _walk(root: Path, limit: int) -> list[str]:

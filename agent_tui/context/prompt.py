@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from agent_tui.tools.git_config import names_programs
+from agent_tui.tools.git.own import own_git
+from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.output import pictured
+
+_STATUS = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames")
+_SECONDS = 2.0
 
 SYSTEM_PROMPT = """\
 You are agent-tui, a coding agent that works in the user's terminal and project.
@@ -39,20 +42,19 @@ class GitFacts:
 
 
 def git_facts(root: Path) -> GitFacts:
-    """Branch, changed files and newest commits. Reads only; empty where git is missing or this is no repository."""
-    branch = _git(root, "rev-parse", "--abbrev-ref", "HEAD") or _git(root, "symbolic-ref", "--short", "HEAD")
-    if not branch:
+    """Branch, changed files and newest commits. Reads only, and starts nothing that the repository names; empty where
+    this is no repository."""
+    repository = find_repository(root)
+    if repository is None or not repository.branch:
         return GitFacts()
-    if names_programs(root):
-        # `git status` would run filters that the repository names.
-        return GitFacts(branch, "not looked at: the repository's configuration names programs", _newest(root))
-    lines = _git(root, "status", "--porcelain", "--untracked-files=normal").splitlines()
-    status = "\n".join(lines[:20]) + (f"\n… and {len(lines) - 20} more" if len(lines) > 20 else "")
-    return GitFacts(branch, status, _newest(root))
-
-
-def _newest(root: Path) -> str:
-    return _git(root, "log", "--oneline", "--no-show-signature", "-5")
+    with own_git(repository) as git:
+        status = git.run(root, *_STATUS, timeout=_SECONDS) if git else None
+        recent = git.run(root, "log", "--oneline", "-5", timeout=_SECONDS) if git and repository.commit else None
+    if status is None:
+        return GitFacts(repository.branch, "not known")
+    lines = status.decode("utf-8", "replace").splitlines()
+    shown = "\n".join(lines[:20]) + (f"\n… and {len(lines) - 20} more" if len(lines) > 20 else "")
+    return GitFacts(repository.branch, shown, recent.decode("utf-8", "replace").strip() if recent else "")
 
 
 def environment_text(cwd: Path, root: Path, added_dirs: list[Path], today: date, git: GitFacts) -> str:
@@ -73,18 +75,3 @@ def environment_text(cwd: Path, root: Path, added_dirs: list[Path], today: date,
     else:
         lines.append("- not a git repository")
     return pictured("\n".join(lines))
-
-
-def _git(root: Path, *arguments: str) -> str:
-    try:
-        result = subprocess.run(
-            # The repository may be anyone's: its configuration must not have programs run.
-            ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(root), *arguments],
-            capture_output=True,
-            timeout=2,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return result.stdout.decode("utf-8", "replace").strip() if result.returncode == 0 else ""

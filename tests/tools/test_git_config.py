@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionsConfig
-from agent_tui.context.prompt import git_facts
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git_config import names_programs
 from agent_tui.tools.permissions import Permissions
@@ -71,14 +70,3 @@ def test_a_bare_repository_in_a_folder_counts(repository: Path) -> None:
     git(bare, "init", "-q", "--bare", ".")
     git(bare, "config", "core.fsmonitor", "./evil")
     assert names_programs(bare) and not names_programs(repository)
-
-
-def test_the_first_look_at_a_project_runs_none_of_its_programs(repository: Path) -> None:
-    mark = repository.parent / "mark"
-    git(repository, "config", "filter.evil.clean", f"touch {mark}; cat")
-    git(repository, "config", "core.fsmonitor", f"touch {mark}")
-    (repository / ".gitattributes").write_text("* filter=evil\n")
-    (repository / "a").write_text("b\n")
-    facts = git_facts(repository)
-    assert facts.branch == "main" and "start" in facts.recent and "not looked at" in facts.status
-    assert not mark.exists()
