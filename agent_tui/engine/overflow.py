@@ -10,7 +10,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
-from agent_tui.context.policy import MIN_OUTPUT
+from agent_tui.context.policy import min_output
 from agent_tui.engine.compaction_service import CompactionService, Prepare
 from agent_tui.engine.learned import learn
 from agent_tui.engine.runtime import Emit, Runtime
@@ -127,7 +127,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         known = [overflow.max_output]
         if usage.window:
             known.append(usage.window - usage.total - _rough_margin(usage.window, usage.total))
-        return _less(min(known), asked)
+        return _less(min(known), asked, 1)
     stated = overflow.window if overflow is not None else None
     window = min((n for n in (usage.window, stated) if n), default=0)
     if not window:
@@ -140,7 +140,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         return None
     exact = overflow is not None and overflow.exact and overflow.input is not None
     room = window - size - (EXACT_MARGIN if exact else _rough_margin(window, size))
-    return _less(room, asked)
+    return _less(room, asked, min_output(window))
 
 
 def _stated_input(overflow: Overflow | None, usage: ContextUsage, asked: int | None) -> int | None:
@@ -160,11 +160,11 @@ def _halved(usage: ContextUsage, asked: int | None) -> int | None:
     """Nothing is stated: half of a large answer, if by our numbers the input fits well."""
     if asked is None or usage.limit is None or usage.total > usage.limit:
         return None
-    return asked // 2 if asked >= 2 * MIN_OUTPUT else None
+    return asked // 2 if asked >= 2 * min_output(usage.window or 0) else None
 
 
-def _less(room: int, asked: int | None) -> int | None:
-    return room if room >= MIN_OUTPUT and (asked is None or room < asked) else None
+def _less(room: int, asked: int | None, least: int) -> int | None:
+    return room if room >= least and (asked is None or room < asked) else None
 
 
 def _rough_margin(window: int, size: int) -> int:
