@@ -42,6 +42,10 @@ class ContextCache:
     seals: list[Seal] = field(default_factory=list)
     estimated: tuple[tuple[int, float, bool], Tally] | None = None
     head: tuple[tuple[int, int, Reach, int], Tally] | None = None
+    dropped: tuple[str, int, int, bool] | None = None
+    """Anchor, number of first messages, reasoning of theirs that was sent then and is not counted now, and whether that
+    is an estimate."""
+
     head_estimate: tuple[int, int] | None = None
     """Number and estimated tokens of the messages before the first measured answer."""
 
@@ -74,7 +78,7 @@ class ContextCache:
             self._estimates.clear()
             self._keys, self._reach = [], 0
             self.chain, self._seen = [], []
-            self.seals, self.estimated, self.head, self.head_estimate = [], None, None, None
+            self.seals, self.estimated, self.head, self.head_estimate, self.dropped = [], None, None, None, None
         length = len(self.prefixes.ids)
         extended = self.prefixes.update(view) == length
         keys = [item.key for item in view]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.context.coverage import Coverage, covered
 from agent_tui.context.estimate import KIND_LABELS, KINDS, Kind, largest_remainder, round_up
@@ -56,6 +56,8 @@ class Tally:
     total: int = 0
     text: float = 0.0
     given: float = 0.0
+    misfit: int = 0
+    """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
 
     def copy(self) -> Tally:
         return Tally(
@@ -70,7 +72,39 @@ class Tally:
             self.total,
             self.text,
             self.given,
+            self.misfit,
         )
+
+    def absorb(self, tokens: int) -> int:
+        """Take ``tokens`` from the rows whose size is least sure: reasoning first, the newest first. Returns how many
+        of them could not be taken. Rows are replaced, never changed: other tallies share them."""
+        for kind in sorted(self.rows, key=lambda k: (k != "reasoning", -self.tokens[k])):
+            rows = self.rows[kind]
+            for number in range(len(rows) - 1, -1, -1):
+                if not tokens:
+                    return 0
+                row = rows[number]
+                take = min(tokens, row.tokens)
+                if not take:
+                    continue
+                left = row.tokens - take
+                read = None if row.cached_tokens is None else min(row.cached_tokens, left)
+                rows[number] = replace(
+                    row,
+                    tokens=left,
+                    estimated_tokens=left,
+                    basis="estimated",
+                    cached_tokens=read,
+                    cached=covered(left, read),
+                )
+                self.tokens[kind] -= take
+                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + left - row.estimated_tokens)
+                known = self.cached[kind]
+                if known is not None and row.cached_tokens is not None and read is not None:
+                    self.cached[kind] = known - row.cached_tokens + read
+                self.total -= take
+                tokens -= take
+        return tokens
 
     def add(self, kind: Kind, row: ContextRow, estimated: int) -> None:
         self.rows.setdefault(kind, []).append(row)
@@ -90,6 +124,7 @@ class Tally:
             self._add_cached(kind, other.cached[kind])
         self.approximate |= other.approximate
         self.total += other.total
+        self.misfit += other.misfit
         self.end = other.end
 
     def _add_cached(self, kind: Kind, tokens: int | None) -> None:

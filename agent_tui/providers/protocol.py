@@ -130,6 +130,7 @@ class RequestEncoder:
                 "fixed_fingerprint": request.fixed_fingerprint,
                 "timeout": request.timeout,
                 "documents": to_dict(request.documents),
+                "replay": to_dict(request.replay),
             },
         }
         text = json.dumps(head, ensure_ascii=True, separators=(",", ":"))
