@@ -46,8 +46,8 @@ class ContextCache:
     """Anchor, number of first messages, reasoning of theirs that was sent then and is not counted now, and whether that
     is an estimate."""
 
-    head_estimate: tuple[int, int] | None = None
-    """Number and estimated tokens of the messages before the first measured answer."""
+    head_estimate: tuple[int, float, int] | None = None
+    """Number, calibration and estimated tokens of the messages before the first measured answer."""
 
     kept: int = 0
     """Leading messages whose key is as it was at the last calculation."""

@@ -42,7 +42,7 @@ class Measurement:
         self, inputs: ContextInputs, cache: ContextCache, family: Family, prunes: PruneStates, ratio: float
     ) -> None:
         self._inputs = inputs
-        self._ratio = ratio
+        self.ratio = ratio
         self._view: Sequence[SentMessage] = inputs.view
         self._cache = cache
         self._family = family
@@ -221,14 +221,15 @@ class Measurement:
         if user:
             self._turn.clear()
         group: list[Weighed] = []
-        today: dict[str, Weighed] = {}
+        today: dict[str, tuple[Weighed, int]] = {}
         for i in range(start, end):
             message_id = self._view[i].message.id
             if message_id in self._prunes.mentioned:
                 then = self._prunes.state(step.prune_ids, message_id)
                 group.append(self.weigh(i, then))
-                if then != self._prunes.state(None, message_id):
-                    today[message_id] = self.weigh(i)
+                now = self.weigh(i)
+                if now.key != group[-1].key:
+                    today[message_id] = now, now.corrected(self.ratio)
             else:
                 group.append(self.weigh(i))
         if group:
@@ -354,7 +355,7 @@ class Measurement:
         weighed = self.weigh(index, state)
         measured = self.tally.values.get(weighed.message.id)
         known = measured is not None and measured[1] == weighed.key
-        return measured[0] if measured is not None and known else weighed.corrected(self._ratio)
+        return measured[0] if measured is not None and known else weighed.corrected(self.ratio)
 
     def _anchored(self) -> int:
         return self.anchor.sent_count if self.anchor else 0

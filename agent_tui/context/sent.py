@@ -78,10 +78,12 @@ def left_out(
     prefixes: SentPrefixes,
     prunes: PruneStates,
     target: Target,
-    fixed_fingerprint: str,
 ) -> list[str]:
-    """Answers whose reasoning the newest request to this model left out, if what it sent still is how the next one
-    begins. Where prompt, tools or cleared results changed, the cache is rewritten anyway: then nothing stays out."""
+    """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
+
+    They stay out when more results are cleared, although the cache is rewritten then: what came back would take the
+    room that was just made. A summary, a rewind or the undo of a compaction goes back to what was sent before.
+    """
     ids = prefixes.ids
     for step in reversed(steps):
         if step.kind != "turn" or step.status not in ("complete", "stopped") or step.sent_reasoning is None:
@@ -91,8 +93,8 @@ def left_out(
         count = step.sent_count
         if count > len(ids) or prefixes.at(count) != step.sent_fingerprint:
             continue
-        if step.fixed_fingerprint != fixed_fingerprint or not prunes.same(step.prune_ids):
-            return []
+        if not prunes.within(step.prune_ids):
+            continue
         runs = step.sent_reasoning
         if all(run[2] for run in runs):
             return []

@@ -98,7 +98,7 @@ class Tally:
                     cached=covered(left, read),
                 )
                 self.tokens[kind] -= take
-                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + left - row.estimated_tokens)
+                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + take)
                 known = self.cached[kind]
                 if known is not None and row.cached_tokens is not None and read is not None:
                     self.cached[kind] = known - row.cached_tokens + read
@@ -191,14 +191,14 @@ def add_group(
     derived: bool,
     coverage: Coverage,
     labels: Labels,
-    now: Mapping[str, Weighed],
+    now: Mapping[str, tuple[Weighed, int]],
     watched: Container[str],
 ) -> None:
     """Add the messages from ``index`` on that together cost ``value`` (None: what they are estimated at), split by
     their estimates.
 
     ``now`` holds the messages of the group that are sent otherwise today than when they were measured: their
-    estimate of today is shown. The measured value of ``watched`` messages is kept in ``values``.
+    estimate of today and its tokens are shown. The measured value of ``watched`` messages is kept in ``values``.
     """
     estimates = [w.tokens for w in group]
     tokens = estimates if value is None else largest_remainder(value, [float(t) for t in estimates])
@@ -209,7 +209,7 @@ def add_group(
         if weighed.message.id in watched:
             tally.values[weighed.message.id] = (cost, weighed.key)
         if today is not None:
-            weighed, cost, alone = today, today.tokens, False
+            weighed, cost, alone = *today, False
         sure = derived and len(kinds) == 1 and today is None
         basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
         add_message(tally, weighed, number, cost, basis, coverage, labels, sure=sure)

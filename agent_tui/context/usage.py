@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accuracy import RATIO_LOW, accuracy_of, clamp_ratio
+from agent_tui.context.accuracy import accuracy_of, clamp_ratio
 from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
@@ -30,13 +30,14 @@ from agent_tui.models.requests import ReplayRule
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
-GIVE_WAY = 1 - RATIO_LOW
-"""Share of the ephemeral rows' estimates that is within their error: as far as tokenizers differ.
+SMALL_MISFIT = 0.1
+GIVE_WAY = 0.5
+"""Shares of the estimates that are within their error.
 
-Where they and the first messages together are estimated at more than was measured, the ephemeral rows are scaled down
-by up to this much, all in proportion and without a warning: taken from the first message, a misfit of 2 % of a long
-prompt could be more than the message. Any other misfit is a warning. It moves tokens between rows only, never the
-total.
+The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
+than was measured, the provider's tokens are larger than the family's, and both are scaled down in proportion, by up to
+half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could be
+more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
 """
 
 
@@ -99,8 +100,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
 def replay_rule(inputs: ContextInputs, prefixes: SentPrefixes, prunes: PruneStates) -> ReplayRule:
     """The rule the next request is sent with: what was learned of the server, and what stays out of the prefix.
     ``prefixes`` follow the view."""
-    target, steps = inputs.model.target, inputs.steps
-    out = left_out(inputs.view, steps, prefixes, prunes, target, inputs.fixed_fingerprint)
+    out = left_out(inputs.view, inputs.steps, prefixes, prunes, inputs.model.target)
     return replace(inputs.replay, left_out=out) if out else inputs.replay
 
 
@@ -188,9 +188,14 @@ def _fit(cache: ContextCache, measured: Measurement, fixed: int, total: int, new
     if measured.head and rest >= wanted:
         return _Fit(fixed, rest, absorb)
     missing = wanted - rest
-    if 0 <= missing <= fixed * GIVE_WAY:
+    if 0 <= missing <= fixed * SMALL_MISFIT:
         # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
         return _Fit(fixed - missing, wanted, absorb)
+    both, measured_both = fixed + wanted, fixed + rest
+    if measured.head and (1 - GIVE_WAY) * both <= measured_both:
+        # The provider's tokens are larger than the family's: both sides are.
+        scaled = round(fixed * measured_both / both)
+        return _Fit(scaled, measured_both - scaled, absorb)
     if total > fixed and (fixed or measured.head or tally.total or new):
         # What is wrong is in the messages' rows: the ephemeral ones do not pay for it.
         return _Fit(fixed, spread=total - fixed, misfit=missing)
@@ -258,13 +263,13 @@ def _head_estimate(cache: ContextCache, measured: Measurement) -> int:
     """What the messages before the first measured answer are estimated at."""
     known = cache.head_estimate
     sure = measured.head <= min(cache.kept, cache.ledger.changed_from)
-    if known is not None and known[0] == measured.head and sure:
-        return known[1]
+    if known is not None and known[:2] == (measured.head, measured.ratio) and sure:
+        return known[2]
     cache.head_estimate = None
     weighed = [measured.weigh(i) for i in range(measured.head)]
-    tokens = sum(w.tokens for w in weighed)
+    tokens = sum(w.corrected(measured.ratio) for w in weighed)
     if not any(w.approximate for w in weighed):
-        cache.head_estimate = (measured.head, tokens)
+        cache.head_estimate = (measured.head, measured.ratio, tokens)
     return tokens
 
 

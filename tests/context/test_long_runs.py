@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.usage import calculate_context_usage
@@ -28,7 +28,7 @@ def check_rows(session: Session) -> None:
         rows = {r.id: r.tokens for r in usage.rows}
         shown = rows["system"] + rows["tools"]
         assert rows["system"] > 0 and rows["tools"] > 0 and rows["messages"] > 0
-        assert 0.65 * outcome.fixed < shown < 1.6 * outcome.fixed + 500, f"step {number}: {shown} of {outcome.fixed}"
+        assert 0.65 * outcome.fixed < shown < 1.7 * outcome.fixed + 500, f"step {number}: {shown} of {outcome.fixed}"
 
 
 def errors(session: Session) -> list[int]:
@@ -37,7 +37,7 @@ def errors(session: Session) -> list[int]:
     return sorted(abs(o.usage.total - o.actual) for o in anchored)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(TARGETS),
@@ -47,7 +47,7 @@ def errors(session: Session) -> list[int]:
 )
 def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, counted: bool, window: int) -> None:
     session = Session(target, seed, factor, counted, window)
-    session.run(25)
+    session.run(15)
     check_rows(session)
     fresh = calculate_context_usage(session.conversation.inputs(ratio=session.ratio, effort=session.effort))
     kept = calculate_context_usage(
@@ -56,26 +56,29 @@ def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, c
     assert kept == fresh, "the cache changes nothing"
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.1, 1.3])
-@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.model)
+@pytest.mark.parametrize(("target", "factor"), [(CLAUDE, 1.0), (BOUND, 1.3), (RESPONSES, 1.1), (GLM, 0.9)])
 def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float) -> None:
     session = Session(target, 7, factor)
-    session.run(120)
-    assert len(session.outcomes) > 300
+    session.run(70)
+    assert len(session.outcomes) > 200
     check_rows(session)
     wrong = errors(session)
     p95 = wrong[int(0.95 * len(wrong))]
     assert p95 <= 300, f"p95 {p95}, worst {wrong[-5:]}"
 
 
-@pytest.mark.parametrize("target", [CLAUDE, BOUND, OLD_CLAUDE], ids=lambda t: t.model)
-def test_thinking_stays_on_wherever_it_may(target: Target) -> None:
-    session = Session(target, 11)
-    session.run(80)
-    wanted = [o for o in session.outcomes]
-    off = [o for o in wanted if not o.thinking]
-    session_off = [o for o in session.outcomes if not o.thinking]
-    assert off == session_off
+@pytest.mark.parametrize("target", [CLAUDE, BOUND], ids=lambda t: t.model)
+def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
+    session = Session(target, 11, window=60_000)
+    for number in range(40):
+        session.turn(4)
+        session.prune()
+        if number % 5 == 4:
+            session.summarise()
+    assert all(outcome.thinking for outcome in session.outcomes)
+    kinds = {record.kind for record in session.conversation.records}
+    assert kinds == {"prune", "summary"}
+    check_rows(session)
 
 
 def test_what_was_left_out_stays_out_until_the_prefix_is_rebuilt() -> None:
@@ -91,10 +94,24 @@ def test_what_was_left_out_stays_out_until_the_prefix_is_rebuilt() -> None:
     assert runs is not None and runs[0][2] == 0 and runs[-1][2] == 1, "only what was thought since goes along"
     assert any("rewrite" in (leaf.replay or "") for leaf in row(session.usage(), "messages", "reasoning").children)
     session.prune()
-    session.turn(0)
+    session.turn(1)
     runs = session.conversation.steps[-1].sent_reasoning
-    assert runs is not None and runs[0][2] == 1, "the cache is rewritten anyway"
+    assert runs is not None and runs[0][2] == 0, "what was cleared must not be filled up with it"
     check_rows(session)
+
+
+def test_undo_brings_back_what_a_compaction_left_out() -> None:
+    session = Session(BOUND, 3)
+    for _ in range(3):
+        session.turn(3)
+    before = session.usage()
+    session.prune()
+    assert session.usage().calculation.dropped_reasoning > 0
+    session.turn(0)
+    session.undo()
+    session.conversation.path = session.conversation.path[:-2]
+    after = session.usage()
+    assert (after.total, after.rows, after.calculation) == (before.total, before.rows, before.calculation)
 
 
 def test_a_session_of_an_older_version_goes_on() -> None:

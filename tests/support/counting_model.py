@@ -84,7 +84,8 @@ class Session:
             calls = tuple(f"c{self.number}_{n}" for n in range(self.random.choice([1, 1, 2])))
             self.step(calls)
             for call in calls:
-                self.conversation.result(call, raw=self.random.choice([20, 300, 3_000]))
+                raw = self.random.choice([20, 300, 3_000])
+                self.conversation.result(call, "word" * raw, raw)
         self.step(())
 
     def step(self, calls: tuple[str, ...]) -> None:
@@ -119,7 +120,7 @@ class Session:
         results = [i.message.id for i in self.conversation.view() if i.message.role == "tool" and i.stored is None]
         chosen = results[: len(results) // 2]
         if chosen:
-            clips = {i: 40 for i in chosen} if self.random.random() < 0.2 else {}
+            clips = dict.fromkeys(chosen, 40) if self.random.random() < 0.2 else {}
             name = f"prune{len(self.conversation.records)}"
             self.conversation.records.append(CompactionRecord(name, name, "prune", chosen, clips=clips))
 
