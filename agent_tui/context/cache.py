@@ -20,7 +20,8 @@ Setting = tuple[Target, int | None]
 
 @dataclass(slots=True)
 class Seal:
-    """Rows of the first messages that can be taken over as they are: ``chain`` steps of the chain are in them.
+    """Rows of the first messages that can be taken over as they are: steps of the chain up to number
+    ``chain``, whose id is ``step``, are in them.
     ``reach`` says how they were read from the provider's cache, ``left`` what was read of the rows after them."""
 
     tally: Tally
@@ -28,6 +29,7 @@ class Seal:
     reach: Reach
     left: int
     last_answers: list[str] = field(default_factory=list)
+    step: str = ""
 
 
 @dataclass(slots=True)

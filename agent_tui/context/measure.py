@@ -161,6 +161,7 @@ class Measurement:
             s
             for s in cache.seals
             if s.chain < len(self.chain)
+            and s.step == self.chain[s.chain].id
             and s.tally.start == self.head
             and s.tally.end <= sure
             and s.tally.end == _end_of(self.chain[s.chain])
@@ -189,7 +190,10 @@ class Measurement:
             return
         reach = self.coverage.reach(self.head, self.tally.end)
         seals = [s for s in self._cache.seals if s.chain < number]
-        self._cache.seals = [*seals, Seal(self.tally.copy(), number, reach, self.coverage.left, list(self._turn))]
+        self._cache.seals = [
+            *seals,
+            Seal(self.tally.copy(), number, reach, self.coverage.left, list(self._turn), step.id),
+        ]
 
     def _add_answer(self, step: Step) -> None:
         index = step.sent_count

@@ -36,8 +36,8 @@ GIVE_WAY = 0.5
 
 The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
 than was measured, the provider's tokens are larger than the family's, and both are scaled down in proportion, by up to
-half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could be
-more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
+half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could
+be more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
 """
 
 
