@@ -28,6 +28,7 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
         "turns_left": usage.turns_left,
         "pending": usage.pending,
         "expected_cache_read_tokens": usage.expected_read,
+        "misfit_tokens": usage.misfit,
         "warnings": list(usage.warnings),
         "calculation": {
             "last_input_tokens": calculation.last_input,

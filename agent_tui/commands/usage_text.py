@@ -125,9 +125,10 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
 
 
 def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
-    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up."""
+    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up. Rows that
+    had to be scaled prove nothing by adding up, so the line says so and does not hold."""
     rows = sum(row.tokens for row in usage.rows)
-    holds = rows == usage.total == trigger and sound
+    holds = rows == usage.total == trigger and sound and not usage.misfit
     signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
     text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
     if rows == usage.total == trigger:
@@ -138,6 +139,8 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
         sign = "=" if whole == usage.window else "≠"
         minus = " − over" if over else ""
         text += f" · + free + reserve{minus} {sign} {usage.window:,}"
+    if usage.misfit:
+        text += f" · rows scaled: the measured parts are off by {abs(usage.misfit):,}"
     return f"{text} {'✓' if holds else '✗'}", holds
 
 

@@ -20,7 +20,8 @@ Setting = tuple[Target, int | None]
 
 @dataclass(slots=True)
 class Seal:
-    """Rows of the first messages that can be taken over as they are: ``chain`` steps of the chain are in them.
+    """Rows of the first messages that can be taken over as they are: steps of the chain up to number
+    ``chain``, whose id is ``step``, are in them.
     ``reach`` says how they were read from the provider's cache, ``left`` what was read of the rows after them."""
 
     tally: Tally
@@ -28,6 +29,7 @@ class Seal:
     reach: Reach
     left: int
     last_answers: list[str] = field(default_factory=list)
+    step: str = ""
 
 
 @dataclass(slots=True)
@@ -42,8 +44,12 @@ class ContextCache:
     seals: list[Seal] = field(default_factory=list)
     estimated: tuple[tuple[int, float, bool], Tally] | None = None
     head: tuple[tuple[int, int, Reach, int], Tally] | None = None
-    head_estimate: tuple[int, int] | None = None
-    """Number and estimated tokens of the messages before the first measured answer."""
+    dropped: tuple[str, int, int, bool] | None = None
+    """Anchor, number of first messages, reasoning of theirs that was sent then and is not counted now, and whether that
+    is an estimate."""
+
+    head_estimate: tuple[int, float, int] | None = None
+    """Number, calibration and estimated tokens of the messages before the first measured answer."""
 
     kept: int = 0
     """Leading messages whose key is as it was at the last calculation."""
@@ -74,7 +80,7 @@ class ContextCache:
             self._estimates.clear()
             self._keys, self._reach = [], 0
             self.chain, self._seen = [], []
-            self.seals, self.estimated, self.head, self.head_estimate = [], None, None, None
+            self.seals, self.estimated, self.head, self.head_estimate, self.dropped = [], None, None, None, None
         length = len(self.prefixes.ids)
         extended = self.prefixes.update(view) == length
         keys = [item.key for item in view]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent_tui.models.requests import Effort, ModelInfo, SentMessage
+from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class ContextInputs:
 
     ``view`` is what would be sent now (``context.view.build_view``); ``steps`` are all steps of the session, oldest
     first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
-    (``context.accuracy``), applied only where there is no anchor. ``cache``, when the caller keeps one per session,
+    (``context.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's server;
+    what stays out of the prefix is found in the steps. ``cache``, when the caller keeps one per session,
     makes a call cost O(new messages); it never changes the result.
     """
 
@@ -48,3 +49,4 @@ class ContextInputs:
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     cache: ContextCache | None = None
+    replay: ReplayRule = field(default_factory=ReplayRule)

@@ -17,12 +17,13 @@ from agent_tui.context.fixed import fixed_delta
 from agent_tui.context.inputs import ContextInputs
 from agent_tui.context.prunes import PruneStates
 from agent_tui.context.reasoning import ReasoningTokens, counted_at
+from agent_tui.context.sent import differences, share_at
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.models.context import Basis
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import SentMessage
-from agent_tui.models.steps import Step
-from agent_tui.providers.replay import turn_is_closed
+from agent_tui.models.steps import SentRun, Step
+from agent_tui.providers.replay import carries_reasoning, turn_is_closed
 
 
 @dataclass(slots=True)
@@ -37,14 +38,17 @@ class Measurement:
     """One pass over the chain of steps that can be built on. ``tally`` has every message from the first step's answer
     up to the anchor's; ``head`` is where it begins."""
 
-    def __init__(self, inputs: ContextInputs, cache: ContextCache, family: Family) -> None:
+    def __init__(
+        self, inputs: ContextInputs, cache: ContextCache, family: Family, prunes: PruneStates, ratio: float
+    ) -> None:
         self._inputs = inputs
+        self.ratio = ratio
         self._view: Sequence[SentMessage] = inputs.view
         self._cache = cache
         self._family = family
         self._target = inputs.model.target
         self._reasoning = ReasoningTokens(cache.by_message, self._spoken)
-        self._prunes = PruneStates(inputs.records)
+        self._prunes = prunes
         self.chain = cache.chain
         self.anchor = self.chain[-1] if self.chain else None
         self.coverage = Coverage(self.chain)
@@ -86,6 +90,32 @@ class Measurement:
         anchor = self.anchor
         if anchor is None:
             return Change()
+        if anchor.sent_reasoning is not None:
+            return self._dropped_since(anchor, anchor.sent_reasoning)
+        return self._dropped_by_rule(anchor)
+
+    def _dropped_since(self, anchor: Step, runs: Sequence[SentRun]) -> Change:
+        """What was sent is known: each share of then, and the share of now. What did not change since the last
+        calculation is taken over."""
+        ledger, cache = self._cache.ledger, self._cache
+        start, result = 0, Change()
+        known = cache.dropped
+        if known is not None and known[0] == anchor.id and known[1] <= min(ledger.changed_from, cache.kept):
+            start, result = known[1], Change(known[2], known[3])
+        until = min(ledger.turn_start, anchor.sent_count)
+        for index in range(start, anchor.sent_count):
+            if index == until:
+                cache.dropped = (anchor.id, until, result.tokens, result.estimated)
+            message = self._view[index].message
+            if message.role == "assistant" and carries_reasoning(message, self._target.family):
+                self._drop(result, message, share_at(runs, index) - ledger.counted(message.id))
+        if anchor.kind == "turn":
+            own = self._view[anchor.sent_count].message
+            self._drop(result, own, 1.0 - ledger.counted(own.id))
+        return result
+
+    def _dropped_by_rule(self, anchor: Step) -> Change:
+        """The same for a step of which it was not stored, as far as today's rule tells it."""
         ledger, then = self._cache.ledger, self._shares_at_anchor(anchor)
         result = Change()
         if then is None:
@@ -131,6 +161,7 @@ class Measurement:
             s
             for s in cache.seals
             if s.chain < len(self.chain)
+            and s.step == self.chain[s.chain].id
             and s.tally.start == self.head
             and s.tally.end <= sure
             and s.tally.end == _end_of(self.chain[s.chain])
@@ -159,7 +190,10 @@ class Measurement:
             return
         reach = self.coverage.reach(self.head, self.tally.end)
         seals = [s for s in self._cache.seals if s.chain < number]
-        self._cache.seals = [*seals, Seal(self.tally.copy(), number, reach, self.coverage.left, list(self._turn))]
+        self._cache.seals = [
+            *seals,
+            Seal(self.tally.copy(), number, reach, self.coverage.left, list(self._turn), step.id),
+        ]
 
     def _add_answer(self, step: Step) -> None:
         index = step.sent_count
@@ -191,21 +225,26 @@ class Measurement:
         if user:
             self._turn.clear()
         group: list[Weighed] = []
-        today: dict[str, Weighed] = {}
+        today: dict[str, tuple[Weighed, int]] = {}
         for i in range(start, end):
             message_id = self._view[i].message.id
             if message_id in self._prunes.mentioned:
                 then = self._prunes.state(step.prune_ids, message_id)
                 group.append(self.weigh(i, then))
-                if then != self._prunes.state(None, message_id):
-                    today[message_id] = self.weigh(i)
+                now = self.weigh(i)
+                if now.key != group[-1].key:
+                    today[message_id] = now, now.corrected(self.ratio)
             else:
                 group.append(self.weigh(i))
         if group:
-            sure = derived and value >= len(group)
-            cost = value if value >= len(group) else None
+            fits = value >= len(group)
+            sure, cost = derived and fits, value if fits else None
+            if not fits:
+                self.tally.misfit += value - sum(w.tokens for w in group)
             watched = self._prunes.mentioned
             add_group(self.tally, group, start, cost, sure, self.coverage, self._cache.labels, today, watched)
+        else:
+            self.tally.misfit += value
         self.tally.end = max(self.tally.end, end)
 
     def _difference(self, before: Step, step: Step, user: bool) -> tuple[int, bool]:
@@ -213,19 +252,35 @@ class Measurement:
         first, second = before.usage, step.usage
         if first is None or second is None:
             return 0, False
-        ledger = self._cache.ledger
-        dropped = Change()
-        open_before, open_after = not self._closed_at(before), not user and not self._closed_at(step)
-        for message_id in self._turn[-1:] if open_after else self._turn:
-            own = message_id == before.message_id
-            share = 1.0 if own else ledger.counted_then(message_id, self._target, turn_open=open_before)
-            later = ledger.counted_then(message_id, self._target, turn_open=open_after)
-            self._add_drop(dropped, message_id, share - later)
+        dropped = self._dropped_between(before, step, user)
         removed = self._removed_since(before.prune_ids, step.prune_ids)
         delta, _ = fixed_delta(step.fixed, before.fixed, self._family)
         output = first.output if before.kind == "turn" else 0
         value = second.input - first.input - output + dropped.tokens + removed.tokens - delta
         return value, delta == 0 and not dropped.estimated and not removed.tokens
+
+    def _dropped_between(self, before: Step, step: Step, user: bool) -> Change:
+        """Reasoning that was in the first step's input or output and not in the second's input."""
+        dropped = Change()
+        if before.sent_reasoning is not None and step.sent_reasoning is not None:
+            for start, stop, less in differences(before.sent_reasoning, step.sent_reasoning, before.sent_count):
+                for index in range(start, stop):
+                    message = self._view[index].message
+                    if message.role == "assistant" and carries_reasoning(message, self._target.family):
+                        self._drop(dropped, message, less)
+            if before.kind == "turn":
+                own = self._view[before.sent_count].message
+                kept = share_at(step.sent_reasoning, before.sent_count)
+                self._drop(dropped, own, 1.0 - (kept if carries_reasoning(own, self._target.family) else 0.0))
+            return dropped
+        ledger = self._cache.ledger
+        open_before, open_after = not self._closed_at(before), not user and not self._closed_at(step)
+        for message_id in self._turn[-1:] if open_after else self._turn:
+            own_answer = message_id == before.message_id
+            share = 1.0 if own_answer else ledger.counted_then(message_id, self._target, turn_open=open_before)
+            later = ledger.counted_then(message_id, self._target, turn_open=open_after)
+            self._add_drop(dropped, message_id, share - later)
+        return dropped
 
     def _closed_at(self, step: Step) -> bool:
         """Whether it is a count of a conversation whose turn had ended: what the turn's end drops was not in it."""
@@ -236,7 +291,11 @@ class Measurement:
             return
         step = self._cache.by_message.get(message_id)
         message = next((self._view[i].message for i in self._where(message_id, step)), None)
-        if message is None:
+        if message is not None:
+            self._drop(change, message, share)
+
+    def _drop(self, change: Change, message: Message, share: float) -> None:
+        if share == 0.0:
             return
         tokens, reported = self._reasoning.of(message)
         change.tokens += round(tokens * share)
@@ -299,7 +358,8 @@ class Measurement:
         """Cost of a message in a state: as measured where it was measured so, else estimated."""
         weighed = self.weigh(index, state)
         measured = self.tally.values.get(weighed.message.id)
-        return measured[0] if measured is not None and measured[1] == weighed.key else weighed.tokens
+        known = measured is not None and measured[1] == weighed.key
+        return measured[0] if measured is not None and known else weighed.corrected(self.ratio)
 
     def _anchored(self) -> int:
         return self.anchor.sent_count if self.anchor else 0

@@ -33,6 +33,10 @@ class PruneStates:
         """Whether two sets of records are the same; None stands for those in force."""
         return set(then) == set(self._active if now is None else now)
 
+    def within(self, then: list[str]) -> bool:
+        """Whether all records of then are still in force."""
+        return set(then) <= set(self._active)
+
     def state(self, record_ids: list[str] | None, message_id: str) -> str:
         """How the message is sent under these records; None stands for those in force."""
         key = tuple(self._active if record_ids is None else record_ids)

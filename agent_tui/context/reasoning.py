@@ -12,20 +12,22 @@ from dataclasses import dataclass, replace
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart
-from agent_tui.models.requests import Effort, SentMessage, Target
+from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.providers.replay import (
+    ANY_RULE,
     COMPACTED,
     FIXED_CHANGED,
     ReplayStatus,
     is_compacted,
+    loops_whole,
     plan_replay,
     prefix_fingerprint,
     retention,
     turn_is_closed,
 )
 
-Setting = tuple[Target, str, Effort]
+Setting = tuple[Target, str, Effort, bool, frozenset[str]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,9 +58,24 @@ class ReasoningLedger:
         self.changed_from = 0
         """Messages before this index have the status that they had at the last update."""
 
-    def update(self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort) -> None:
-        """Follow the view: statuses as if it were sent now."""
-        setting = (target, fixed_fingerprint, effort)
+    def update(
+        self,
+        view: Sequence[SentMessage],
+        target: Target,
+        fixed_fingerprint: str,
+        effort: Effort,
+        rule: ReplayRule = ANY_RULE,
+    ) -> None:
+        """Follow the view: statuses as if it were sent now. Where the open tool loop makes the step run without
+        thinking, so do the accounts."""
+        if self._follow(view, target, fixed_fingerprint, effort, rule) and effort != "off":
+            self._follow(view, target, fixed_fingerprint, "off", rule)
+
+    def _follow(
+        self, view: Sequence[SentMessage], target: Target, fixed_fingerprint: str, effort: Effort, rule: ReplayRule
+    ) -> bool:
+        """Whether the step has to run without thinking."""
+        setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
         keys = [item.key for item in view]
         kept = common_prefix(self._keys, keys)
         self._keys = keys
@@ -71,17 +88,18 @@ class ReasoningLedger:
         last_user = max((i for i, item in enumerate(new) if item.message.role == "user"), default=None)
         start = self._seen
         closed = turn_is_closed(view)
-        if last_user is not None or closed or self._closed:
+        if last_user is not None or closed or self._closed or loops_whole(target):
             start = self._turn
         self._closed = closed
         if last_user is not None:
             self._turn = self._seen.moved(view, self._seen.index + last_user)
         self.changed_from = start.index
-        self._ask(view[start.index :], target, start, effort)
+        off = self._ask(view[start.index :], target, start, effort, rule)
         self._seen = self._seen.moved(view, len(view))
+        return off
 
-    def _ask(self, tail: Sequence[SentMessage], target: Target, start: _Mark, effort: Effort) -> None:
-        plan = plan_replay(tail, target, start.prefix, effort if effort == "off" else None)
+    def _ask(self, tail: Sequence[SentMessage], target: Target, start: _Mark, effort: Effort, rule: ReplayRule) -> bool:
+        plan = plan_replay(tail, target, start.prefix, effort if effort == "off" else None, rule)
         for item in tail:
             if item.message.role != "assistant":
                 continue
@@ -90,6 +108,7 @@ class ReasoningLedger:
                 if start.compacted and status.reason == FIXED_CHANGED:
                     status = replace(status, reason=COMPACTED)
                 self._statuses[item.message.id] = status
+        return plan.thinking_off is not None
 
     @property
     def turn_closed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.context.coverage import Coverage, covered
 from agent_tui.context.estimate import KIND_LABELS, KINDS, Kind, largest_remainder, round_up
@@ -56,6 +56,8 @@ class Tally:
     total: int = 0
     text: float = 0.0
     given: float = 0.0
+    misfit: int = 0
+    """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
 
     def copy(self) -> Tally:
         return Tally(
@@ -70,7 +72,39 @@ class Tally:
             self.total,
             self.text,
             self.given,
+            self.misfit,
         )
+
+    def absorb(self, tokens: int) -> int:
+        """Take ``tokens`` from the rows whose size is least sure: reasoning first, the newest first. Returns how many
+        of them could not be taken. Rows are replaced, never changed: other tallies share them."""
+        for kind in sorted(self.rows, key=lambda k: (k != "reasoning", -self.tokens[k])):
+            rows = self.rows[kind]
+            for number in range(len(rows) - 1, -1, -1):
+                if not tokens:
+                    return 0
+                row = rows[number]
+                take = min(tokens, row.tokens)
+                if not take:
+                    continue
+                left = row.tokens - take
+                read = None if row.cached_tokens is None else min(row.cached_tokens, left)
+                rows[number] = replace(
+                    row,
+                    tokens=left,
+                    estimated_tokens=left,
+                    basis="estimated",
+                    cached_tokens=read,
+                    cached=covered(left, read),
+                )
+                self.tokens[kind] -= take
+                self.estimated[kind] = min(self.tokens[kind], self.estimated[kind] + take)
+                known = self.cached[kind]
+                if known is not None and row.cached_tokens is not None and read is not None:
+                    self.cached[kind] = known - row.cached_tokens + read
+                self.total -= take
+                tokens -= take
+        return tokens
 
     def add(self, kind: Kind, row: ContextRow, estimated: int) -> None:
         self.rows.setdefault(kind, []).append(row)
@@ -90,6 +124,7 @@ class Tally:
             self._add_cached(kind, other.cached[kind])
         self.approximate |= other.approximate
         self.total += other.total
+        self.misfit += other.misfit
         self.end = other.end
 
     def _add_cached(self, kind: Kind, tokens: int | None) -> None:
@@ -156,14 +191,14 @@ def add_group(
     derived: bool,
     coverage: Coverage,
     labels: Labels,
-    now: Mapping[str, Weighed],
+    now: Mapping[str, tuple[Weighed, int]],
     watched: Container[str],
 ) -> None:
     """Add the messages from ``index`` on that together cost ``value`` (None: what they are estimated at), split by
     their estimates.
 
     ``now`` holds the messages of the group that are sent otherwise today than when they were measured: their
-    estimate of today is shown. The measured value of ``watched`` messages is kept in ``values``.
+    estimate of today and its tokens are shown. The measured value of ``watched`` messages is kept in ``values``.
     """
     estimates = [w.tokens for w in group]
     tokens = estimates if value is None else largest_remainder(value, [float(t) for t in estimates])
@@ -174,7 +209,7 @@ def add_group(
         if weighed.message.id in watched:
             tally.values[weighed.message.id] = (cost, weighed.key)
         if today is not None:
-            weighed, cost, alone = today, today.tokens, False
+            weighed, cost, alone = *today, False
         sure = derived and len(kinds) == 1 and today is None
         basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
         add_message(tally, weighed, number, cost, basis, coverage, labels, sure=sure)

@@ -7,9 +7,10 @@ The screen, the status line, the compactor, headless output and notices all read
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_tui.context.accuracy import accuracy_of, clamp_ratio
+from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
 from agent_tui.context.families import family_of
@@ -26,21 +27,25 @@ from agent_tui.context.policy import (
     reserve_problem,
     send_margin,
 )
+from agent_tui.context.prunes import PruneStates
+from agent_tui.context.sent import left_out
 from agent_tui.context.tally import Tally, Weighed, add_group, add_message
 from agent_tui.context.totals import session_totals
 from agent_tui.context.view import active_prune_ids
 from agent_tui.context.why import why_text
 from agent_tui.models.context import Basis, Calculation, ContextRow, ContextUsage
+from agent_tui.models.requests import ReplayRule
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
-GIVE_WAY = 0.1
-"""Share of the ephemeral rows' estimates that is within their error.
+SMALL_MISFIT = 0.1
+GIVE_WAY = 0.5
+"""Shares of the estimates that are within their error.
 
-Where they and the first messages together are estimated at more than was measured, the ephemeral rows are scaled down
-by up to this much, all in proportion and without a warning: taken from the first message, a misfit of 2 % of a long
-prompt could be more than the message. Any other misfit is a warning. It moves tokens between rows only, never the
-total.
+The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
+than was measured, the provider's tokens are larger than the family's, and both are scaled down in proportion, by up to
+half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could
+be more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
 """
 
 
@@ -54,16 +59,18 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     model, target = inputs.model, inputs.model.target
     family, limits = family_of(target), inputs.model.limits
     cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window)
-    cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort)
-    measured = Measurement(inputs, cache, family)
-    anchor = measured.anchor
+    prunes = PruneStates(inputs.records)
+    rule = replay_rule(inputs, cache.prefixes, prunes)
+    cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
     ratio = clamp_ratio(inputs.ratio)
+    measured = Measurement(inputs, cache, family, prunes, ratio)
+    anchor = measured.anchor
     fixed = estimate_fixed_parts(inputs.fixed, family, 1.0 if anchor else ratio)
     new = _estimated(inputs, cache, measured, ratio)
     terms = _terms(inputs, measured, fixed, new)
     room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
     warnings = [w for w in (reserve_problem(limits, inputs.policy),) if w]
-    rows = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)
+    rows, misfit = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)
     accuracy = accuracy_of(inputs.steps, target, inputs.ratio)
     usage = ContextUsage(
         model=target.model,
@@ -91,6 +98,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         else 0,
         max_input=limits.max_input,
         window_origin=limits.origin,
+        misfit=misfit,
     )
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
@@ -99,6 +107,13 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         usage.would_compact = inputs.policy.auto_compact
     usage.why = why_text(usage, inputs, cache)
     return usage
+
+
+def replay_rule(inputs: ContextInputs, prefixes: SentPrefixes, prunes: PruneStates) -> ReplayRule:
+    """The rule the next request is sent with: what was learned of the server, and what stays out of the prefix.
+    ``prefixes`` follow the view."""
+    out = left_out(inputs.view, inputs.steps, prefixes, prunes, inputs.model.target)
+    return replace(inputs.replay, left_out=out) if out else inputs.replay
 
 
 @dataclass(slots=True)
@@ -164,6 +179,41 @@ def _estimated(inputs: ContextInputs, cache: ContextCache, measured: Measurement
     return tally
 
 
+@dataclass(slots=True)
+class _Fit:
+    """What the rows have to be so that they sum to the total: tokens of the ephemeral rows, of the messages before the
+    first measured answer, and what the measured rows have to give. ``spread``: the messages share so many tokens
+    instead. ``misfit`` is not 0 where it takes more than the errors of estimates."""
+
+    fixed: int
+    head: int = 0
+    absorb: int = 0
+    spread: int | None = None
+    misfit: int = 0
+
+
+def _fit(cache: ContextCache, measured: Measurement, fixed: int, total: int, new: int) -> _Fit:
+    tally = measured.tally
+    absorb = min(max(0, -tally.misfit), tally.total)
+    rest = total - fixed - (tally.total - absorb) - new
+    wanted = _head_estimate(cache, measured) if measured.head else 0
+    if measured.head and rest >= wanted:
+        return _Fit(fixed, rest, absorb)
+    missing = wanted - rest
+    if 0 <= missing <= fixed * SMALL_MISFIT:
+        # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
+        return _Fit(fixed - missing, wanted, absorb)
+    both, measured_both = fixed + wanted, fixed + rest
+    if measured.head and (1 - GIVE_WAY) * both <= measured_both:
+        # The provider's tokens are larger than the family's: both sides are.
+        scaled = round(fixed * measured_both / both)
+        return _Fit(scaled, measured_both - scaled, absorb)
+    if total > fixed and (fixed or measured.head or tally.total or new):
+        # What is wrong is in the messages' rows: the ephemeral ones do not pay for it.
+        return _Fit(fixed, spread=total - fixed, misfit=missing)
+    return _Fit(total - tally.total - new, misfit=missing)
+
+
 def _rows(
     inputs: ContextInputs,
     cache: ContextCache,
@@ -172,33 +222,30 @@ def _rows(
     new: Tally,
     total: int,
     warnings: list[str],
-) -> list[ContextRow]:
-    known = measured.tally.total + new.total
+) -> tuple[list[ContextRow], int]:
+    """The rows, and by how many tokens they had to be scaled beyond the errors of estimates."""
     if not measured.head:
         cache.head_estimate = None
-    fixed_total = fixed.total
-    rest = total - fixed_total - known
-    head_cost = rest if measured.head else 0
-    missing = _head_estimate(cache, measured) - rest if measured.head else 0
-    if 0 < missing <= fixed.total * GIVE_WAY:
-        # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
-        head_cost = rest + missing
-        fixed_total -= missing
-    elif rest < 0 or (rest > 0 and not measured.head):
-        warnings.append(f"Back-calculated messages are off by {rest:,} tokens; estimates of the fixed rows are scaled.")
-        head_cost = 0
-        fixed_total = total - known
-    if fixed_total < 0 or (fixed_total > 0 and not fixed.parts):
+    fitted = _fit(cache, measured, fixed.total, total, new.total)
+    misfit = fitted.misfit
+    if fitted.fixed < 0 or (fitted.fixed > 0 and not fixed.parts):
         # Nothing but the messages can take it: spread the whole over them.
+        misfit = misfit or total
         cache.head = None
         rows, messages = fixed_rows(fixed, 0), _spread_all(inputs, cache, measured, total)
-        warnings.append("The measured parts do not fit the total; the split of the messages is estimated.")
     else:
         # In the order in which they are sent: what was read from the cache is shared out as they come.
-        rows = fixed_rows(fixed, None if fixed_total == fixed.total else fixed_total, measured.coverage)
-        messages = _head(cache, measured, head_cost)
-        messages.join(measured.tally)
-        messages.join(new)
+        rows = fixed_rows(fixed, None if fitted.fixed == fixed.total else fitted.fixed, measured.coverage)
+        if fitted.spread is not None:
+            cache.head = None
+            messages = _spread_all(inputs, cache, measured, fitted.spread)
+        else:
+            messages = _head(cache, measured, fitted.head)
+            messages.join(measured.tally)
+            messages.join(new)
+            messages.absorb(fitted.absorb)
+    if misfit:
+        warnings.append(f"Back-calculated messages are off by {misfit:,} tokens; the rows are scaled to fit the total.")
     children = messages.kind_rows()
     unattributed = total - sum(r.tokens for r in rows) - messages.total
     if unattributed:
@@ -221,20 +268,20 @@ def _rows(
             approximate=any(c.approximate for c in children),
         )
     )
-    return rows
+    return rows, misfit
 
 
 def _head_estimate(cache: ContextCache, measured: Measurement) -> int:
     """What the messages before the first measured answer are estimated at."""
     known = cache.head_estimate
     sure = measured.head <= min(cache.kept, cache.ledger.changed_from)
-    if known is not None and known[0] == measured.head and sure:
-        return known[1]
+    if known is not None and known[:2] == (measured.head, measured.ratio) and sure:
+        return known[2]
     cache.head_estimate = None
     weighed = [measured.weigh(i) for i in range(measured.head)]
-    tokens = sum(w.tokens for w in weighed)
+    tokens = sum(w.corrected(measured.ratio) for w in weighed)
     if not any(w.approximate for w in weighed):
-        cache.head_estimate = (measured.head, tokens)
+        cache.head_estimate = (measured.head, measured.ratio, tokens)
     return tokens
 
 

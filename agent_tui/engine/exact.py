@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 
 from agent_tui.context.policy import max_output_for
+from agent_tui.context.sent import runs_of
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import new_id
-from agent_tui.models.requests import ModelRequest
+from agent_tui.models.requests import ModelInfo, ModelRequest
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.sending import decide
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +39,15 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         timeout=runtime.settings.agent.timeout,
         content_timeout=runtime.settings.agent.content_timeout,
         documents=runtime.prelude.documents,
+        replay=runtime.rule(),
     )
+
+
+def record_sent(step: Step, request: ModelRequest, info: ModelInfo) -> None:
+    """Store with the step what of the reasoning its request sends, as the sender decides it."""
+    plan, thinking = decide(request, info)
+    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
+    step.thinking = "off" if thinking.off else request.effort
 
 
 def new_step(runtime: Runtime, kind: str) -> Step:
@@ -78,6 +88,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: 
     step = new_step(runtime, "count")
     step.estimated_input = usage.total
     request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
+    record_sent(step, request, runtime.info)
     asked = _subject(runtime)
     tokens = await runtime.provider.count_exact(request)
     if tokens is None or tokens <= 0:

@@ -9,13 +9,14 @@ from typing import TypeAlias
 from agent_tui.config import Settings
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import CompactPolicy, ContextInputs
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.prunes import PruneStates
+from agent_tui.context.usage import calculate_context_usage, replay_rule
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.counting import CountService
 from agent_tui.engine.prelude import Prelude
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
-from agent_tui.models.requests import Effort, ModelInfo, Provider
+from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -24,7 +25,8 @@ Emit: TypeAlias = Callable[[Event], None]
 class Runtime:
     """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
     subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
-    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed."""
+    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
+    ``replay`` is what was learned of how its server takes reasoning back."""
 
     conversation: Conversation
     provider: Provider
@@ -38,6 +40,7 @@ class Runtime:
     parent: Conversation | None = None
     in_flight: int = 0
     usage_doubted: bool = False
+    replay: ReplayRule = field(default_factory=ReplayRule)
 
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""
@@ -64,7 +67,14 @@ class Runtime:
             fixed_fingerprint=self.prelude.fingerprint,
             effort=self.effort,
             cache=self.cache,
+            replay=self.replay,
         )
+
+    def rule(self) -> ReplayRule:
+        """Which reasoning the next request may not bring back, as the calculator sees it."""
+        inputs = self.inputs()
+        self.cache.prefixes.update(inputs.view)
+        return replay_rule(inputs, self.cache.prefixes, PruneStates(inputs.records))
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""

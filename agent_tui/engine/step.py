@@ -14,7 +14,7 @@ from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
 from agent_tui.context.plausible import judge_usage
 from agent_tui.context.policy import max_output_for
-from agent_tui.engine.exact import build_request, new_step
+from agent_tui.engine.exact import build_request, new_step, record_sent
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.storing import patiently, store_failure
@@ -80,8 +80,9 @@ class StepRunner:
             origin=Origin(target.provider, target.api, target.model),
             step_id=step.id,
         )
-        await patiently(lambda: conversation.add_step(step))
         request = build_request(runtime, step.id, step.max_output)
+        record_sent(step, request, runtime.info)
+        await patiently(lambda: conversation.add_step(step))
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         self._emit(StepStarted(step, message))

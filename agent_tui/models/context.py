@@ -90,7 +90,9 @@ class ContextUsage:
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
     (``context.policy.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
-    ``window_origin`` says in words where the window is known from."""
+    ``window_origin`` says in words where the window is known from.
+    ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
+    add up, but are not to be trusted."""
 
     model: str
     window: int | None
@@ -116,3 +118,4 @@ class ContextUsage:
     margin: int = 0
     max_input: int | None = None
     window_origin: str = ""
+    misfit: int = 0

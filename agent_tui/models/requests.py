@@ -103,6 +103,20 @@ class SystemBlock:
 
 
 @dataclass(slots=True)
+class ReplayRule:
+    """What is known, beside the conversation itself, about which reasoning may go back.
+
+    ``left_out`` are answers whose reasoning was left out of the prefix that the provider has in its cache: sent again
+    it would silently rewrite all of it. ``bound``: this model at this server was seen to refuse signatures behind
+    another prefix. ``ask_drop`` False: the server refuses to be asked to drop them itself.
+    """
+
+    left_out: list[str] = field(default_factory=list)
+    bound: bool = False
+    ask_drop: bool = True
+
+
+@dataclass(slots=True)
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
     ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
@@ -122,6 +136,7 @@ class ModelRequest:
     content_timeout: float = 600.0
     documents: list[SystemBlock] = field(default_factory=list)
     kind: StepKind = "turn"
+    replay: ReplayRule = field(default_factory=ReplayRule)
 
 
 @dataclass(slots=True, frozen=True)
@@ -163,10 +178,12 @@ class Started:
 
 @dataclass(slots=True, frozen=True)
 class Finished:
-    """The answer ended as the provider meant it to."""
+    """The answer ended as the provider meant it to. ``dropped`` are the places of reasoning blocks that it says it left
+    out of the request (``messages.1.content.0``), none where it says nothing."""
 
     reason: FinishReason
     message_metadata: Metadata | None = None
+    dropped: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)

@@ -39,6 +39,10 @@ class FixedPart:
     change: Change = ""
 
 
+SentRun = tuple[int, float, int]
+"""``(index, share, resent)``, see ``context.sent``."""
+
+
 @dataclass(slots=True)
 class Step:
     """One model call and everything needed to anchor on it later.
@@ -48,7 +52,9 @@ class Step:
     records in force; ``anchor_step`` the step its estimate was built on. ``estimated_input`` and ``actual_input`` are
     tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
-    for. Times are seconds since the epoch.
+    for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
+    steps of versions that did not store it), ``dropped_blocks`` how many blocks of it the provider says it dropped.
+    Times are seconds since the epoch.
     """
 
     id: str
@@ -80,6 +86,8 @@ class Step:
     cost_usd: float | None = None
     failure: Failure | None = None
     window: int | None = None
+    sent_reasoning: list[SentRun] | None = None
+    dropped_blocks: int = 0
 
 
 @dataclass(slots=True)

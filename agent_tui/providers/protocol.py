@@ -131,6 +131,7 @@ class RequestEncoder:
                 "timeout": request.timeout,
                 "content_timeout": request.content_timeout,
                 "documents": to_dict(request.documents),
+                "replay": to_dict(request.replay),
             },
         }
         text = json.dumps(head, ensure_ascii=True, separators=(",", ":"))

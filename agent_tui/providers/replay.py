@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from agent_tui.models.fingerprint import extend
 from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart, TextPart, ToolCallPart
-from agent_tui.models.requests import Effort, SentMessage, Target
+from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.providers.targets import claude_version, gemini_major
 
 RESENT = "resent"
@@ -21,6 +21,7 @@ FIXED_CHANGED = "not resent: system prompt or tools changed"
 UNSIGNED = "not resent: not signed"
 UNFINISHED = "not resent: the answer was cut off"
 THINKING_OFF = "not resent: thinking is off"
+LEFT_OUT = "not resent: left out before, and coming back would rewrite the provider's cache"
 NEVER_SHOWN = "not resent: the provider keeps it to itself"
 DROPPED_AFTER_TURN = "not counted: dropped by the provider after a user turn"
 NOT_COUNTED = "not counted: dropped by the provider"
@@ -28,6 +29,13 @@ NOT_COUNTED = "not counted: dropped by the provider"
 # Share of resent reasoning that the next input contains: inside a tool loop, after a new user message.
 # Measured on recorded pairs of calls, see the table in ``retention``.
 Retention = tuple[float, float]
+
+BOUND_FROM = (5, 1)
+"""Claude from this version on binds the signature of a block to everything that was sent before it; 4.x and 5.0 do not
+(Anthropic's documentation of thinking, "prefix binding"; each case was tried live in pydantic-ai's issue 7984). Later
+models are announced to follow."""
+
+ANY_RULE = ReplayRule()
 _extend = lru_cache(maxsize=65_536)(extend)
 
 
@@ -73,18 +81,23 @@ class ReplayPlan:
 
 
 def plan_replay(
-    items: Sequence[SentMessage], target: Target, fixed_fingerprint: str = "", effort: Effort | None = None
+    items: Sequence[SentMessage],
+    target: Target,
+    fixed_fingerprint: str = "",
+    effort: Effort | None = None,
+    rule: ReplayRule = ANY_RULE,
 ) -> ReplayPlan:
     """Decide about every reasoning part of ``items`` if they were sent to ``target`` now.
 
     ``effort`` None means that thinking is on or not known; ``off`` makes blocks useless that only go with thinking.
     """
+    left_out = frozenset(rule.left_out)
     plan = ReplayPlan()
     last_user = max((i for i, item in enumerate(items) if item.message.role == "user"), default=-1)
     if turn_is_closed(items):
         last_user = len(items)
     prefixes = _Prefixes(items, fixed_fingerprint)
-    bound = prefix_bound(target)
+    bound = prefix_bound(target) or rule.bound
     in_loop, after_user = retention(target)
     for i, item in enumerate(items):
         message = item.message
@@ -102,6 +115,8 @@ def plan_replay(
                 reason = lost or _unusable(message, part, n, target, effort)
                 if reason is None and bound and part.prefix is not None:
                     reason = prefixes.difference(i, part.prefix)
+                if reason is None and message.id in left_out:
+                    reason = LEFT_OUT
                 statuses[n] = _status(reason, own_share, after_turn=i < last_user)
         if statuses:
             plan._parts[message.id] = statuses
@@ -125,9 +140,23 @@ def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = ""
 
 
 def prefix_bound(target: Target) -> bool:
-    """Whether signatures are only valid after exactly what was sent before them: the Claude models that also keep
-    earlier thinking, wherever they are served."""
-    return target.family == "claude" and _claude_keeps(target.model)
+    """Whether signatures are only valid after exactly what was sent before them (``BOUND_FROM``), wherever the model is
+    served."""
+    known = claude_version(target.model) if target.family == "claude" else None
+    return known is not None and known[1] >= BOUND_FROM
+
+
+def asks_to_drop(target: Target, rule: ReplayRule) -> bool:
+    """Whether the provider is asked to drop the blocks itself that do not fit their prefix, instead of refusing the
+    request: only Anthropic's own API knows how, and only for models that bind."""
+    return target.provider == "anthropic" and prefix_bound(target) and rule.ask_drop
+
+
+def carries_reasoning(message: Message, family: str) -> bool:
+    """Whether the answer holds anything by which its reasoning could go back."""
+    if any(isinstance(part, ReasoningPart) for part in message.parts):
+        return True
+    return family == "gemini" and _has_thought_signature(message)
 
 
 def retention(target: Target) -> Retention:
@@ -234,8 +263,9 @@ def _of_message(
 
 
 def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) -> str | None:
-    """Claude with thinking on refuses a tool loop whose blocks are missing; that step then runs without thinking."""
-    if target.family != "claude" or not loop or loop[-1].message.role != "tool":
+    """Claude with a budget of thinking refuses a tool loop whose first block is missing; that step then runs without
+    thinking. Models that adapt their thinking take any history, so it stays on for them."""
+    if not loops_whole(target) or not loop or loop[-1].message.role != "tool":
         return None
     answers = [item.message for item in loop if item.message.role == "assistant" and item.message.tool_calls]
     for message in answers:
@@ -243,9 +273,14 @@ def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) ->
             status = plan.status(message.id, n)
             if status is not None and not status.resent and (isinstance(part, ReasoningPart)):
                 return f"thinking off for one step: {_cause(status.reason)}"
-    if answers and not _starts_with_thinking(answers[0], plan) and not adaptive_thinking(target):
+    if answers and not _starts_with_thinking(answers[0], plan):
         return "thinking off for one step: this tool loop began without it"
     return None
+
+
+def loops_whole(target: Target) -> bool:
+    """Whether a tool loop is judged as a whole: the model thinks in it only where its first answer began so."""
+    return target.family == "claude" and not adaptive_thinking(target)
 
 
 def adaptive_thinking(target: Target) -> bool:
@@ -264,6 +299,7 @@ def _cause(reason: str) -> str:
         FIXED_CHANGED: "system prompt or tools changed",
         OTHER_MODEL: "the model was changed",
         UNSIGNED: "an answer was cut off",
+        LEFT_OUT: "this tool loop went on without it",
     }.get(reason, reason)
 
 

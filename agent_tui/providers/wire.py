@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
-from agent_tui.providers.replay import ReplayPlan, plan_replay
-from agent_tui.providers.thinking import Thinking, thinking_for
+from agent_tui.providers.replay import ReplayPlan
+from agent_tui.providers.sending import decide
+from agent_tui.providers.thinking import Thinking
 from agent_tui.providers.wire_chat import Dialect, chat_messages, has_content_thinking
 from agent_tui.providers.wire_claude import add_breakpoints
 from agent_tui.providers.wire_responses import response_input
@@ -42,11 +43,7 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     from cache markers, which move.
     """
     target = info.target
-    plan = plan_replay(request.messages, target, request.fixed_fingerprint, request.effort)
-    thinking = thinking_for(request, info, forced_off=plan.thinking_off)
-    if thinking.off and request.effort != "off":
-        # Without thinking, Claude's old blocks are of no use in this step.
-        plan = plan_replay(request.messages, target, request.fixed_fingerprint, "off")
+    plan, thinking = decide(request, info)
     build = _responses if target.api == "responses" else _chat
     method, kwargs = build(request, info, thinking, plan)
     kwargs.update(thinking.kwargs)

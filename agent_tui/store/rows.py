@@ -71,6 +71,9 @@ def load_message(data: dict[str, Any]) -> Message:
 
 
 def load_step(data: dict[str, Any]) -> Step:
+    runs = data.get("sent_reasoning")
+    if runs:
+        data["sent_reasoning"] = [tuple(run) for run in runs]
     step: Step = _loader(Step)(data)
     return step
 

@@ -13,7 +13,7 @@ from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
-from tests.support.contexts import CLAUDE, TARGET, Conversation, assert_identities, fixed_part, leaves, row
+from tests.support.contexts import BOUND, CLAUDE, TARGET, Conversation, assert_identities, fixed_part, leaves, row
 
 
 def weather() -> Conversation:
@@ -308,7 +308,7 @@ def test_claude_keeps_reasoning_inside_a_loop_and_older_models_drop_it_after_the
 
 
 def test_a_prompt_change_drops_reasoning_bound_to_the_prefix() -> None:
-    conversation = Conversation(target=CLAUDE, fixed=[fixed_part()])
+    conversation = Conversation(target=BOUND, fixed=[fixed_part()])
     conversation.say()
     conversation.answer(TokenUsage(2_000, 150, 100), reasoning=thinking(conversation))
     conversation.say()
@@ -322,7 +322,7 @@ def test_a_prompt_change_drops_reasoning_bound_to_the_prefix() -> None:
 
 
 def test_clearing_drops_reasoning_bound_to_the_prefix() -> None:
-    conversation = Conversation(target=CLAUDE)
+    conversation = Conversation(target=BOUND)
     conversation.say()
     conversation.answer(TokenUsage(2_000, 150, 100), calls=("c",), reasoning=thinking(conversation))
     result = conversation.result("c", raw=500)

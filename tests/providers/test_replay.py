@@ -16,7 +16,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent_tui.models.requests import SentMessage, Target
+from agent_tui.models.requests import ReplayRule, SentMessage, Target
 from agent_tui.providers import replay
 from agent_tui.providers.replay import plan_replay, prefix_fingerprint
 from agent_tui.providers.targets import model_family
@@ -24,6 +24,7 @@ from agent_tui.providers.targets import model_family
 SIGNED = {"type": "thinking", "signature": "sig"}
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 NEW_CLAUDE = Target("anthropic", "chat", "claude-opus-4-7", "claude")
+BOUND = Target("anthropic", "chat", "claude-fable-5-1", "claude")
 
 
 def target(provider: str, model: str, api: str = "chat") -> Target:
@@ -135,35 +136,67 @@ def test_a_reasoning_item_with_nothing_after_it_stays_here() -> None:
 def test_a_changed_prefix_drops_bound_blocks_only() -> None:
     before = sent(user("u1"))
     part = ReasoningPart("t", SIGNED, prefix=prefix_fingerprint(before, "fixed"))
-    same = loop(NEW_CLAUDE, part)
-    assert plan_replay(same, NEW_CLAUDE, "fixed").resent("a1", 0)
-    changed = plan_replay(same, NEW_CLAUDE, "other tools")
+    same = loop(BOUND, part)
+    assert plan_replay(same, BOUND, "fixed").resent("a1", 0)
+    changed = plan_replay(same, BOUND, "other tools")
     status = changed.status("a1", 0)
     assert status is not None and status.reason == "not resent: system prompt or tools changed"
-    assert changed.thinking_off == "thinking off for one step: system prompt or tools changed"
-    assert plan_replay(loop(OLD_CLAUDE, part), OLD_CLAUDE, "other tools").resent("a1", 0)
+    assert changed.thinking_off is None, "blocks may always be missing, and it thinks on"
+    for free in (OLD_CLAUDE, NEW_CLAUDE, target("anthropic", "claude-opus-5")):
+        assert plan_replay(loop(free, part), free, "other tools").resent("a1", 0)
 
 
-def test_compaction_inside_an_open_loop_turns_thinking_off_for_the_step() -> None:
+def test_compaction_inside_an_open_loop_leaves_thinking_on() -> None:
     part = ReasoningPart("t", SIGNED, prefix=prefix_fingerprint(sent(user("u0"), user("u1")), "f"))
     summary = Message("s1", "user", [SummaryPart("summary", "rec_1")])
-    items = sent(summary, *(item.message for item in loop(NEW_CLAUDE, part)[1:]))
-    plan = plan_replay(items, NEW_CLAUDE, "f")
+    items = sent(summary, *(item.message for item in loop(BOUND, part)[1:]))
+    plan = plan_replay(items, BOUND, "f")
     status = plan.status("a1", 0)
     assert status is not None and status.reason == "not resent: context was compacted"
-    assert plan.thinking_off == "thinking off for one step: context was compacted"
+    assert plan.thinking_off is None
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [
+        ("claude-sonnet-4-5", False),
+        ("claude-opus-4-7", False),
+        ("claude-opus-5", False),
+        ("claude-fable-5-1", True),
+        ("claude-mythos-5.1", True),
+        ("claude-sonnet-6-20270101", True),
+        ("us.anthropic.claude-fable-5-1-v1:0", True),
+        ("gpt-5.1", False),
+    ],
+)
+def test_signatures_are_bound_from_a_version_on(name: str, bound: bool) -> None:
+    assert replay.prefix_bound(target("anthropic", name)) is bound
+
+
+def test_a_refusal_once_seen_makes_any_model_bound() -> None:
+    part = ReasoningPart("t", SIGNED, prefix=prefix_fingerprint(sent(user("u1")), "fixed"))
+    items = loop(NEW_CLAUDE, part)
+    learned = ReplayRule(bound=True)
+    assert plan_replay(items, NEW_CLAUDE, "fixed", rule=learned).resent("a1", 0)
+    assert not plan_replay(items, NEW_CLAUDE, "other tools", rule=learned).resent("a1", 0)
+
+
+def test_what_was_left_out_stays_out_and_says_so() -> None:
+    items = turn(NEW_CLAUDE, ReasoningPart("t", SIGNED))
+    status = plan_replay(items, NEW_CLAUDE, rule=ReplayRule(left_out=["a1"])).status("a1", 0)
+    assert status == replay.ReplayStatus(False, 0.0, replay.LEFT_OUT)
 
 
 def test_a_cleared_result_changes_the_prefix_of_what_came_after_it() -> None:
     call = ToolCallPart("call_1", "read", "{}")
-    head = sent(user("u1"), answer("a1", NEW_CLAUDE, ReasoningPart("t", SIGNED), call), result("r1", "call_1"))
-    later = answer("a2", NEW_CLAUDE, ReasoningPart("t", SIGNED, prefix_fingerprint(head, "f")), TextPart("x"))
+    head = sent(user("u1"), answer("a1", BOUND, ReasoningPart("t", SIGNED), call), result("r1", "call_1"))
+    later = answer("a2", BOUND, ReasoningPart("t", SIGNED, prefix_fingerprint(head, "f")), TextPart("x"))
     intact = [*head, *sent(later, user("u2"))]
-    assert plan_replay(intact, NEW_CLAUDE, "f").resent("a2", 0)
+    assert plan_replay(intact, BOUND, "f").resent("a2", 0)
     cleared = [*head[:2], SentMessage(head[2].message, "r1#cleared"), *intact[3:]]
-    status = plan_replay(cleared, NEW_CLAUDE, "f").status("a2", 0)
+    status = plan_replay(cleared, BOUND, "f").status("a2", 0)
     assert status is not None and status.reason == replay.COMPACTED
-    undone = plan_replay(intact, NEW_CLAUDE, "f").status("a2", 0)
+    undone = plan_replay(intact, BOUND, "f").status("a2", 0)
     assert undone is not None and undone.resent
 
 

@@ -18,6 +18,9 @@ from agent_tui.providers.replay import prefix_fingerprint
 
 TARGET = Target("openai", "chat", "gpt-4o", "gpt")
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
+BOUND = Target("anthropic", "chat", "claude-fable-5-1", "claude")
+"""Binds signatures to everything that was sent before them."""
+
 WINDOW = Limits(200_000, None, 64_000, "config")
 
 

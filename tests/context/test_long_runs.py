@@ -1,0 +1,126 @@
+"""Long sessions with a provider that counts truly: the numbers stay near it and no row tells a lie."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.models.requests import Target
+from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
+from tests.support.counting_model import Session
+
+OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
+RESPONSES = Target("openai", "responses", "gpt-5", "gpt")
+DEEPSEEK = Target("deepseek", "chat", "deepseek-v4-flash", "deepseek")
+GLM = Target("zai", "chat", "glm-4.6", "glm")
+TARGETS = (CLAUDE, OLD_CLAUDE, BOUND, RESPONSES, DEEPSEEK, GLM)
+WARM = 10
+"""Steps with something measured, after which the tokenizer's difference is known."""
+
+
+def check_rows(session: Session) -> None:
+    for number, outcome in enumerate(session.outcomes):
+        usage = outcome.usage
+        assert_identities(usage)
+        assert usage.misfit == 0, f"step {number}: rows are off by {usage.misfit}"
+        rows = {r.id: r.tokens for r in usage.rows}
+        shown = rows["system"] + rows["tools"]
+        assert rows["system"] > 0 and rows["tools"] > 0 and rows["messages"] > 0
+        assert 0.65 * outcome.fixed < shown < 1.7 * outcome.fixed + 500, f"step {number}: {shown} of {outcome.fixed}"
+
+
+def errors(session: Session) -> list[int]:
+    """Of the steps that were built on a measured one, once that had happened often enough; smallest first."""
+    anchored = [o for o in session.outcomes if o.usage.anchor_step is not None][WARM:]
+    return sorted(abs(o.usage.total - o.actual) for o in anchored)
+
+
+@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(TARGETS),
+    st.floats(0.85, 1.35),
+    st.booleans(),
+    st.sampled_from([32_000, 200_000]),
+)
+def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, counted: bool, window: int) -> None:
+    session = Session(target, seed, factor, counted, window)
+    session.run(15)
+    check_rows(session)
+    fresh = calculate_context_usage(session.conversation.inputs(ratio=session.ratio, effort=session.effort))
+    kept = calculate_context_usage(
+        session.conversation.inputs(ratio=session.ratio, effort=session.effort, cache=session.cache)
+    )
+    assert kept == fresh, "the cache changes nothing"
+
+
+@pytest.mark.parametrize(("target", "factor"), [(CLAUDE, 1.0), (BOUND, 1.3), (RESPONSES, 1.1), (GLM, 0.9)])
+def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float) -> None:
+    session = Session(target, 7, factor)
+    session.run(70)
+    assert len(session.outcomes) > 200
+    check_rows(session)
+    wrong = errors(session)
+    p95 = wrong[int(0.95 * len(wrong))]
+    assert p95 <= 300, f"p95 {p95}, worst {wrong[-5:]}"
+
+
+@pytest.mark.parametrize("target", [CLAUDE, BOUND], ids=lambda t: t.model)
+def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
+    session = Session(target, 11, window=60_000)
+    for number in range(40):
+        session.turn(4)
+        session.prune()
+        if number % 5 == 4:
+            session.summarise()
+    assert all(outcome.thinking for outcome in session.outcomes)
+    kinds = {record.kind for record in session.conversation.records}
+    assert kinds == {"prune", "summary"}
+    check_rows(session)
+
+
+def test_what_was_left_out_stays_out_until_the_prefix_is_rebuilt() -> None:
+    session = Session(CLAUDE, 3)
+    session.turn(2)
+    session.effort = "off"
+    session.turn(1)
+    before = session.conversation.steps[-1].sent_reasoning
+    assert before is not None and not any(run[2] for run in before)
+    session.effort = "medium"
+    session.turn(1)
+    runs = session.conversation.steps[-1].sent_reasoning
+    assert runs is not None and runs[0][2] == 0 and runs[-1][2] == 1, "only what was thought since goes along"
+    assert any("rewrite" in (leaf.replay or "") for leaf in row(session.usage(), "messages", "reasoning").children)
+    session.prune()
+    session.turn(1)
+    runs = session.conversation.steps[-1].sent_reasoning
+    assert runs is not None and runs[0][2] == 0, "what was cleared must not be filled up with it"
+    check_rows(session)
+
+
+def test_undo_brings_back_what_a_compaction_left_out() -> None:
+    session = Session(BOUND, 3)
+    for _ in range(3):
+        session.turn(3)
+    before = session.usage()
+    session.prune()
+    assert session.usage().calculation.dropped_reasoning > 0
+    session.turn(0)
+    session.undo()
+    session.conversation.path = session.conversation.path[:-2]
+    after = session.usage()
+    assert (after.total, after.rows, after.calculation) == (before.total, before.rows, before.calculation)
+
+
+def test_a_session_of_an_older_version_goes_on() -> None:
+    """Its steps do not say what they sent: today's rule stands in for it, and no row goes to zero."""
+    session = Session(CLAUDE, 5, remembered=False)
+    session.run(15)
+    session.remembered = True
+    session.run(15)
+    for outcome in session.outcomes:
+        rows = {r.id: r.tokens for r in outcome.usage.rows}
+        assert rows["system"] > 0 and rows["tools"] > 0
+        assert_identities(outcome.usage)
