@@ -113,6 +113,10 @@ class _Planner:
         for plan in tried:
             if self._acceptable(plan):
                 return plan
+        best = max(tried, key=self._gain, default=None)
+        if best is not None and self.s.doubtful and self._gain(best) >= self._enough():
+            # It is not known how much is too much: the most that can be done is worth the one further try.
+            return best
         return self._refused(tried)
 
     def _means(self) -> Iterator[CompactionPlan]:
@@ -261,7 +265,7 @@ class _Planner:
 
     def _refused(self, tried: Sequence[CompactionPlan]) -> CompactionPlan:
         s = self.s
-        if s.needed and not any(p.fits for p in tried):
+        if s.needed and not s.doubtful and not any(p.fits for p in tried):
             fixed = sum(r.tokens for r in s.usage.rows if r.id != "messages")
             newest = s.tokens.get(s.pinned, 0) if s.pinned is not None else 0
             return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest)), stuck=True)

@@ -88,10 +88,15 @@ class Situation:
         self.pinned = newest.id if newest is not None and newest.id not in self.hidden else None
 
     def fits(self, after: ContextUsage) -> bool:
-        """Whether what a plan leaves can be sent. After an overflow our numbers are known to be wrong."""
-        if self.reason == "overflow" and self.target is not None and after.total > self.target:
+        """Whether what a plan leaves can be sent, by numbers that may be wrong (``doubtful``)."""
+        if self.doubtful and self.target is not None and after.total > self.target:
             return False
         return fits_to_send(after)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the provider refused as too long what fits by our numbers."""
+        return self.reason == "overflow" and fits_to_send(self.usage)
 
     @property
     def needed(self) -> bool:

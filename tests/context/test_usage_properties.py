@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import CompactPolicy
 from agent_tui.context.percent import column, split_percent
+from agent_tui.context.policy import fits_to_send
 from agent_tui.context.usage import calculate_context_usage
 from agent_tui.models.messages import ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
@@ -126,7 +127,7 @@ def test_identities_hold_and_the_cache_changes_nothing(
             and policy.auto_compact
             and not policy.paused
             and not policy.off
-        )
+        ) or (policy.auto_compact and not fits_to_send(fresh))
         shown = column(fresh)
         if shown is not None:
             assert round(10 * (shown["total"] + shown["free"] + shown["reserve"] - shown["over"])) == 1_000

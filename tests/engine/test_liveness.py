@@ -45,19 +45,19 @@ async def live(life: Life, window: int, operations: list[tuple[object, ...]]) ->
         assert await life.send(5)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
-@given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=14))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=11))
 def test_no_sequence_ends_a_session(window: int, operations: list[tuple[object, ...]]) -> None:
     asyncio.run(live(Life.of(window), window, operations))
 
 
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("window", [4_096, 32_768])
 @pytest.mark.parametrize("script", sorted(SCRIPTS))
 async def test_full_windows_go_on_whatever_the_summary_call_does(window: int, script: str) -> None:
     life = Life.of(window)
     life.script(script)
-    for number in range(25):
+    for number in range(12):
         share = (0.02, 0.3, 0.1, 0.7)[number % 4]
         assert await life.send(window // 100, (int(share * window), int(0.05 * window)))
     assert life.stops == 0
-    assert life.turns == 25
+    assert life.turns == 12

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
+from agent_tui.context.cache import ContextCache
 from agent_tui.context.compaction import CompactionPlan, CompactionReason, plan_compaction, undo_target
 from agent_tui.context.estimate import message_text_for_count
 from agent_tui.context.summary_text import MODEL_SECTIONS
@@ -116,6 +117,7 @@ class World:
     fixed: list[FixedPart] = field(default_factory=lambda: [FixedPart("system", "system", "system", 2_000, "f", 500)])
     model: FakeModel = field(default_factory=FakeModel)
     now: float = 1_000.0
+    cache: ContextCache | None = None
 
     def clock(self) -> float:
         self.now += 1
@@ -199,7 +201,14 @@ class World:
 
     def inputs(self) -> ContextInputs:
         return ContextInputs(
-            self.info, self.view(), self.steps, self.records, self.fixed, self.policy, fixed_fingerprint="fixed"
+            self.info,
+            self.view(),
+            self.steps,
+            self.records,
+            self.fixed,
+            self.policy,
+            fixed_fingerprint="fixed",
+            cache=self.cache,
         )
 
     def usage(self) -> ContextUsage:

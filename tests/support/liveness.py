@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
+from agent_tui.context.cache import ContextCache
 from agent_tui.context.policy import fits_to_send
 from agent_tui.context.usage import CompactPolicy, calculate_context_usage
 from agent_tui.context.view import build_view
@@ -61,7 +62,7 @@ class Life:
 
     @classmethod
     def of(cls, window: int) -> Life:
-        return cls(World(model_info(window, min(8_192, window // 4))))
+        return cls(World(model_info(window, min(8_192, window // 4)), cache=ContextCache()))
 
     async def send(self, size: int, calls: tuple[int, ...] = (), arguments: int = 10) -> bool:
         """One turn: a message of ``size`` tokens, then a step for each of ``calls``, with a result of so many tokens;
@@ -110,7 +111,7 @@ class Life:
     def could_be_sent(self) -> bool:
         """Whether system, tools and the newest user message alone leave room for an answer."""
         newest = next(m for m in reversed(self.world.path) if m.role == "user")
-        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[])
+        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[], cache=None)
         usage = calculate_context_usage(inputs)
         return fits_to_send(replace(usage, total=usage.total + SPARE + usage.total // 50))
 
