@@ -1,6 +1,7 @@
 """After a refusal as too long: the same request with a shorter answer where the input fits, else a compaction.
 
-At most one of each in a step. What the refusal states is believed before our own estimate: the window is learned, and
+At most one of each in a step, and one shorter answer more after the compaction: that is another request, whose size
+nobody has measured yet. What the refusal states is believed before our own estimate: the window is learned, and
 an exact input size becomes a step of kind ``count``, on which the numbers stand from then on.
 """
 
@@ -10,7 +11,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
-from agent_tui.context.policy import MIN_OUTPUT
+from agent_tui.context.policy import min_output
 from agent_tui.engine.compaction_service import CompactionService, Prepare
 from agent_tui.engine.learned import learn
 from agent_tui.engine.runtime import Emit, Runtime
@@ -72,7 +73,10 @@ class OverflowRecovery:
                 return Again(output)
         if overflow is not None and overflow.only_output:
             return None
-        return Again() if await self._compaction.after_overflow(self._emit, self._prepare) else None
+        if not await self._compaction.after_overflow(self._emit, self._prepare):
+            return None
+        self._shortened = False
+        return Again()
 
     async def _take_in(self, result: StepResult, overflow: Overflow | None) -> Overflow | None:
         """Believes what can be believed; what is left of the refusal's numbers."""
@@ -127,7 +131,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         known = [overflow.max_output]
         if usage.window:
             known.append(usage.window - usage.total - _rough_margin(usage.window, usage.total))
-        return _less(min(known), asked)
+        return _less(min(known), asked, usage.window)
     stated = overflow.window if overflow is not None else None
     window = min((n for n in (usage.window, stated) if n), default=0)
     if not window:
@@ -140,7 +144,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         return None
     exact = overflow is not None and overflow.exact and overflow.input is not None
     room = window - size - (EXACT_MARGIN if exact else _rough_margin(window, size))
-    return _less(room, asked)
+    return _less(room, asked, window)
 
 
 def _stated_input(overflow: Overflow | None, usage: ContextUsage, asked: int | None) -> int | None:
@@ -160,11 +164,12 @@ def _halved(usage: ContextUsage, asked: int | None) -> int | None:
     """Nothing is stated: half of a large answer, if by our numbers the input fits well."""
     if asked is None or usage.limit is None or usage.total > usage.limit:
         return None
-    return asked // 2 if asked >= 2 * MIN_OUTPUT else None
+    return _less(asked // 2, asked, usage.window)
 
 
-def _less(room: int, asked: int | None) -> int | None:
-    return room if room >= MIN_OUTPUT and (asked is None or room < asked) else None
+def _less(room: int, asked: int | None, window: int | None) -> int | None:
+    least = min_output(window) if window else 1
+    return room if room >= least and (asked is None or room < asked) else None
 
 
 def _rough_margin(window: int, size: int) -> int:
