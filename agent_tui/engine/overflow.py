@@ -131,7 +131,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         known = [overflow.max_output]
         if usage.window:
             known.append(usage.window - usage.total - _rough_margin(usage.window, usage.total))
-        return _less(min(known), asked, usage.window)
+        return _less(min(known), asked, 1)
     stated = overflow.window if overflow is not None else None
     window = min((n for n in (usage.window, stated) if n), default=0)
     if not window:
@@ -144,7 +144,7 @@ def shorter_output(overflow: Overflow | None, usage: ContextUsage, limits: Limit
         return None
     exact = overflow is not None and overflow.exact and overflow.input is not None
     room = window - size - (EXACT_MARGIN if exact else _rough_margin(window, size))
-    return _less(room, asked, window)
+    return _less(room, asked, min_output(window))
 
 
 def _stated_input(overflow: Overflow | None, usage: ContextUsage, asked: int | None) -> int | None:
@@ -164,11 +164,10 @@ def _halved(usage: ContextUsage, asked: int | None) -> int | None:
     """Nothing is stated: half of a large answer, if by our numbers the input fits well."""
     if asked is None or usage.limit is None or usage.total > usage.limit:
         return None
-    return _less(asked // 2, asked, usage.window)
+    return asked // 2 if asked >= 2 * min_output(usage.window or 0) else None
 
 
-def _less(room: int, asked: int | None, window: int | None) -> int | None:
-    least = min_output(window) if window else 1
+def _less(room: int, asked: int | None, least: int) -> int | None:
     return room if room >= least and (asked is None or room < asked) else None
 
 

@@ -43,7 +43,7 @@ def known(value: Any) -> Iterator[tuple[str, Thought]]:
         if value.get("encrypted_content"):
             yield value["encrypted_content"], Thought(value["id"], 20, "", ())
         if value.get("thoughtSignature"):
-            yield value["thoughtSignature"], Thought("", 20, "", ())
+            yield value["thoughtSignature"], Thought("", 202, "", ())
         for inner in value.values():
             yield from known(inner)
     elif isinstance(value, list):
