@@ -162,8 +162,18 @@ async def test_three_failures_switch_it_off_visibly_until_a_compaction_succeeds(
         assert "off for this session" not in agent.context_usage().why
 
 
-async def test_an_overflow_compacts_once_and_tries_once_more(tmp_path: Path) -> None:
+async def test_an_overflow_without_numbers_is_first_asked_for_a_shorter_answer(tmp_path: Path) -> None:
     async with opened(tmp_path, OVERFLOWS % 1) as (agent, seen):
+        await fill(agent, seen, 0.7)
+        assert (await turn(agent, seen, "now it is too long")).stop_reason == "end"
+        assert outcomes(seen) == [] and agent.records == []
+        refused, answered = agent.steps[-2:]
+        assert refused.max_output is not None and answered.max_output == refused.max_output // 2
+        assert [n.code for n in seen.of(Notice) if n.code == "less_output"]
+
+
+async def test_an_overflow_compacts_once_and_tries_once_more(tmp_path: Path) -> None:
+    async with opened(tmp_path, OVERFLOWS % 2) as (agent, seen):
         before = await fill(agent, seen, 0.7)
         assert (await turn(agent, seen, "now it is too long")).stop_reason == "end"
         assert outcomes(seen) == ["done"] and agent.records[-1].reason == "overflow"
@@ -177,7 +187,7 @@ async def test_an_overflow_after_the_compaction_stops_with_three_ways_on(tmp_pat
         ended = await turn(agent, seen, "now it is too long")
         assert ended.stop_reason == "error" and ended.failure is not None
         assert outcomes(seen) == ["done"]
-        assert [s.failure.kind for s in agent.steps if s.failure] == ["context_overflow"] * 2
+        assert [s.failure.kind for s in agent.steps if s.failure] == ["context_overflow"] * 3
         told = next(n.text for n in seen.of(Notice) if n.code == "context_full")
         assert all(way in told for way in WAYS)
         assert (await turn(agent, seen, "hello")).stop_reason == "end"
