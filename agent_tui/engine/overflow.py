@@ -1,8 +1,8 @@
 """After a refusal as too long: the same request with a shorter answer where the input fits, else a compaction.
 
 At most one of each in a step, and one shorter answer more after the compaction where the refusal says what fits: that
-is another request, whose size nobody has measured before. What the refusal states is believed before our own estimate: the window is learned, and
-an exact input size becomes a step of kind ``count``, on which the numbers stand from then on.
+is another request, whose size nobody has measured before. What the refusal states is believed before our own estimate:
+the window is learned, and an exact input size becomes a step of kind ``count``, on which the numbers stand then.
 """
 
 from __future__ import annotations
