@@ -36,16 +36,18 @@ from tests.support.compaction_world import TARGET, model_info, raw, sections, se
 
 @dataclass
 class Strict:
-    """A model that refuses what does not fit its real window, output included; ``tell`` is what it says of it."""
+    """A model that refuses what does not fit its real window, output included; ``tell`` is what it says of it, and
+    ``factor`` by how much it counts more than we do."""
 
     window: int
     tell: Callable[[int, int, int], Overflow | None]
+    factor: float = 1.0
     requests: list[ModelRequest] = field(default_factory=list)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         self.requests.append(request)
         yield Started(TARGET)
-        size = sum(raw(sent_text([s])) + 4 for s in request.messages)
+        size = int(self.factor * sum(raw(sent_text([s])) + 4 for s in request.messages))
         asked = request.max_output or 0
         if request.kind == "compaction":
             yield Delta(0, "text", sections())
@@ -138,6 +140,31 @@ async def test_input_that_does_not_fit_is_compacted_once_to_the_window_that_was_
     assert ended.stop_reason == "end"
     assert model.kinds == ["turn", "compaction", "turn"]
     assert [e.outcome for e in world.events if isinstance(e, CompactionEnded)] == ["done"]
+
+
+async def test_after_the_compaction_a_shorter_answer_may_still_be_what_fits(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    model = Strict(9_000, exact, factor=1.6)
+    world = bench(model, model_info(9_000, 9_000))
+    world.fill(60, 100)
+    ended = await world.turn("Go on.")
+    assert ended.stop_reason == "end"
+    assert model.kinds == ["turn", "compaction", "turn", "turn"]
+    assert len(world.notices("less_output")) == 1
+
+
+@pytest.mark.parametrize("window", [4_096, 8_192])
+async def test_a_small_window_is_content_with_a_short_answer(
+    bench: Callable[[Strict, ModelInfo], Bench], window: int
+) -> None:
+    model = Strict(window, exact, factor=1.35)
+    world = bench(model, model_info(window, window))
+    world.fill(2, int(window * 0.34))
+    ended = await world.turn("Go on.")
+    assert ended.stop_reason == "end"
+    assert model.kinds == ["turn", "turn"]
+    assert world.conversation.records == []
 
 
 async def test_the_stated_size_anchors_the_estimate_where_it_is_not_absurd(

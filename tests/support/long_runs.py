@@ -82,6 +82,7 @@ class LongRun:
         self._ended: TurnEnded | None = None
         self._full = ""
         self._rebuilt: list[int] = []
+        self._broken: Exception | None = None
 
     def _agent(self) -> Agent:
         config = ModelConfig(
@@ -125,6 +126,8 @@ class LongRun:
         finally:
             await agent.close()
             self.server.close()
+        if self._broken is not None:
+            raise self._broken
         if self.server.truth.crashes:
             raise AssertionError(self.server.truth.crashes[0])
         self._totals()
@@ -133,7 +136,7 @@ class LongRun:
     async def _open(self) -> Agent:
         agent = self._agent()
         self._shown = None
-        agent.subscribe(lambda event: self._see(agent, event))
+        agent.subscribe(self._listen)
         await agent.start()
         await agent.ready()
         return agent
@@ -177,7 +180,14 @@ class LongRun:
     def _last(self) -> Exchange | None:
         return next((e for e in reversed(self.server.truth.exchanges) if e.kind == "turn" and e.input), None)
 
-    def _see(self, agent: Agent, event: Event) -> None:
+    def _listen(self, event: Event) -> None:
+        """An error in here would only be logged by the agent."""
+        try:
+            self._see(event)
+        except Exception as error:
+            self._broken = self._broken or error
+
+    def _see(self, event: Event) -> None:
         match event:
             case ContextChanged(usage, in_flight) if not usage.pending and not in_flight:
                 self._shown = usage.total

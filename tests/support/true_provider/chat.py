@@ -8,7 +8,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.loopback import sse
-from tests.support.true_provider.wire import Answer, Question, Refused, Segment, Tools, Usage, canonical, only, words_of
+from tests.support.true_provider.wire import (
+    Answer,
+    Question,
+    Refused,
+    Segment,
+    Tools,
+    Usage,
+    canonical,
+    declared,
+    only,
+    words_of,
+)
 
 _TOP = words_of(
     "model messages max_tokens max_completion_tokens tools tool_choice stream stream_options temperature "
@@ -123,7 +134,11 @@ class Chat:
 
     def _tools(self, tools: list[Any]) -> Iterator[Segment]:
         for tool in tools:
-            yield Segment("tools", canonical(tool), self.tools.count(canonical(tool["function"])) + A_TOOL)
+            own = tool["function"]
+            text = canonical(tool)
+            if self.hidden:
+                text = declared(own["name"], own.get("description", ""), own.get("parameters") or {})
+            yield Segment("tools", text, self.tools.count(text) + A_TOOL)
 
     def _messages(self, messages: list[Any]) -> Iterator[Segment]:
         last_user = max((n for n, m in enumerate(messages) if m["role"] == "user"), default=-1)

@@ -22,7 +22,10 @@ from tests.support.true_provider.wire import (
 
 _TOP = words_of("contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent model")
 _PARTS = ["text", "thought", "thoughtSignature", "functionCall", "functionResponse", "inlineData"]
-_CONFIG = words_of("maxOutputTokens thinkingConfig temperature topP topK stopSequences candidateCount responseMimeType")
+_CONFIG = words_of(
+    "maxOutputTokens thinkingConfig temperature topP topK stopSequences candidateCount responseMimeType "
+    "responseModalities"
+)
 DUMMY = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """What Google tells clients to send in place of a signature they do not have."""
 

@@ -15,6 +15,7 @@ from tests.support.true_provider.wire import (
     Tools,
     Usage,
     canonical,
+    declared,
     digest,
     only,
     words_of,
@@ -121,13 +122,8 @@ class Responses:
     def _fixed(self, body: dict[str, Any], tools: list[Any]) -> Iterator[Segment]:
         for tool in tools:
             only(tool, ("type", "name", "description", "parameters", "strict"), "tools[].", _UNKNOWN)
-            yield Segment(
-                "tools",
-                canonical(tool),
-                self.tools.count(canonical(tool["parameters"]))
-                + A_TOOL
-                + self.tools.count(f"{tool['name']} {tool['description']}"),
-            )
+            text = declared(tool["name"], tool["description"], tool["parameters"])
+            yield Segment("tools", text, self.tools.count(text) + A_TOOL)
         if text := body.get("instructions"):
             yield Segment("system", text, self.tools.count(text) + A_MESSAGE)
 

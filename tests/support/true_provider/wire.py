@@ -193,3 +193,26 @@ def only(value: Mapping[str, Any], allowed: Iterable[str], where: str, wording: 
     for name in value:
         if name not in allowed:
             raise Refused(wording.format(name=f"{where}{name}"))
+
+
+def declared(name: str, description: str | None, parameters: Mapping[str, Any]) -> str:
+    """A tool as OpenAI's models read it: a type in TypeScript's manner."""
+    lines = [f"// {line}" for line in (description or "").splitlines()]
+    required = parameters.get("required") or ()
+    fields = parameters.get("properties") or {}
+    lines.append(f"type {name} = (_: {{" if fields else f"type {name} = () => any;")
+    for key, value in fields.items():
+        lines += [f"// {line}" for line in str(value.get("description", "")).splitlines()]
+        lines.append(f"{key}{'' if key in required else '?'}: {_type(value)},")
+    return "\n".join([*lines, *(["}) => any;"] if fields else [])])
+
+
+def _type(value: Mapping[str, Any]) -> str:
+    if "enum" in value:
+        return " | ".join(json.dumps(v) for v in value["enum"])
+    kind = value.get("type")
+    if kind == "array":
+        return f"{_type(value.get('items') or {})}[]"
+    if kind == "object" and value.get("properties"):
+        return "{ " + ", ".join(f"{k}: {_type(v)}" for k, v in value["properties"].items()) + " }"
+    return {"integer": "number", None: "any"}.get(kind, str(kind))
