@@ -1,4 +1,4 @@
-"""A store under attack: whatever is done to the file, nothing crashes, what can be read is read, nothing is lost."""
+"""A store under attack: nothing crashes, what can be read is read, nothing is destroyed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
                 result = Message(f"r{number}_{turn}", "tool", [ToolResultPart(f"c{turn}", "read", "line\n" * 50)])
                 result.parent_id = answer.id
                 store.add_message(info.id, result)
-                step = Step(f"s{number}_{turn}", "turn", "demo", status="complete", message_id=answer.id)
+                step = Step(f"s{number}_{turn}", "turn", "demo", "openai", "chat", "gpt", answer.id, "complete")
                 step.usage = TokenUsage(100 + turn, 20)
-                step.fixed = [FixedPart("system", "", "system", "f" * 16, 12)]
+                step.fixed = [FixedPart("system", "", "system", 12, "f" * 16)]
                 store.add_step(info.id, step)
                 parent = result.id
             summary = Message(f"sum{number}", "user", [TextPart("so far")])
