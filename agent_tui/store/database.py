@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 
@@ -170,26 +170,28 @@ def explain(error: Exception, path: Path) -> StoreError:
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLockedError(f"the session database is locked by another program: close it, then try again ({path})")
     if primary == sqlite3.SQLITE_NOTADB:
-        text = f"{path} is not a session database: move it away to begin with an empty one"
-    elif primary == sqlite3.SQLITE_CORRUPT:
-        text = f"the session database {path} is damaged: {_MEND}"
-    elif primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreDamagedError(
+            f"{path} is not a session database: move it away to begin with an empty one, "
+            "or try `agent-tui sessions repair` if it was one"
+        )
+    if primary == sqlite3.SQLITE_CORRUPT:
+        return StoreDamagedError(f"the session database {path} is damaged: {_MEND}")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StoreUnwritableError(
             f"the session database {path} cannot be opened for writing: "
             "check the permissions of the file and its folder, or set AGENT_TUI_HOME to another folder"
         )
-    elif primary == sqlite3.SQLITE_IOERR:
+    if primary == sqlite3.SQLITE_IOERR:
         return StoreUnwritableError(
             f"the session database {path} cannot be read or written: check the disk it is on, and its free space"
         )
-    else:
-        text = f"the session database {path} failed: {_one_line(str(error))}"
+    text = f"the session database {path} failed: {_one_line(str(error))}"
     return StoreError(text)
 
 
 def damaged(path: Path, what: str) -> StoreError:
     """The line for content that SQLite delivers but that makes no sense."""
-    return StoreError(f"the session database {path} is damaged ({what}): {_MEND}")
+    return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
 
 
 def _one_line(text: str) -> str:

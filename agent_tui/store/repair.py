@@ -95,15 +95,18 @@ def repair_file(path: Path) -> Repaired | None:
     if not path.is_file():
         raise StoreError(f"there is no session database at {path}")
     with _alone(path):
+        problem = ""
         try:
             with Store.open(path) as store:
                 if check(store).sound:
                     return None
-        except StoreError:
-            pass
+        except StoreError as error:
+            problem = str(error)
         try:
             with TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
-                report = _rebuild(path, Path(folder))
+                report = rebuild(path, Path(folder))
+                if problem and not report.sessions:
+                    raise StoreError(f"nothing can be recovered: {problem}")
                 return Repaired(_exchange(path, Path(folder) / "new.db"), report)
         except FAULTS as error:
             raise explain(error, path) from error
@@ -131,7 +134,7 @@ class _alone:
             lock.release()
 
 
-def _rebuild(path: Path, folder: Path) -> Report:
+def rebuild(path: Path, folder: Path) -> Report:
     """A new database in ``folder`` with all that can be read of the damaged one."""
     damaged = folder / "damaged.db"
     for suffix in ("", "-wal"):

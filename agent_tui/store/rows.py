@@ -68,13 +68,11 @@ def load_part(data: dict[str, Any]) -> Part:
 
 def load_message(data: dict[str, Any]) -> Message:
     message: Message = _loader(Message)(data)
-    require_time(message.created)
     return message
 
 
 def load_step(data: dict[str, Any]) -> Step:
     step: Step = _loader(Step)(data)
-    require_time(step.created)
     return step
 
 
