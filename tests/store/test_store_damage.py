@@ -53,7 +53,7 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
             store.save_session(stored)
             ids.append(info.id)
         store.put_counts({"f": 1})
-        store.trust("/project/0")
+        store.add_permission_rule("/project/0", "read(*)")
     return ids
 
 
@@ -306,12 +306,14 @@ def spoil_rows(path: Path, chance: random.Random) -> None:
         lambda: 1e308 * chance.choice([1, -1, 10]),
     ]
     for _ in range(chance.randint(1, 12)):
-        table = chance.choice(["session", "message", "part", "step", "compaction", "fixed_set", "snapshot", "trusted"])
+        table = chance.choice(
+            ["session", "message", "part", "step", "compaction", "fixed_set", "snapshot", "token_count"]
+        )
         column = chance.choice([row[1] for row in connection.execute(f"PRAGMA table_info({table})")])
         try:
             connection.execute(
                 f"UPDATE {table} SET {column} = ? WHERE rowid IN (SELECT rowid FROM {table} ORDER BY random() LIMIT 2)"
-                if table not in ("part", "trusted")
+                if table not in ("part", "token_count")
                 else f"UPDATE {table} SET {column} = ? WHERE random() % 9 = 0",
                 (chance.choice(spoilt)(),),
             )
