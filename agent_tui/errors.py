@@ -34,6 +34,10 @@ class StoreUnwritableError(StoreError):
     """The session database or its folder cannot be written; what is in it may still be read."""
 
 
+class StoreDamagedError(StoreError):
+    """The session database is damaged; a repaired copy can be made of what is left."""
+
+
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
 

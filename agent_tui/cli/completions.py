@@ -27,7 +27,8 @@ _agent_tui() {{
         --permission-mode) COMPREPLY=($(compgen -W "ask accept-edits plan auto" -- "$current")); return;;
         --config) COMPREPLY=($(compgen -f -- "$current")); return;;
         --add-dir) COMPREPLY=($(compgen -d -- "$current")); return;;
-        -r|--resume|export)
+        sessions) COMPREPLY=($(compgen -W "delete check repair --all --json" -- "$current")); return;;
+        -r|--resume|export|delete|check|repair)
             COMPREPLY=($(compgen -W "$(agent-tui sessions 2>/dev/null | cut -d' ' -f1)" -- "$current")); return;;
     esac
     if [[ $current == -* ]]; then
@@ -41,6 +42,10 @@ complete -F _agent_tui agent-tui"""
 
 def _fish(parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> str:
     lines = [f"complete -c agent-tui -n __fish_use_subcommand -f -a {name}" for name in commands]
+    lines += [
+        f"complete -c agent-tui -n '__fish_seen_subcommand_from sessions' -f -a {name}"
+        for name in ("delete", "check", "repair")
+    ]
     for action in parser._actions:
         parts = ["complete -c agent-tui"]
         parts += [f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in action.option_strings]

@@ -27,6 +27,8 @@ def _check(values: argparse.Namespace) -> int:
 
     with Store.open_for_reading(user_paths().database) as store:
         report = check(store, values.id)
+        if store.problem is not None:
+            report.file.insert(0, store.problem)
     print(as_json(report) if values.json else _text(report) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 

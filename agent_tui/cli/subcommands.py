@@ -107,6 +107,14 @@ def _narrate(event: object) -> None:
         print(f"agent-tui: {one_line(event.text)}", file=sys.stderr)
 
 
+def _tell(problem: str | None) -> None:
+    """Why only a copy of the sessions is shown."""
+    from agent_tui.commands.format import one_line
+
+    if problem is not None:
+        print(f"agent-tui: {one_line(problem, 400)}", file=sys.stderr)
+
+
 def _sessions(values: argparse.Namespace) -> int:
     from agent_tui.commands.format import age, one_line, plural
     from agent_tui.store.export_data import session_row
@@ -115,6 +123,7 @@ def _sessions(values: argparse.Namespace) -> int:
     project = None if values.all else str(project_root(Path.cwd()))
     with Store.open_for_reading(user_paths().database) as store:
         found = store.sessions(project, empty=False)
+        _tell(store.problem)
     if values.json:
         print(json.dumps([session_row(info) for info in found], indent=2))
         return EXIT_OK
@@ -152,6 +161,7 @@ def _export(values: argparse.Namespace) -> int:
 
     with Store.open_for_reading(user_paths().database) as store:
         export = store.export(values.id)
+        _tell(store.problem)
     text = render(export, values.format)
     if missing := export.get("missing"):
         print(f"agent-tui: this session is damaged; it lacks {one_line(lacks(missing), 400)}.", file=sys.stderr)

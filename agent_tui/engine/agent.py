@@ -73,7 +73,8 @@ class Agent(SessionControl, ProjectFacts):
         await self._describe_and_count()
 
     async def close(self) -> None:
-        """Ends what runs, stores what is left and lets the worker go."""
+        """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
+        something could not be stored to the last."""
         self._closing = True
         # Not ``interrupt``: that would end a compaction only, and the turn around it would go on.
         if self._executor is not None:
@@ -95,3 +96,5 @@ class Agent(SessionControl, ProjectFacts):
         if self.parts.jail is not None:
             self.parts.jail.close()
         self.store.close()
+        if self.sessions.lost is not None:
+            raise self.sessions.lost

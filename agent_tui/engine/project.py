@@ -80,7 +80,7 @@ def _sandbox(parts: AgentParts) -> Row:
 def _database(parts: AgentParts) -> Row:
     file = parts.store.file
     if not parts.store.writable:
-        return ("fail", "sessions", f"{file} cannot be written, so nothing can be stored: check folder, file and disk")
+        return ("fail", "sessions", f"nothing can be stored: {parts.store.problem}")
     with closing(sqlite3.connect(file)) as connection:
         problems = file_problems(connection)
     if problems:

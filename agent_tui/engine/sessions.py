@@ -21,6 +21,7 @@ class Sessions:
         self._parts = parts
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
+        self.lost: StoreError | None = None
 
     @property
     def current(self) -> Conversation:
@@ -101,6 +102,8 @@ class Sessions:
                     self._parts.store.delete_session(conversation.info.id)
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
+            if conversation is not None and conversation.unsaved:
+                self.lost = StoreError(f"What was not saved of session {conversation.info.id} is lost: {error}")
         finally:
             lock.release()
 

@@ -1,4 +1,4 @@
-"""The child process and its pipes: spawned in a process group of its own, read without a limit on line length."""
+"""The child process and its pipes: spawned in a process group of its own, read line by line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
+PIPE_LIMIT = 256_000_000
+"""Bytes of one line of a child: everything in it is bounded, the pictures of one result being the most."""
+
 
 class LineReader:
-    """Cuts a byte stream into lines; the cost of a long line is linear in its length."""
+    """Cuts a byte stream into lines; the cost of a long line is linear in its length. One of more than ``limit`` bytes
+    raises ValueError."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = PIPE_LIMIT) -> None:
         self._pieces: list[bytes] = []
+        self._size = 0
+        self._limit = limit
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The lines that ``data`` completes, without their newline."""
@@ -27,9 +33,14 @@ class LineReader:
                 self._pieces.append(end)
                 end = b"".join(self._pieces)
                 self._pieces.clear()
+                self._size = 0
             yield end
         if rest:
             self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > self._limit:
+                self._pieces.clear()
+                raise ValueError(f"a line of more than {self._limit:,} bytes")
 
 
 class WorkerPipe(asyncio.SubprocessProtocol):
@@ -80,8 +91,12 @@ class WorkerPipe(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.last_data, self.heard, self.missed = self._loop.time(), True, 0
-        for line in self._reader.feed(data):
-            self._on_line(line)
+        try:
+            for line in self._reader.feed(data):
+                self._on_line(line)
+        except ValueError as error:
+            log.error("A child process is ended: it wrote %s", error)
+            self.kill()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 1:

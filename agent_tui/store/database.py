@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 
 _MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"
+
+FAULTS = (sqlite3.Error, UnicodeError)
+"""What the ``sqlite3`` module raises for a file: UnicodeError where a damaged schema is named in SQLite's own words."""
 
 AUTOCHECKPOINT_PAGES = 4000
 """Pages (16 MB) the write-ahead log may reach before a commit copies it back; ``checkpoint`` does it off the UI loop
@@ -50,7 +53,7 @@ class Database:
         except BaseException as error:
             if connection is not None:
                 connection.close()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, FAULTS):
                 raise explain(error, path) from error
             raise
         return cls(connection, path)
@@ -77,7 +80,7 @@ class Database:
             self._depth = 1
             yield
             self.connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self._undo()
             raise explain(error, self.path) from error
         except BaseException:
@@ -91,34 +94,34 @@ class Database:
         if self.connection.in_transaction:
             try:
                 self.connection.execute("ROLLBACK")
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 raise explain(error, self.path) from error
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         """One statement. Raises ``StoreError``."""
         try:
             return self.connection.execute(sql, values)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         try:
             self.connection.executemany(sql, rows)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query. Raises ``StoreError``."""
         try:
             return self.connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first row of a query, or None. Raises ``StoreError``."""
         try:
             return self.connection.execute(sql, values).fetchone()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
     @classmethod
@@ -141,7 +144,7 @@ class Database:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             finally:
                 connection.close()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
     def wait_for_lock(self, seconds: float) -> None:
@@ -151,13 +154,15 @@ class Database:
     def close(self) -> None:
         try:
             self.connection.close()
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, self.path) from error
 
 
-def explain(error: sqlite3.Error, path: Path) -> StoreError:
+def explain(error: Exception, path: Path) -> StoreError:
     """A SQLite failure as what happened and what to do; the primary result code decides
     (https://www.sqlite.org/rescode.html)."""
+    if isinstance(error, UnicodeError):
+        return damaged(path, "some of its text cannot be read")
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
@@ -165,26 +170,28 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLockedError(f"the session database is locked by another program: close it, then try again ({path})")
     if primary == sqlite3.SQLITE_NOTADB:
-        text = f"{path} is not a session database: move it away to begin with an empty one"
-    elif primary == sqlite3.SQLITE_CORRUPT:
-        text = f"the session database {path} is damaged: {_MEND}"
-    elif primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreDamagedError(
+            f"{path} is not a session database: move it away to begin with an empty one, "
+            "or try `agent-tui sessions repair` if it was one"
+        )
+    if primary == sqlite3.SQLITE_CORRUPT:
+        return StoreDamagedError(f"the session database {path} is damaged: {_MEND}")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StoreUnwritableError(
             f"the session database {path} cannot be opened for writing: "
             "check the permissions of the file and its folder, or set AGENT_TUI_HOME to another folder"
         )
-    elif primary == sqlite3.SQLITE_IOERR:
+    if primary == sqlite3.SQLITE_IOERR:
         return StoreUnwritableError(
             f"the session database {path} cannot be read or written: check the disk it is on, and its free space"
         )
-    else:
-        text = f"the session database {path} failed: {_one_line(str(error))}"
+    text = f"the session database {path} failed: {_one_line(str(error))}"
     return StoreError(text)
 
 
 def damaged(path: Path, what: str) -> StoreError:
     """The line for content that SQLite delivers but that makes no sense."""
-    return StoreError(f"the session database {path} is damaged ({what}): {_MEND}")
+    return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
 
 
 def _one_line(text: str) -> str:

@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory
 from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import SessionInfo
-from agent_tui.store.database import Database, explain
+from agent_tui.store.database import FAULTS, Database, explain
 from agent_tui.store.lock import SessionLock
 from agent_tui.store.salvage import Content, salvage, scan
 from agent_tui.store.store import Store
 
 _SIDES = ("-wal", "-shm")
 _HEADER = b"SQLite format 3\0"
-_FACTS = ("application_id", "user_version")
+_PAGE = 4096
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
     """What SQLite finds wrong with the file, at most ten lines."""
     try:
         rows = connection.execute("PRAGMA quick_check(10)").fetchall()
-    except sqlite3.Error as error:
+    except FAULTS as error:
         return [" ".join(str(error).split())]
     found = [" ".join(str(row[0]).split()) for row in rows]
     return [] if found == ["ok"] else found
@@ -95,17 +95,20 @@ def repair_file(path: Path) -> Repaired | None:
     if not path.is_file():
         raise StoreError(f"there is no session database at {path}")
     with _alone(path):
+        problem = ""
         try:
             with Store.open(path) as store:
                 if check(store).sound:
                     return None
-        except StoreError:
-            pass
+        except StoreError as error:
+            problem = str(error)
         try:
             with TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
-                report = _rebuild(path, Path(folder))
+                report = rebuild(path, Path(folder))
+                if problem and not report.sessions:
+                    raise StoreError(f"nothing can be recovered: {problem}")
                 return Repaired(_exchange(path, Path(folder) / "new.db"), report)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise explain(error, path) from error
         except OSError as error:
             raise StoreError(f"{path} cannot be repaired: {error.strerror or error}") from error
@@ -131,7 +134,7 @@ class _alone:
             lock.release()
 
 
-def _rebuild(path: Path, folder: Path) -> Report:
+def rebuild(path: Path, folder: Path) -> Report:
     """A new database in ``folder`` with all that can be read of the damaged one."""
     damaged = folder / "damaged.db"
     for suffix in ("", "-wal"):
@@ -163,20 +166,32 @@ def _rebuild(path: Path, folder: Path) -> Report:
 
 def _opened(path: Path) -> sqlite3.Connection:
     """A connection to a damaged file; what is fixed about the head of ours is put right in the copy."""
+    try:
+        return _connected(path)
+    except (sqlite3.DatabaseError, UnicodeError):
+        pages = path.stat().st_size // _PAGE
+    with path.open("r+b") as file:
+        # sqlite.org/fileformat2.html: magic, page size, write-ahead log, no reserved bytes, the fixed fractions; how
+        # many pages there are, and that this number holds; schema format 4; UTF-8.
+        file.write(
+            _HEADER + _PAGE.to_bytes(2, "big") + b"\x02\x02\x00\x40\x20\x20" + bytes(4) + pages.to_bytes(4, "big")
+        )
+        for place, value in ((44, 4), (56, 1), (92, 0)):
+            file.seek(place)
+            file.write(value.to_bytes(4, "big"))
+    return _connected(path)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     try:
+        # So SQLite reads a file that is shorter than it should be, and one whose schema it does not like.
+        connection.execute("PRAGMA writable_schema = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return connection
-    except sqlite3.DatabaseError:
+    except BaseException:
         connection.close()
-    with path.open("r+b") as file:
-        # Magic, page size 4096, write-ahead log, no reserved bytes, the fixed fractions (sqlite.org/fileformat2.html).
-        file.write(_HEADER + b"\x10\x00\x02\x02\x00\x40\x20\x20")
-        file.seek(44)
-        file.write((4).to_bytes(4, "big"))
-        file.seek(56)
-        file.write((1).to_bytes(4, "big"))
-    return sqlite3.connect(path, isolation_level=None)
+        raise
+    return connection
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
@@ -191,7 +206,7 @@ def _copy_table(old: sqlite3.Connection, new: Database, table: str) -> bool:
     columns = [*keys, *(row[1] for row in facts if row[1] not in keys)]
     try:
         there = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
-    except sqlite3.Error:
+    except FAULTS:
         return False
     columns = [column for column in columns if column in there or column == "rowid"]
     if len(columns) < 2 and not there:

@@ -15,6 +15,7 @@ from agent_tui.models.messages import PART_TYPES, Message, Part
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 
 T = TypeVar("T")
+_YEAR_9999 = 253_370_764_800
 Load = Callable[[Any], Any]
 
 MESSAGE_COLUMNS = ("id", "role", "status", "parent_id", "raw_tokens")
@@ -81,6 +82,12 @@ def load_step(data: dict[str, Any]) -> Step:
 def load_record(data: dict[str, Any]) -> CompactionRecord:
     record: CompactionRecord = _loader(CompactionRecord)(data)
     return record
+
+
+def require_time(seconds: float) -> None:
+    """Raises ValueError for what is no time since the epoch that a calendar knows."""
+    if not 0 <= seconds < _YEAR_9999:
+        raise ValueError("a time that is no time")
 
 
 def load_fixed(text: str) -> list[FixedPart]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 import unicodedata
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.steps import SessionInfo, conversation_state
 from agent_tui.store.base import Tables
 from agent_tui.store.database import damaged
-from agent_tui.store.rows import check_fields, decode, encode, load_json
+from agent_tui.store.rows import check_fields, decode, encode, load_json, require_time
 from agent_tui.store.salvage import scan
 
 PREVIEW_LENGTH = 200
@@ -218,8 +217,8 @@ def _info(row: Any, state: Any) -> SessionInfo:
         state,
     )
     check_fields(info)
-    if not (math.isfinite(info.created) and math.isfinite(info.updated)):
-        raise ValueError("a time that is no time")
+    for seconds in (info.created, info.updated):
+        require_time(seconds)
     return info
 
 
@@ -228,7 +227,7 @@ def _what_is_left(row: Any) -> SessionInfo:
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
 
     def number(value: Any) -> float:
-        return value if isinstance(value, (int, float)) and math.isfinite(value) and abs(value) < 1e11 else 0.0
+        return value if isinstance(value, (int, float)) and 0 <= value < 1e11 else 0.0
 
     try:
         state = json.loads(row[10])

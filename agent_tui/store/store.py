@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.steps import CompactionRecord, SessionInfo
 from agent_tui.store.database import Database, damaged
@@ -38,6 +39,7 @@ class Store(ForkTables, FactTables, LearnedTables):
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
         self._copy: TemporaryDirectory[str] | None = None
+        self.problem: str | None = None
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -54,22 +56,25 @@ class Store(ForkTables, FactTables, LearnedTables):
 
     @classmethod
     def open_for_reading(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
-        """As ``open``; where the file or its folder cannot be written, or the disk is full, a private copy is opened
-        that refuses writes. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all
-        else."""
+        """As ``open``; where the file or its folder cannot be written, the disk is full, or the file is so damaged that
+        SQLite refuses it, a private copy of what can be read is opened, which refuses writes and says so in
+        ``problem``. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all else."""
         try:
             return cls.open(path, busy_timeout)
-        except StoreUnwritableError as error:
+        except (StoreUnwritableError, StoreDamagedError) as error:
+            problem = error
             folder = TemporaryDirectory(prefix="agent-tui-")
             try:
-                database = _copied(path, Path(folder.name), busy_timeout)
-            except (OSError, StoreError):
+                make = _salvaged if isinstance(error, StoreDamagedError) else _copied
+                database = make(path, Path(folder.name), busy_timeout)
+            except (OSError, sqlite3.Error, StoreError):
                 folder.cleanup()
                 raise error from None
         database.forbid_writing()
         database.path = path
         store = cls(database)
         store._copy = folder
+        store.problem = str(problem)
         return store
 
     @property
@@ -226,3 +231,12 @@ def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
         if source.exists():
             shutil.copyfile(source, folder / source.name)
     return Database.open(folder / path.name, busy_timeout)
+
+
+def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
+    """What can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
+    from agent_tui.store.repair import rebuild
+
+    if not rebuild(path, folder).sessions:
+        raise StoreError("nothing can be read")
+    return Database.open(folder / "new.db", busy_timeout)

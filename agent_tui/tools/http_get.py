@@ -7,10 +7,11 @@ import http.client
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 import urllib.request
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ def get(url: Url, seconds: float, stop: Stop, user_agent: str) -> Response:
     deadline = time.monotonic() + seconds
     try:
         connection = _connection(url, seconds)
-        with contextlib.closing(connection):
+        with contextlib.closing(connection), _ended_after(connection, seconds):
             headers = {"User-Agent": user_agent, "Accept": "text/markdown, text/html;q=0.9, */*;q=0.5"}
             target = url.text if _proxy(url) and url.scheme == "http" else url.target
             quoted = target.encode("ascii", "replace").decode() if target.isascii() else _quoted(target)
@@ -57,6 +58,31 @@ def get(url: Url, seconds: float, stop: Stop, user_agent: str) -> Response:
         raise ToolError(f"{url.host} did not answer within {seconds:g} s.") from None
     except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
         raise ToolError(f"{url.host} cannot be fetched: {error or type(error).__name__}.") from None
+
+
+@contextlib.contextmanager
+def _ended_after(connection: http.client.HTTPConnection, seconds: float) -> Iterator[None]:
+    """Ends what the connection is doing when the time is over: a server that sends a byte of its head now and then
+    would keep every single read within the limit. Raises TimeoutError then."""
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        if (open_socket := connection.sock) is not None:
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if over.is_set():
+            raise TimeoutError from None
+        raise
+    finally:
+        timer.cancel()
 
 
 def _connection(url: Url, seconds: float) -> http.client.HTTPConnection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import os
 import shutil
 from collections.abc import AsyncGenerator, Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from mcp.client import stdio
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -21,13 +23,51 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
+from agent_tui.providers import http_guard
+from agent_tui.providers.bounds import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.sandbox.start import starter
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
 """What the SDK says where a server answered with an HTTP error alone."""
 
+MESSAGE_LIMIT = 64_000_000
+"""Bytes of one message of a server: several pictures fit."""
+
 _TAIL = 4_000
+
+log = logging.getLogger(__name__)
+
+
+class WholeLines:
+    """A server's output as text of whole lines: the SDK, which cuts it, takes the square of a line's length else, and
+    knows no limit. A line longer than ``MESSAGE_LIMIT`` ends the connection."""
+
+    def __init__(self, stream: Any, encoding: str, errors: str) -> None:
+        self._stream, self._encoding, self._errors = stream, encoding, errors
+        self._lines = LineBuffer(MESSAGE_LIMIT)
+
+    def __aiter__(self) -> WholeLines:
+        return self
+
+    async def __anext__(self) -> str:
+        while True:
+            try:
+                whole = self._lines.feed(await self._stream.receive())
+            except anyio.EndOfStream:
+                whole = self._lines.close()
+                if not whole:
+                    raise StopAsyncIteration from None
+            except BoundError as error:
+                log.warning("%s", error)
+                raise anyio.BrokenResourceError from error
+            if whole:
+                return whole.decode(self._encoding, self._errors)
+
+
+def bound_lines() -> None:
+    """Has the SDK read its servers through ``WholeLines``. Idempotent."""
+    stdio.TextReceiveStream = WholeLines  # type: ignore[attr-defined, assignment]
 
 
 class ErrorOutput(asyncio.Protocol):
@@ -88,6 +128,7 @@ class Link:
             encoding_error_handler="replace",
         )
         stderr = await self.errors.open()
+        bound_lines()
         try:
             async with stdio_client(parameters, stderr) as (read, write):
                 stderr.close()
@@ -115,8 +156,12 @@ class Link:
             # A GET may be refused by servers that have nothing to push; that is no failure.
             if response.request.method == "POST":
                 self.status = response.status_code
+            # Streams are bounded by the SDK, event by event; whole bodies by nobody.
+            if "event-stream" not in response.headers.get("content-type", ""):
+                http_guard.shorten(response, MESSAGE_LIMIT)
 
-        async with create_mcp_http_client(headers=dict(self._server.headers)) as client:
+        headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
+        async with create_mcp_http_client(headers=headers) as client:
             client.event_hooks["response"].append(remember)
             async with streamable_http_client(self._server.url or "", http_client=client) as streams:
                 yield streams

@@ -217,7 +217,10 @@ class AgentApp(Changes):
         """Lets the agent go, once the screen is gone."""
         agent, self.agent, self._opening = self._opening, None, None
         if agent is not None:
-            await agent.close()
+            try:
+                await agent.close()
+            except AgentError as error:
+                self.failure = self.failure or error
 
     # Messages of widgets
 

@@ -241,3 +241,38 @@ async def test_a_compaction_that_cannot_be_stored_changes_nothing(tmp_path: Path
         assert agent.records == records
         assert agent.context_usage().total == before
         assert not agent.busy
+
+
+async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:
+    agent = Agent(parts_for(tmp_path / "home", tmp_path / "p"))
+    await agent.start()
+    agent.submit("kept")
+    await agent.join()
+    with failing(agent.store, "save_session", StoreError(FULL)):
+        agent.conversation.info.title = "never stored"
+        with pytest.raises(StoreError):
+            agent.conversation.save_info()
+        with pytest.raises(StoreError, match="is lost: the disk is full"):
+            await agent.close()
+
+
+async def test_a_damaged_session_opens_with_a_line_and_goes_on(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        agent.submit("first")
+        await agent.join()
+        agent.submit("second")
+        await agent.join()
+        session, question = agent.info.id, agent.messages[0].id
+        agent.store.database.run(
+            "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = ?)", (question,)
+        )
+        await agent.clear()
+        told: list[Any] = []
+        agent.subscribe(told.append)
+        await agent.resume(session)
+        notice = next(event for event in told if getattr(event, "code", "") == "damaged")
+        assert question in notice.text
+        assert f"sessions repair {session}" in notice.text
+        agent.submit("third")
+        await agent.join()
+        assert [m.text for m in agent.messages if m.role == "user"][-2:] == ["second", "third"]

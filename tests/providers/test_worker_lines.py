@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -199,3 +200,11 @@ async def test_a_cancelled_stream_writes_nothing_more() -> None:
     outbox.drop(1)
     outbox.flush()
     assert len(written) == 1
+
+
+def test_a_line_without_end_is_refused() -> None:
+    reader = LineReader(1_000)
+    assert list(reader.feed(b"x" * 900)) == []
+    assert list(reader.feed(b"\n" + b"y" * 900)) == [b"x" * 900]
+    with pytest.raises(ValueError, match="1,000"):
+        list(reader.feed(b"z" * 200))

@@ -1,4 +1,4 @@
-"""A store under attack: whatever is done to the file, nothing crashes, what can be read is read, nothing is lost."""
+"""A store under attack: nothing crashes, what can be read is read, nothing is destroyed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
                 result = Message(f"r{number}_{turn}", "tool", [ToolResultPart(f"c{turn}", "read", "line\n" * 50)])
                 result.parent_id = answer.id
                 store.add_message(info.id, result)
-                step = Step(f"s{number}_{turn}", "turn", "demo", status="complete", message_id=answer.id)
+                step = Step(f"s{number}_{turn}", "turn", "demo", "openai", "chat", "gpt", answer.id, "complete")
                 step.usage = TokenUsage(100 + turn, 20)
-                step.fixed = [FixedPart("system", "", "system", "f" * 16, 12)]
+                step.fixed = [FixedPart("system", "", "system", 12, "f" * 16)]
                 store.add_step(info.id, step)
                 parent = result.id
             summary = Message(f"sum{number}", "user", [TextPart("so far")])
@@ -53,7 +53,7 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
             store.save_session(stored)
             ids.append(info.id)
         store.put_counts({"f": 1})
-        store.trust("/project/0")
+        store.add_permission_rule("/project/0", "read(*)")
     return ids
 
 
@@ -306,12 +306,14 @@ def spoil_rows(path: Path, chance: random.Random) -> None:
         lambda: 1e308 * chance.choice([1, -1, 10]),
     ]
     for _ in range(chance.randint(1, 12)):
-        table = chance.choice(["session", "message", "part", "step", "compaction", "fixed_set", "snapshot", "trusted"])
+        table = chance.choice(
+            ["session", "message", "part", "step", "compaction", "fixed_set", "snapshot", "token_count"]
+        )
         column = chance.choice([row[1] for row in connection.execute(f"PRAGMA table_info({table})")])
         try:
             connection.execute(
                 f"UPDATE {table} SET {column} = ? WHERE rowid IN (SELECT rowid FROM {table} ORDER BY random() LIMIT 2)"
-                if table not in ("part", "trusted")
+                if table not in ("part", "token_count")
                 else f"UPDATE {table} SET {column} = ? WHERE random() % 9 = 0",
                 (chance.choice(spoilt)(),),
             )

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from tests.store.test_store_damage import filled
+from tests.support.cli import Cli
+
+
+def database(cli: Cli) -> Path:
+    return cli.home / "data" / "sessions.db"
+
+
+def spoil(cli: Cli, statement: str) -> None:
+    connection = sqlite3.connect(database(cli), isolation_level=None)
+    connection.execute(statement)
+    connection.close()
+
+
+def test_a_sound_database_is_left_alone(cli: Cli) -> None:
+    ids = filled(database(cli))
+    found = cli.run("sessions", "check")
+    assert found.code == 0
+    assert found.out.count("ok ") == 4
+    assert cli.run("sessions", "repair").code == 0
+    assert "nothing was changed" in cli.run("sessions", "repair", ids[0]).err
+    assert list(database(cli).parent.glob("*damaged*")) == []
+
+
+def test_damage_is_named_and_repaired(cli: Cli) -> None:
+    first, second, *_ = filled(database(cli))
+    spoil(cli, "UPDATE part SET data = '{' WHERE message = 1")
+    found = cli.run("sessions", "check")
+    assert found.code == 1
+    assert f"damaged  {first}" in found.out
+    assert "part 0 of message q0_0" in found.out
+    assert cli.run("sessions", "check", second).code == 0
+    rows = json.loads(cli.run("sessions", "check", "--json").out)
+    assert [bool(row["missing"]) for row in rows["sessions"]].count(True) == 1
+    exported = cli.run("export", first, "--format", "md")
+    assert exported.code == 0
+    assert "this session is damaged" in exported.err
+    assert "question 5" in exported.out
+    copy = cli.run("sessions", "repair", first)
+    assert copy.code == 0
+    assert cli.run("sessions", "check", copy.out.strip()).code == 0
+    whole = cli.run("sessions", "repair")
+    assert whole.code == 0
+    assert "is kept as" in whole.err
+    assert len(list(database(cli).parent.glob("*damaged*"))) == 1
+    assert cli.run("sessions", "check").code == 0
+
+
+def test_a_file_that_sqlite_refuses_is_still_listed(cli: Cli) -> None:
+    filled(database(cli))
+    data = bytearray(database(cli).read_bytes())
+    data[:20] = bytes(20)
+    database(cli).write_bytes(data)
+    listed = cli.run("sessions", "--all")
+    assert listed.code == 0
+    assert listed.out.count("\n") == 4
+    assert "sessions repair" in listed.err
+    assert cli.run("sessions", "check").code == 1
+    assert cli.run("doctor").code == 1
+    assert cli.run("sessions", "repair").code == 0
+    assert cli.run("sessions", "check").code == 0
+
+
+def test_unknown_sessions_and_files_are_one_line(cli: Cli) -> None:
+    assert cli.run("sessions", "repair").code == 1
+    filled(database(cli))
+    for action in ("check", "repair"):
+        outcome = cli.run("sessions", action, "ses_nothing")
+        assert outcome.code == 1
+        assert outcome.err.count("\n") == 1
