@@ -13,6 +13,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.snapshots import Snapshotter, apply_restore, plan_restore
@@ -52,6 +53,7 @@ class Toolbox:
         self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
         self.subagent: Subagent | None = None
+        self.secrets = Redactor()
         self.hidden: Callable[[Path], bool] = lambda path: False
         self.registry = ToolRegistry(
             builtin_tools(),
@@ -79,6 +81,7 @@ class Toolbox:
             subagent=self.subagent,
             hidden=self.hidden,
             state=self._state,
+            secrets=self.secrets,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.providers.secrets import Redactor
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal"]
 
@@ -54,7 +55,8 @@ class ToolContext:
     before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
     that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``state`` lives
     as long as the session (the todo list, files read). ``allowed_paths`` are those the call was allowed for; None
-    where nothing was judged by path. ``hidden`` files are those a search passes over: the user denies reading them."""
+    where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
+    which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them."""
 
     cwd: Path
     root: Path
@@ -69,6 +71,7 @@ class ToolContext:
     allowed_paths: frozenset[Path] | None = None
     hidden: Callable[[Path], bool] = lambda path: False
     state: dict[str, object] = field(default_factory=dict)
+    secrets: Redactor = field(default_factory=Redactor)
 
 
 class Tool(Protocol):
