@@ -23,7 +23,7 @@ from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths
 from agent_tui.providers.client import WorkerClient
 from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.providers.secrets import Redactor
+from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
@@ -99,6 +99,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         redactor.add(found)
         return found
 
+    for secret in settings_secrets(settings):
+        redactor.add(secret)
     catalogue = ModelCatalogue(settings, key)
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
@@ -157,11 +159,24 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         resume=options.resume or None,
         continue_newest=options.continue_newest,
         trusted=trusted,
+        secrets=redactor,
         notices=notices,
     )
     agent = Agent(parts)
     client.on_state = lambda state: agent.publish(BackendChanged(state))
     return agent
+
+
+def settings_secrets(settings: Settings) -> list[str]:
+    """The keys that the configuration holds or names, of models and of MCP servers."""
+    found: list[str] = []
+    for model in settings.models.values():
+        found.append(os.environ.get(model.api_key_env or "", ""))
+        found.append(str(model.extra.get("api_key") or ""))
+    for server in settings.mcp.values():
+        values = [*server.env.items(), *server.headers.items()]
+        found += [value.removeprefix("Bearer ") for name, value in values if names_secret(name)]
+    return [value for value in found if value]
 
 
 async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Options) -> list[Notice]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TextIO
 
+from agent_tui import door
 from agent_tui.commands import registry
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, EXIT_STEP_LIMIT, ConfigError
@@ -147,6 +148,8 @@ async def run_headless(
         await agent.close()
     if run.output_error is not None:
         log.info("Nobody reads the output: %s", run.output_error)
+        if not isinstance(run.output_error, BrokenPipeError):
+            door.complain(f"standard output: {run.output_error.strerror or run.output_error}")
         return EXIT_ERROR
     return exit_code(printer.stop_reason, printer.failure)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any, TextIO
 
-from agent_tui.commands.format import clean
+from agent_tui import door
 from agent_tui.engine.agent import Agent
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
@@ -65,7 +65,6 @@ class Printer:
         self._notices: list[Metadata] = []
         self._usages: list[TokenUsage] = []
         self._cost: float | None = None
-        self._clean = out.isatty()
         self._problem: Notice | None = None
         self.stop_reason: StopReason = "error"
         self.failure: Failure | None = None
@@ -164,7 +163,7 @@ class Printer:
         """Prints what comes at the end."""
         self._tell_problem()
         if self._output == "json":
-            self._out.write(json.dumps(self._summary(), ensure_ascii=True) + "\n")
+            door.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")
         self._line({"type": "end", **self._summary()})
         self._out.flush()
 
@@ -185,15 +184,15 @@ class Printer:
 
     def _line(self, entry: Metadata) -> None:
         if self._output == "stream-json":
-            self._out.write(json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
+            door.write(self._out, json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
             self._out.flush()
 
     def _print(self, text: str) -> None:
-        self._out.write(clean(text) if self._clean else text)
+        door.write(self._out, text)
         self._out.flush()
 
     def _narrate(self, text: str) -> None:
-        self._err.write(f"{clean(text)}\n")
+        door.write(self._err, f"{text}\n")
         self._err.flush()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, Any
 
+from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import Options
@@ -22,18 +25,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except AgentError as error:
-        print(f"agent-tui: {error}", file=sys.stderr)
+        door.complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered must not be written at the end either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return EXIT_ERROR
     except OSError as error:
-        print(f"agent-tui: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        door.complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        _give_up_stdout()
         return EXIT_ERROR
     return code
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered and cannot be written must not be tried again at the end of the process."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (OSError, ValueError):
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
 
 
 def _run(arguments: list[str]) -> int:
@@ -63,14 +77,29 @@ def subcommand_first(arguments: list[str]) -> list[str]:
 
 
 def _open_missing_streams() -> None:
-    """Standard streams that were closed read as empty and swallow what is written, instead of lending their numbers
-    to files opened later; text that the terminal's encoding lacks is escaped."""
+    """Standard input that was closed reads as empty, standard error swallows what is written, and writing to closed
+    standard output fails: an answer that nobody gets is an error. None of them lends its number to files opened
+    later. Text that the terminal's encoding lacks is escaped."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+            stand_in = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, name, _Closed(stand_in) if name == "stdout" else stand_in)
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+class _Closed(io.TextIOBase):
+    """Stands for a stream that was closed before the program began. ``stand_in`` keeps its number taken."""
+
+    def __init__(self, stand_in: IO[Any]) -> None:
+        self._stand_in = stand_in
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "it is closed", "standard output")
 
 
 def _valid(argument: str) -> str:
@@ -110,7 +139,7 @@ def _chat(options: Options) -> int:
     if options.headless:
         return _headless(options)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        print("agent-tui: the chat needs a terminal; without one use: agent-tui -p PROMPT", file=sys.stderr)
+        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
         return EXIT_USAGE
     return _screen(options)
 
@@ -137,7 +166,7 @@ def _piped() -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        print(f"agent-tui: standard input is not UTF-8 (byte {error.start}); what is not was replaced", file=sys.stderr)
+        door.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
         return data.decode("utf-8-sig", "replace")
 
 

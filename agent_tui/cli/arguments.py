@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from agent_tui import __version__
+from agent_tui import __version__, door
 from agent_tui.config import PERMISSION_MODES
 
 SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "completions")
@@ -33,7 +33,7 @@ exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 75 try again
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the chat itself; subcommands have their own."""
-    parser = argparse.ArgumentParser(
+    parser = door.Parser(
         prog="agent-tui",
         description="A terminal chat agent whose context numbers are true and add up.",
         epilog=EPILOG,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
+from agent_tui import door
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
 from agent_tui.paths import user_paths
 
@@ -29,7 +29,7 @@ def _check(values: argparse.Namespace) -> int:
         report = check(store, values.id)
         if store.problem is not None:
             report.file.insert(0, store.problem)
-    print(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    door.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 
 
@@ -44,13 +44,13 @@ def _repair_one(session_id: str) -> int:
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         made = repair_session(store, session_id)
     if made is None:
-        print(f"Nothing of {_clean(session_id)} is damaged; nothing was changed.", file=sys.stderr)
+        door.tell(f"Nothing of {session_id} is damaged; nothing was changed.")
         return EXIT_OK
     info, content = made
     for line in content.missing:
-        print(f"lost: {_clean(line)}", file=sys.stderr)
-    print(info.id)
-    print(f"Copied what can be read; the damaged session stays as {info.parent_session}.", file=sys.stderr)
+        door.tell(f"lost: {line}")
+    door.say(info.id)
+    door.tell(f"Copied what can be read; the damaged session stays as {info.parent_session}.")
     return EXIT_OK
 
 
@@ -60,20 +60,14 @@ def _repair_all() -> int:
     path = user_paths().database
     made = repair_file(path)
     if made is None:
-        print("Nothing is damaged; nothing was changed.", file=sys.stderr)
+        door.tell("Nothing is damaged; nothing was changed.")
         return EXIT_OK
-    print(_text(made.report))
-    print(f"The repaired database is in place; the damaged one is kept as {made.kept}.", file=sys.stderr)
+    door.say(_text(made.report))
+    door.tell(f"The repaired database is in place; the damaged one is kept as {made.kept}.")
     return EXIT_OK
 
 
 def _text(report: Any) -> str:
     from agent_tui.store.repair import lines
 
-    return "\n".join(_clean(line) for line in lines(report))
-
-
-def _clean(text: str) -> str:
-    from agent_tui.store.export import clean
-
-    return clean(text)
+    return "\n".join(door.line_of(line) for line in lines(report))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_tui import door
 from agent_tui.cli.repair import add_check
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
@@ -23,7 +23,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agent-tui", allow_abbrev=False)
+    parser = door.Parser(prog="agent-tui", allow_abbrev=False)
     commands = parser.add_subparsers(required=True)
 
     context = commands.add_parser("context", help="what the next request of a session would cost")
@@ -91,7 +91,10 @@ def _context(values: argparse.Namespace) -> int:
         agent.subscribe(_narrate)
         try:
             usage = await agent.inspect()
-            print(json.dumps(context_json(usage), indent=2) if values.json else context_text(usage, agent.records))
+            if values.json:
+                door.say_json(context_json(usage))
+            else:
+                door.say(context_text(usage, agent.records))
         finally:
             await agent.close()
 
@@ -104,7 +107,7 @@ def _narrate(event: object) -> None:
     from agent_tui.models.events import Notice
 
     if isinstance(event, Notice):
-        print(f"agent-tui: {one_line(event.text)}", file=sys.stderr)
+        door.complain(one_line(event.text))
 
 
 def _tell(problem: str | None) -> None:
@@ -112,7 +115,7 @@ def _tell(problem: str | None) -> None:
     from agent_tui.commands.format import one_line
 
     if problem is not None:
-        print(f"agent-tui: {one_line(problem, 400)}", file=sys.stderr)
+        door.complain(one_line(problem, 400))
 
 
 def _sessions(values: argparse.Namespace) -> int:
@@ -125,18 +128,19 @@ def _sessions(values: argparse.Namespace) -> int:
         found = store.sessions(project, empty=False)
         _tell(store.problem)
     if values.json:
-        print(json.dumps([session_row(info) for info in found], indent=2))
+        door.say_json([session_row(info) for info in found])
         return EXIT_OK
     for info in found:
-        where = f"  {info.project}" if values.all else ""
+        where = f"  {door.line_of(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
-        print(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
+        door.say(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
     if not found:
-        print("No sessions here yet." if project else "No sessions yet.", file=sys.stderr)
+        door.tell("No sessions here yet." if project else "No sessions yet.")
     return EXIT_OK
 
 
 def _delete(values: argparse.Namespace) -> int:
+    from agent_tui.commands.format import one_line
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
@@ -144,12 +148,13 @@ def _delete(values: argparse.Namespace) -> int:
         if not values.yes:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
-            answer = input(f"Delete {info.id} ({info.title or 'untitled'}, {info.messages} messages) for good? [y/N] ")
+            title = one_line(info.title or "untitled", 60)
+            answer = door.ask(f"Delete {info.id} ({title}, {info.messages} messages) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
-                print("Kept.", file=sys.stderr)
+                door.tell("Kept.")
                 return EXIT_OK
         store.delete_session(info.id)
-    print(f"Deleted {info.id}.", file=sys.stderr)
+    door.tell(f"Deleted {info.id}.")
     return EXIT_OK
 
 
@@ -164,9 +169,9 @@ def _export(values: argparse.Namespace) -> int:
         _tell(store.problem)
     text = render(export, values.format)
     if missing := export.get("missing"):
-        print(f"agent-tui: this session is damaged; it lacks {one_line(lacks(missing), 400)}.", file=sys.stderr)
+        door.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
     if values.output is None:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        door.say(text.removesuffix("\n"))
         return EXIT_OK
     try:
         values.output.write_text(text, "utf-8")
@@ -197,23 +202,21 @@ def _models(values: argparse.Namespace) -> int:
                 }
                 for i in infos
             ]
-            print(json.dumps(rows, indent=2))
+            door.say_json(rows)
             return
         for info in infos:
-            print(model_line(info))
+            door.say(door.line_of(model_line(info)))
 
     asyncio.run(show())
     return EXIT_OK
 
 
 def _auth_set(values: argparse.Namespace) -> int:
-    from getpass import getpass
-
     from agent_tui.auth import set_key
 
-    key = getpass(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
+    key = door.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
     set_key(values.provider, key)
-    print(f"Stored a key for {values.provider}.", file=sys.stderr)
+    door.tell(f"Stored a key for {values.provider}.")
     return EXIT_OK
 
 
@@ -221,7 +224,7 @@ def _auth_remove(values: argparse.Namespace) -> int:
     from agent_tui.auth import remove_key
 
     remove_key(values.provider)
-    print(f"Removed the key for {values.provider}.", file=sys.stderr)
+    door.tell(f"Removed the key for {values.provider}.")
     return EXIT_OK
 
 
@@ -229,7 +232,7 @@ def _auth_list(values: argparse.Namespace) -> int:
     from agent_tui.auth import list_providers
 
     for name in list_providers():
-        print(name)
+        door.say(door.line_of(name))
     return EXIT_OK
 
 
@@ -248,7 +251,7 @@ def _doctor(values: argparse.Namespace) -> int:
 
     rows = asyncio.run(check())
     for state, what, detail in rows:
-        print(f"{state:<5} {what:<22} {detail}")
+        door.say(door.line_of(f"{state:<5} {what:<22} {detail}"))
     return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
 
 
@@ -258,7 +261,7 @@ def _forget_limits() -> int:
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.forget_learned_limits()
-    print(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+    door.say(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
     return EXIT_OK
 
 
@@ -268,14 +271,14 @@ def _config(values: argparse.Namespace) -> int:
 
     paths = user_paths()
     if values.action == "path":
-        print(paths.config_file)
+        door.say(door.line_of(str(paths.config_file)))
         return EXIT_OK
     if values.action == "init":
         if paths.config_file.exists():
             raise ConfigError(f"{paths.config_file} exists already; nothing was changed.")
         paths.config_file.parent.mkdir(parents=True, exist_ok=True)
         paths.config_file.write_text(example_text(), "utf-8")
-        print(paths.config_file)
+        door.say(door.line_of(str(paths.config_file)))
         return EXIT_OK
     from agent_tui.context.trust import FolderTrust
     from agent_tui.store.store import Store
@@ -286,8 +289,8 @@ def _config(values: argparse.Namespace) -> int:
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:
-            print(f"# from {layer.where}")
-    print(show_settings(settings))
+            door.say(door.line_of(f"# from {layer.where}"))
+    door.say(show_settings(settings))
     return EXIT_OK
 
 
@@ -296,5 +299,5 @@ def _completions(values: argparse.Namespace) -> int:
     from agent_tui.cli.arguments import build_parser as chat_parser
     from agent_tui.cli.completions import script
 
-    print(script(values.shell, chat_parser(), SUBCOMMANDS))
+    door.say(script(values.shell, chat_parser(), SUBCOMMANDS))
     return EXIT_OK

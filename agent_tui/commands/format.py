@@ -7,9 +7,22 @@ import time
 import unicodedata
 from functools import lru_cache
 
-_CONTROLS: dict[int, int | None] = {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if c not in (0x09, 0x0A)}
-_CONTROLS.update(dict.fromkeys((1564, 8206, 8207, *range(8234, 8239), *range(8294, 8298), 65279)))
-_CONTROLS.update(dict.fromkeys(range(55296, 57344), 65533))
+from agent_tui.door import CONTROLS as _CONTROLS
+from agent_tui.door import clean
+
+__all__ = [
+    "age",
+    "clean",
+    "duration",
+    "money",
+    "one_line",
+    "percent",
+    "plural",
+    "spelled",
+    "tokens",
+    "visible",
+]
+
 _ONE_LINE: dict[int, int | str | None] = {
     **_CONTROLS,
     0x09: " ",
@@ -19,11 +32,6 @@ _ONE_LINE: dict[int, int | str | None] = {
     0x2029: " ",
     0x85: " ",
 }
-
-
-def clean(text: str) -> str:
-    """Text without control characters, direction overrides and lone surrogates; newlines and tabs stay."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROLS)
 
 
 def one_line(text: str, limit: int = 400) -> str:

@@ -72,6 +72,7 @@ class AgentState:
             parts.settings, parts.paths, parts.root, parts.cwd, parts.added_dirs, lambda: self.conversation
         )
         self.toolbox.extra = parts.extra_tools
+        self.toolbox.secrets = parts.secrets
         self.toolbox.hidden = parts.permissions.denies_reading
         self.toolbox.jail = parts.jail
         self.toolbox.domain = self._domain

@@ -16,7 +16,7 @@ from agent_tui.engine.prefix import CHANGE
 from agent_tui.engine.shell import run_shell
 from agent_tui.engine.storing import patiently, store_failure
 from agent_tui.engine.subagent import run_subagent
-from agent_tui.engine.toolrunner import ToolRunner
+from agent_tui.engine.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.workspace import UPDATE
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import (
@@ -49,7 +49,7 @@ class Turns(Accounting):
                 Notice("warning", "Read-only: this session is open in another window. /fork continues a copy.")
             )
             return
-        self._inbox.queue(user_message(text, attachments=list(attachments)))
+        self._inbox.queue(user_message(text, attachments=mask_attachments(attachments, self.parts.secrets)))
         self._queue_changed()
         self._next()
 
@@ -58,7 +58,7 @@ class Turns(Accounting):
         if not self.busy:
             self.submit(text, attachments)
             return
-        self._inbox.steer(user_message(text, attachments=list(attachments)))
+        self._inbox.steer(user_message(text, attachments=mask_attachments(attachments, self.parts.secrets)))
         self._queue_changed()
 
     def take_back(self) -> tuple[str, list[AttachmentPart]] | None:

@@ -16,6 +16,7 @@ from agent_tui.engine.workspace import Workspace
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
+from agent_tui.providers.secrets import Redactor
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
@@ -38,7 +39,7 @@ class Backend(Protocol):
 class AgentParts:
     """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session.
     ``can_fall_back``: a session whose model is gone goes on with another, because somebody reads that it does.
-    ``reload`` reads the settings again, after the folder was trusted."""
+    ``reload`` reads the settings again, after the folder was trusted. ``secrets`` knows the user's keys."""
 
     settings: Settings
     paths: Paths
@@ -62,4 +63,5 @@ class AgentParts:
     resume: str | None = None
     continue_newest: bool = False
     trusted: bool = False
+    secrets: Redactor = field(default_factory=Redactor)
     notices: list[Notice] = field(default_factory=list)

@@ -52,11 +52,12 @@ async def run_shell(
         outcome = await BashTool(own=True).run({"command": command, "timeout": TIMEOUT}, replace(context, emit=emit))
     except asyncio.CancelledError:
         text = "".join(said)[-context.config.output_limit :].rstrip("\n")
+        text = context.secrets.mask(text)
         _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))
         added()
         raise
     except ToolError as error:
-        outcome = ToolOutcome(str(error), is_error=True)
+        outcome = ToolOutcome(context.secrets.mask(str(error)), is_error=True)
     _add(conversation, publish, command, outcome)
     added()
 

@@ -13,6 +13,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
@@ -54,6 +55,7 @@ class Toolbox:
         self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
         self.subagent: Subagent | None = None
+        self.secrets = Redactor()
         self.hidden: Callable[[Path], bool] = lambda path: False
         self.jail: Jail | None = None
         self.domain: Callable[[], Domain] = lambda: "free"
@@ -85,6 +87,7 @@ class Toolbox:
             state=self._state,
             jail=self.jail,
             domain=self.domain(),
+            secrets=self.secrets,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

@@ -12,7 +12,17 @@ from pathlib import Path
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
-from agent_tui.models.messages import INTERRUPTED_RESULT, Message, Metadata, Part, ToolCallPart, ToolResultPart, new_id
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    AttachmentPart,
+    Message,
+    Metadata,
+    Part,
+    ToolCallPart,
+    ToolResultPart,
+    new_id,
+)
+from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.output import pictured
@@ -126,6 +136,7 @@ class ToolRunner:
                 outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        outcome = _masked(outcome, self._context().secrets)
         parts: list[Part] = [
             ToolResultPart(
                 call.call_id,
@@ -153,15 +164,28 @@ class ToolRunner:
         call = job.call
         allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
         context = self._context()
+        if job.intent.kind == "edit" and (
+            problem := await asyncio.to_thread(_over_a_secret, call, job.intent, context)
+        ):
+            return ToolOutcome(problem, is_error=True)
+        live = context.secrets.stream()
+
+        def show(text: str) -> None:
+            if ready := live.feed(text):
+                emit(ToolOutput(call.call_id, ready))
+
         context = replace(
             context,
-            emit=lambda text: emit(ToolOutput(call.call_id, text)),
+            emit=show,
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
         )
         try:
-            return await job.tool.run(job.arguments or {}, context)
+            outcome = await job.tool.run(job.arguments or {}, context)
+            if rest := live.flush():
+                emit(ToolOutput(call.call_id, rest))
+            return outcome
         except AgentError as error:
             return ToolOutcome(str(error), is_error=True)
         except Exception as error:
@@ -171,6 +195,38 @@ class ToolRunner:
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
     log.exception("Tool %s failed", call.name)
     return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+
+
+def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
+    """What a tool said, without the user's keys: from here on it is stored, shown and sent."""
+    return replace(
+        outcome,
+        text=secrets.mask(outcome.text),
+        display=secrets.mask_all(outcome.display),
+        attachments=mask_attachments(outcome.attachments, secrets),
+    )
+
+
+def mask_attachments(attachments: Sequence[AttachmentPart], secrets: Redactor) -> list[AttachmentPart]:
+    """Attached texts without the user's keys."""
+    return [replace(part, text=secrets.mask(part.text)) if part.text else part for part in attachments]
+
+
+def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> str:
+    """Why an edit would write the mask over a key that it stands for; else empty."""
+    if MASK not in call.arguments:
+        return ""
+    for path in intent.paths:
+        try:
+            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+        except OSError:
+            continue
+        if context.secrets.mask(text) != text:
+            return (
+                f"{path.name} holds a key of the user, which is shown to you as {MASK}. Writing {MASK} would destroy "
+                "it: edit the lines around it, without it."
+            )
+    return ""
 
 
 def _versions(intent: Intent) -> list[tuple[int, ...] | None]:

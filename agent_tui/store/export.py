@@ -1,6 +1,7 @@
 """A session's conversation for people: Markdown, and one self-contained HTML page.
 
-Both show the present path. Control characters are removed, so that printing an export cannot drive a terminal.
+Both show the present path. Neither holds HTML or links of others that could run anything. Control characters are
+removed, so that printing an export cannot drive a terminal.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
 from agent_tui.store.export_data import to_json
+from agent_tui.store.export_markdown import defused
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -52,7 +54,8 @@ def render(export: Metadata, form: str) -> str:
 def to_markdown(export: Metadata) -> str:
     """The conversation of an export (``Store.export``) as Markdown."""
     session = export["session"]
-    blocks = [f"# {_title(session)}", "\n".join(f"- {name}: {value}" for name, value in _facts(session))]
+    facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(session))
+    blocks = [f"# {defused(_title(session))}", facts]
     for message in _path(export):
         note = f" ({message['status']})" if message["status"] != "complete" else ""
         blocks.append(f"## {_speaker(message)}{note}")
@@ -125,7 +128,7 @@ def _fenced(text: str, language: str = "") -> str:
 def _part_markdown(part: Metadata) -> str:
     kind = part["type"]
     if kind == "reasoning":
-        lines = clean(part["text"]).splitlines()
+        lines = defused(clean(part["text"])).splitlines()
         return "\n".join(f"> {line}".rstrip() for line in ["*Reasoning*", "", *lines]) if lines else ""
     if kind == "tool_call":
         return f"Tool call: {_code(part['name'])}\n\n{_fenced(part['arguments'], 'json')}"
@@ -133,9 +136,9 @@ def _part_markdown(part: Metadata) -> str:
         what = "Tool error" if part["is_error"] else "Tool result"
         return f"{what}: {_code(part['name'])}\n\n{_fenced(part['text'])}"
     if kind == "attachment":
-        head = f"Attachment: {_code(part['name'])} ({_line(part['media_type'])})"
+        head = f"Attachment: {_code(part['name'])} ({defused(_line(part['media_type']))})"
         return head if part["text"] is None else f"{head}\n\n{_fenced(part['text'])}"
-    return clean(part["text"])
+    return defused(clean(part["text"]))
 
 
 def _code(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
 
@@ -56,7 +57,8 @@ class ToolContext:
     before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
     that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``state`` lives
     as long as the session (the todo list, files read). ``allowed_paths`` are those the call was allowed for; None
-    where nothing was judged by path. ``hidden`` files are those a search passes over: the user denies reading them.
+    where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
+    which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration."""
 
     cwd: Path
@@ -75,6 +77,7 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
+    secrets: Redactor = field(default_factory=Redactor)
 
 
 class Tool(Protocol):

@@ -98,6 +98,7 @@ class _Run:
         self._group, self._context, self._domain = group, context, domain
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._masked = context.secrets.stream()
         self._bytes = 0
         self._held = ""  # decoded text whose meaning depends on what follows: an open escape sequence or line
         self._live = ""
@@ -152,7 +153,9 @@ class _Run:
         cut = len(text) if last else text.rfind("\n") + 1
         if cut == 0 and len(text) > 100_000:
             cut = len(text)
-        ready, self._held = clean(text[:cut]), text[cut:]
+        ready, self._held = self._masked.feed(clean(text[:cut])), text[cut:]
+        if last:
+            ready += self._masked.flush()
         self._collector.feed(ready)
         self._live = (self._live + ready)[-_LIVE_CHARACTERS:]
         if self._live and self._flush_later is None:
@@ -164,8 +167,7 @@ class _Run:
         self._context.emit(live)
 
     def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
-        if self._held:
-            self._take("", last=True)
+        self._take("", last=True)
         capped = self._collector.finish()
         ended = bool(notes)
         if not ended and code != 0:

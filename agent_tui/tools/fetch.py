@@ -78,7 +78,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         text = to_markdown(text, url.text)
     if not response.complete:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
-    capped = cap(pictured(text), context.config.output_limit, context.spill_dir, "fetch")
+    capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
     summary = f"{response.status}, {capped.characters:,} characters"
     return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary})
 

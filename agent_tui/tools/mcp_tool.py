@@ -67,7 +67,7 @@ def outcome(answer: dict[str, Any], name: str, context: ToolContext) -> ToolOutc
     text = clean(str(answer.get("text", "")))
     attachments, notes = images(answer.get("images") or [], name)
     text = "\n".join(t for t in (text, *notes) if t)
-    capped = cap(text, context.config.output_limit, context.spill_dir, "mcp")
+    capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")
     lines = text.count("\n") + 1 if text else 0
     parts = [f"{lines} line{'s' * (lines != 1)}"] if lines else []
     if attachments:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -16,6 +15,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
+from agent_tui import door
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.paths import Paths
@@ -283,6 +283,6 @@ def run_ui(
         app.net.caught(error)
         code = EXIT_ERROR
     if app.failure is not None:
-        print(f"agent-tui: {app.failure}", file=sys.stderr)
+        door.complain(str(app.failure))
         return app.failure.exit_code
     return code

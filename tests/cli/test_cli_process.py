@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -77,13 +78,35 @@ def test_a_list_nobody_reads_ends_quietly(cli: Cli) -> None:
     assert (process.returncode, errors) == (1, "")
 
 
-@pytest.mark.parametrize("arguments", [("--version",), ("sessions",), ("-p", "hi", "-m", "demo")])
-def test_streams_that_are_missing_are_survived(cli: Cli, arguments: tuple[str, ...]) -> None:
+def without(cli: Cli, streams: tuple[int, ...], *arguments: str) -> tuple[int, str]:
     def close() -> None:
-        os.close(0)
-        os.close(1)
+        for number in streams:
+            os.close(number)
 
     process = cli.start(*arguments, stdin=None, stdout=None, preexec_fn=close)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "Traceback" not in errors
+    assert "Traceback" not in errors and "Exception ignored" not in errors
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("sessions",), ("-p", "hi", "-m", "demo")])
+def test_standard_input_may_be_missing(cli: Cli, arguments: tuple[str, ...]) -> None:
+    assert without(cli, (0,), *arguments)[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("config", "path"), ("doctor",), ("-p", "hi", "-m", "demo")])
+@pytest.mark.parametrize("streams", [(1,), (0, 1)])
+def test_an_answer_that_nobody_gets_is_an_error(cli: Cli, arguments: tuple[str, ...], streams: tuple[int, ...]) -> None:
+    code, errors = without(cli, streams, *arguments)
+    assert code == 1
+    assert "standard output: it is closed" in errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("--version",), ("config", "path"), ("-p", "hi", "-m", "demo")])
+def test_a_full_disk_behind_the_output_is_an_error(cli: Cli, arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = cli.start(*arguments, stdin=None, stdout=full)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "No space left" in errors and "Traceback" not in errors and "Exception ignored" not in errors
