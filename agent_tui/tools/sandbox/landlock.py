@@ -63,7 +63,10 @@ def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
     holes = places.secrets(policy)
     found: list[tuple[str, str]] = []
     for tree in places.readable(policy):
-        found += [(str(part), "r") for part in places.without(tree, holes)]
+        parts = list(places.without(tree, holes))
+        found += [(str(part), "r") for part in parts]
+        if parts != [tree]:
+            found.append((str(tree), "l"))  # names may be listed, as far as the system lets
     for folder in places.writable(policy):
         right = "w" if domain == "work" else "r"
         parts = list(places.without(folder, holes))
