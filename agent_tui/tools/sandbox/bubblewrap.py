@@ -89,7 +89,8 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
         if path not in hidden:
             # What is listed below a secret place is laid over its mask.
             options += [bound[path], str(path), str(path), *_masks(secrets, path)]
-    options += ["--proc", "/proc", "--dev", "/dev"]
+    # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
+    options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     if domain == "work":
         for folder in folders:
             options += _kept(folder, policy)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
-from agent_tui.tools.child_env import cache_env, child_env
 from agent_tui.tools.sandbox.box import Sandbox, probe
-from agent_tui.tools.sandbox.gitconfig import write_git_config
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 
 log = logging.getLogger(__name__)
@@ -66,6 +62,8 @@ class Jail:
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
         if self._base is None:
+            import hashlib
+
             name = hashlib.blake2b(os.fsencode(self.root.resolve()), digest_size=8).hexdigest()
             self._base = SandboxPolicy(
                 self.root,
@@ -84,6 +82,8 @@ class Jail:
 
     def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
         """The environment of a child: without secrets, and with caches of its own where it is held."""
+        from agent_tui.tools.child_env import cache_env, child_env
+
         held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
         if held:
@@ -113,6 +113,8 @@ class Jail:
         more: Mapping[str, str] | None = None,
     ) -> Launch:
         """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        from agent_tui.tools.sandbox.gitconfig import write_git_config
+
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
@@ -124,6 +126,8 @@ class Jail:
     def close(self) -> None:
         """Removes the temporary files of this project's commands."""
         if self._base is not None:
+            import shutil
+
             shutil.rmtree(self._base.temporary, ignore_errors=True)
 
 
