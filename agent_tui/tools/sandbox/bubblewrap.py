@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -84,11 +85,11 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     if not any(path.is_relative_to("/var/tmp") for path in bound):
         options += ["--symlink", "/tmp", "/var/tmp"]
     options += ["--dir", str(home)]
-    hidden = set(secrets)
+    hidden, names = set(secrets), [str(path) for path in secrets]
     for path in sorted(bound, key=lambda path: len(path.parts)):
         if path not in hidden:
             # What is listed below a secret place is laid over its mask.
-            options += [bound[path], str(path), str(path), *_masks(secrets, path)]
+            options += [bound[path], str(path), str(path), *_masks(names, str(path))]
     # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
     options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     if domain == "work":
@@ -111,16 +112,20 @@ def _links() -> list[str]:
     return options
 
 
-def _masks(secrets: Iterable[Path], bound: Path) -> list[str]:
+def _masks(secrets: Iterable[str], bound: str) -> list[str]:
     """Nothing in the place of every secret that ``bound`` would show."""
     options: list[str] = []
     for path in secrets:
-        if not path.is_relative_to(bound) or path.is_symlink():
+        if not places.is_within(path, bound):
             continue
-        if path.is_dir():
-            options += ["--tmpfs", str(path), "--remount-ro", str(path)]
-        elif path.exists():
-            options += ["--ro-bind", "/dev/null", str(path)]
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode):
+            options += ["--tmpfs", path, "--remount-ro", path]
+        elif not stat.S_ISLNK(mode):
+            options += ["--ro-bind", "/dev/null", path]
     return options
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
@@ -116,6 +117,7 @@ class _Jump:
     no: str
 
 
+@lru_cache(maxsize=16)
 def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None) -> bytes | None:
     """The filter of a sandbox. ``sockets`` are the address families that may be opened; ``metadata`` says whether
     modes, owners, times and attributes of files may be set. None for an architecture that is not known."""

@@ -55,7 +55,7 @@ async def _attempt(
     scene: Scene, backend: Backend, domain: Domain, script: str, ears: world.Listeners, bystander: world.Victim
 ) -> list[str]:
     """What the attempt got at; empty when it got at nothing."""
-    mark = f"attempt-{uuid.uuid4().hex}"
+    mark = f"attempt-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
     place = world.Place(scene.base / mark)
     place.make(scene.repository)
     jail = world.jail_for(backend, place, scene.base / mark / "cache")
