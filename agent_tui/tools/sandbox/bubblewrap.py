@@ -94,7 +94,7 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     if domain == "work":
         for folder in folders:
-            options += _kept(folder, policy)
+            options += _kept(folder, policy, names)
     return [*options, "--remount-ro", "/"]
 
 
@@ -129,15 +129,17 @@ def _masks(secrets: Iterable[str], bound: str) -> list[str]:
     return options
 
 
-def _kept(folder: Path, policy: SandboxPolicy) -> list[str]:
+def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[str]:
     """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
     options: list[str] = []
     for git in places.git_folders(folder):
         if git.is_dir() and not git.is_symlink():
             options += ["--bind", str(git), str(git)]
     for path in places.protected(folder, policy):
-        if path.exists() and not _through_link(path, folder):
-            options += ["--ro-bind", str(path), str(path)]
+        # Laid over a mask, it would show what is below that again.
+        masked = any(places.is_within(str(path), secret) for secret in secrets)
+        if not masked and path.exists() and not _through_link(path, folder):
+            options += ["--ro-bind", str(path), str(path), *_masks(secrets, str(path))]
     return options
 
 

@@ -69,11 +69,15 @@ class Jail:
                 self.root,
                 self.cache / "sandbox" / name,
                 writable=(*self.added, *_folders(self.config.writable)),
-                readable=(*self.readable, *_folders(self.config.readable)),
+                readable=(*self.readable, *_folders(self.config.readable), self._git_config),
                 network=self.config.network,
                 hidden=tuple(self.hidden),
             )
         return self._base if network is None else replace(self._base, network=network)
+
+    @property
+    def _git_config(self) -> Path:
+        return self.cache / "sandbox" / "gitconfig"
 
     @property
     def held(self) -> Path:
@@ -92,7 +96,7 @@ class Jail:
             # Their own files are not readable: without these some programs stop at the refusal.
             env |= {
                 "TMPDIR": str(policy.temporary),
-                "GIT_CONFIG_GLOBAL": str(policy.scratch / "gitconfig"),
+                "GIT_CONFIG_GLOBAL": str(self._git_config),
                 "XDG_CONFIG_HOME": str(policy.scratch / "config"),
                 "XDG_STATE_HOME": str(policy.scratch / "state"),
                 "npm_config_userconfig": str(policy.scratch / "config" / "npmrc"),
@@ -119,16 +123,29 @@ class Jail:
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
                 policy.prepare()
-                write_git_config(policy.scratch / "gitconfig")
+                write_git_config(self._git_config)
         env = self.environment(domain, network) | dict(more or {})
         return sandbox.wrap(argv, domain, policy, cwd, env)
 
     def close(self) -> None:
-        """Removes the temporary files of this project's commands."""
-        if self._base is not None:
-            import shutil
+        """Removes the temporary files of this process's commands, and of those that could not do so themselves."""
+        if self._base is None:
+            return
+        import shutil
 
-            shutil.rmtree(self._base.temporary, ignore_errors=True)
+        for folder in self._base.scratch.glob("tmp-*"):
+            if folder == self._base.temporary or not _runs(folder.name.removeprefix("tmp-")):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _folders(names: Sequence[str]) -> tuple[Path, ...]:

@@ -141,8 +141,34 @@ def path_folders(path: str) -> Iterator[Path]:
 
 
 def writable(policy: SandboxPolicy) -> list[Path]:
-    """The folders that ``work`` may write in."""
-    return existing(policy.folders)
+    """The folders that ``work`` may write in: with a linked worktree comes the repository it is one of."""
+    return existing([*policy.folders, *(git for folder in policy.folders if (git := linked_repository(folder)))])
+
+
+def linked_repository(folder: Path) -> Path | None:
+    """Git's own folder of the repository that ``folder`` is a linked worktree of. A file in the worktree names it, and
+    that may say anything: only a repository that names this worktree in turn is believed."""
+    try:
+        if not (folder / ".git").is_file() or (folder / ".git").is_symlink():
+            return None
+        own = folder / _line(folder / ".git").removeprefix("gitdir:").strip()
+        back = Path(_line(own / "gitdir"))
+        common = (own / _line(own / "commondir")).resolve()
+    except (OSError, ValueError):
+        return None
+    known = back.is_absolute() and back.resolve() == (folder / ".git").resolve()
+    if not known or own.resolve().parent != common / "worktrees" or not _is_git(common):
+        return None
+    return common
+
+
+def _line(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(4_096).decode().partition("\n")[0].strip()
+
+
+def _is_git(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:
@@ -165,14 +191,17 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
+    if _is_git(folder):
+        return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
     return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
 
 
 def git_folders(folder: Path) -> list[Path]:
-    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees."""
-    git = folder / ".git"
+    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees. ``folder``
+    may be one of git itself."""
+    git = folder if _is_git(folder) else folder / ".git"
     found = [git]
     for kind in ("modules", "worktrees"):
         todo = [git / kind]
