@@ -107,17 +107,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         catalogue.find(options.model)
     extensions = Extensions(settings, paths, root, cwd, trust)
     notices += extensions.notices()
-    permissions = Permissions(
-        root,
-        cwd,
-        settings.permissions,
-        added_dirs=added,
-        readable=[paths.cache / "output", *extensions.skills.folders],
-        protected=[paths.config, paths.data],
-        remembered=store.permission_rules(root),
-        save=lambda rule: store.add_permission_rule(root, rule),
-        can_ask=options.can_ask,
-    )
     jail = Jail(
         settings.sandbox,
         root,
@@ -128,6 +117,17 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         env_allow=settings.tools.env_allow,
         secrets=redactor.known,
         secret_names=[m.api_key_env for m in settings.models.values() if m.api_key_env],
+    )
+    permissions = Permissions(
+        root,
+        cwd,
+        settings.permissions,
+        added_dirs=added,
+        readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
+        protected=[paths.config, paths.data],
+        remembered=store.permission_rules(root),
+        save=lambda rule: store.add_permission_rule(root, rule),
+        can_ask=options.can_ask,
     )
     parts = AgentParts(
         settings=settings,

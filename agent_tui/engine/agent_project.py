@@ -13,7 +13,6 @@ from agent_tui.models.events import (
     SessionChanged,
 )
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.tools.sandbox import words
 
 SURE = "/trust yes trusts exactly this."
 
@@ -93,6 +92,8 @@ class ProjectFacts(Accounting):
 
     async def sandbox_lines(self) -> list[str]:
         """Which sandbox holds, and what each domain means under it."""
+        from agent_tui.tools.sandbox import words
+
         jail = self.parts.jail
         if jail is None:
             return ["none"]

@@ -14,11 +14,9 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.child_env import QUIET, child_env
 from agent_tui.tools.output import Collector, clean, pictured
 from agent_tui.tools.process import ProcessGroup
 from agent_tui.tools.sandbox.policy import Domain, free
-from agent_tui.tools.sandbox.words import refused, undone
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -67,6 +65,8 @@ class BashTool:
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
         if self._own:
+            from agent_tui.tools.child_env import QUIET
+
             launch = free(command, dict(os.environ) | QUIET)
         elif jail is None:
             launch = free(command, environment())
@@ -90,6 +90,8 @@ def _arguments(arguments: Metadata) -> BashArguments:
 
 def environment() -> dict[str, str]:
     """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
+    from agent_tui.tools.child_env import child_env
+
     return child_env(os.environ)
 
 
@@ -174,6 +176,8 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
+        from agent_tui.tools.sandbox.words import refused, undone
+
         notes += undone(self._group.kept)
         if code != 0:
             notes += refused(text, self._domain, self._context.network)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -84,15 +85,16 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     if not any(path.is_relative_to("/var/tmp") for path in bound):
         options += ["--symlink", "/tmp", "/var/tmp"]
     options += ["--dir", str(home)]
-    hidden = set(secrets)
+    hidden, names = set(secrets), [str(path) for path in secrets]
     for path in sorted(bound, key=lambda path: len(path.parts)):
         if path not in hidden:
             # What is listed below a secret place is laid over its mask.
-            options += [bound[path], str(path), str(path), *_masks(secrets, path)]
-    options += ["--proc", "/proc", "--dev", "/dev"]
+            options += [bound[path], str(path), str(path), *_masks(names, str(path))]
+    # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
+    options += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]
     if domain == "work":
         for folder in folders:
-            options += _kept(folder, policy)
+            options += _kept(folder, policy, names)
     return [*options, "--remount-ro", "/"]
 
 
@@ -110,28 +112,34 @@ def _links() -> list[str]:
     return options
 
 
-def _masks(secrets: Iterable[Path], bound: Path) -> list[str]:
+def _masks(secrets: Iterable[str], bound: str) -> list[str]:
     """Nothing in the place of every secret that ``bound`` would show."""
     options: list[str] = []
     for path in secrets:
-        if not path.is_relative_to(bound) or path.is_symlink():
+        if not places.is_within(path, bound):
             continue
-        if path.is_dir():
-            options += ["--tmpfs", str(path), "--remount-ro", str(path)]
-        elif path.exists():
-            options += ["--ro-bind", "/dev/null", str(path)]
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode):
+            options += ["--tmpfs", path, "--remount-ro", path]
+        elif not stat.S_ISLNK(mode):
+            options += ["--ro-bind", "/dev/null", path]
     return options
 
 
-def _kept(folder: Path, policy: SandboxPolicy) -> list[str]:
+def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[str]:
     """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
     options: list[str] = []
     for git in places.git_folders(folder):
         if git.is_dir() and not git.is_symlink():
             options += ["--bind", str(git), str(git)]
     for path in places.protected(folder, policy):
-        if path.exists() and not _through_link(path, folder):
-            options += ["--ro-bind", str(path), str(path)]
+        # Laid over a mask, it would show what is below that again.
+        masked = any(places.is_within(str(path), secret) for secret in secrets)
+        if not masked and path.exists() and not _through_link(path, folder):
+            options += ["--ro-bind", str(path), str(path), *_masks(secrets, str(path))]
     return options
 
 

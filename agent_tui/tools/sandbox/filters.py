@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 EPERM, EACCES, ENOSYS = 1, 13, 38
 
@@ -18,7 +19,7 @@ _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 
 # name: (x86_64, aarch64); None where an architecture has no such call
-_CALLS: dict[str, tuple[int | None, int | None]] = {
+CALLS: dict[str, tuple[int | None, int | None]] = {
     "socket": (41, 198),
     "ioctl": (16, 29),
     "clone": (56, 220),
@@ -87,7 +88,7 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {
     "file_setattr": (469, 469),
 }
 
-_NEVER = (
+NEVER = (
     *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "move_mount", "fsopen", "fsconfig"),
     *("fsmount", "fspick", "mount_setattr", "open_tree_attr", "open_by_handle_at", "bpf", "perf_event_open"),
     *("userfaultfd", "keyctl", "add_key", "request_key", "kexec_load", "kexec_file_load", "init_module"),
@@ -96,8 +97,8 @@ _NEVER = (
 )
 # Programs ask for these and do without when the kernel has none. io_uring would open sockets unseen; the flags of
 # clone3 cannot be looked at, those of clone can.
-_ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
-_METADATA = (
+ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+METADATA = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes"),
     *("futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
     *("setxattrat", "removexattrat", "file_setattr"),
@@ -116,6 +117,7 @@ class _Jump:
     no: str
 
 
+@lru_cache(maxsize=16)
 def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None) -> bytes | None:
     """The filter of a sandbox. ``sockets`` are the address families that may be opened; ``metadata`` says whether
     modes, owners, times and attributes of files may be set. None for an architecture that is not known."""
@@ -123,14 +125,14 @@ def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None
     if machine not in _ARCHITECTURE:
         return None
     column = 0 if machine == "x86_64" else 1
-    number = {name: row[column] for name, row in _CALLS.items() if row[column] is not None}
+    number = {name: row[column] for name, row in CALLS.items() if row[column] is not None}
     items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "EPERM"), _load(0)]
     if column == 0:
         items.append(_Jump(0x35, _X32, "ENOSYS", "next"))
-    for name in (*_NEVER, *(() if metadata else _METADATA)):
+    for name in (*NEVER, *(() if metadata else METADATA)):
         if name in number:
             items.append(_Jump(0x15, number[name] or 0, "EPERM", "next"))
-    items += [_Jump(0x15, number[name] or 0, "ENOSYS", "next") for name in _ABSENT]
+    items += [_Jump(0x15, number[name] or 0, "ENOSYS", "next") for name in ABSENT]
     _examine(items, number["socket"], 0, [_Jump(0x15, family, "ALLOW", "next") for family in sockets], "EACCES")
     _examine(items, number["clone"], 0, [_Jump(0x45, _NAMESPACES, "EPERM", "next")], "ALLOW")
     _examine(items, number["ioctl"], 1, [_Jump(0x15, code, "EPERM", "next") for code in _TERMINAL], "ALLOW")

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
-from agent_tui.tools.child_env import cache_env, child_env
 from agent_tui.tools.sandbox.box import Sandbox, probe
-from agent_tui.tools.sandbox.gitconfig import write_git_config
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 
 log = logging.getLogger(__name__)
@@ -66,16 +62,22 @@ class Jail:
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
         if self._base is None:
+            import hashlib
+
             name = hashlib.blake2b(os.fsencode(self.root.resolve()), digest_size=8).hexdigest()
             self._base = SandboxPolicy(
                 self.root,
                 self.cache / "sandbox" / name,
                 writable=(*self.added, *_folders(self.config.writable)),
-                readable=(*self.readable, *_folders(self.config.readable)),
+                readable=(*self.readable, *_folders(self.config.readable), self._git_config),
                 network=self.config.network,
                 hidden=tuple(self.hidden),
             )
         return self._base if network is None else replace(self._base, network=network)
+
+    @property
+    def _git_config(self) -> Path:
+        return self.cache / "sandbox" / "gitconfig"
 
     @property
     def held(self) -> Path:
@@ -84,6 +86,8 @@ class Jail:
 
     def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
         """The environment of a child: without secrets, and with caches of its own where it is held."""
+        from agent_tui.tools.child_env import cache_env, child_env
+
         held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
         if held:
@@ -92,7 +96,7 @@ class Jail:
             # Their own files are not readable: without these some programs stop at the refusal.
             env |= {
                 "TMPDIR": str(policy.temporary),
-                "GIT_CONFIG_GLOBAL": str(policy.scratch / "gitconfig"),
+                "GIT_CONFIG_GLOBAL": str(self._git_config),
                 "XDG_CONFIG_HOME": str(policy.scratch / "config"),
                 "XDG_STATE_HOME": str(policy.scratch / "state"),
                 "npm_config_userconfig": str(policy.scratch / "config" / "npmrc"),
@@ -113,18 +117,35 @@ class Jail:
         more: Mapping[str, str] | None = None,
     ) -> Launch:
         """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        from agent_tui.tools.sandbox.gitconfig import write_git_config
+
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
                 policy.prepare()
-                write_git_config(policy.scratch / "gitconfig")
+                write_git_config(self._git_config)
         env = self.environment(domain, network) | dict(more or {})
         return sandbox.wrap(argv, domain, policy, cwd, env)
 
     def close(self) -> None:
-        """Removes the temporary files of this project's commands."""
-        if self._base is not None:
-            shutil.rmtree(self._base.temporary, ignore_errors=True)
+        """Removes the temporary files of this process's commands, and of those that could not do so themselves."""
+        if self._base is None:
+            return
+        import shutil
+
+        for folder in self._base.scratch.glob("tmp-*"):
+            if folder == self._base.temporary or not _runs(folder.name.removeprefix("tmp-")):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _folders(names: Sequence[str]) -> tuple[Path, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from agent_tui.tools.sandbox import filters, places
@@ -61,19 +62,29 @@ def spec(domain: Domain, policy: SandboxPolicy) -> dict[str, object]:
 def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
     """(path, rights) of everything that may be reached."""
     holes = places.secrets(policy)
-    found: list[tuple[str, str]] = []
-    for tree in places.readable(policy):
-        found += [(str(part), "r") for part in places.without(tree, holes)]
+    found = [*_parts(tuple(places.readable(policy)), tuple(holes), places.moment())]
     for folder in places.writable(policy):
         right = "w" if domain == "work" else "r"
         parts = list(places.without(folder, holes))
-        found += [(str(part), right) for part in parts]
-        if parts != [folder]:
+        found += [(part, right) for part in parts]
+        if parts != [str(folder)]:
             found.append((str(folder), "l"))
     found += [(path, "r") for path in ("/proc", "/sys")]
     found += [(path, "d") for path in places.DEVICES]
     found.append((str(policy.scratch), "w"))
     return found
+
+
+@lru_cache(maxsize=16)
+def _parts(trees: tuple[Path, ...], holes: tuple[Path, ...], _: int) -> tuple[tuple[str, str], ...]:
+    """What may be read of ``trees``."""
+    found: list[tuple[str, str]] = []
+    for tree in trees:
+        parts = list(places.without(tree, holes))
+        found += [(part, "r") for part in parts]
+        if parts != [str(tree)]:
+            found.append((str(tree), "l"))  # names may be listed, as far as the system lets
+    return tuple(found)
 
 
 def watches(policy: SandboxPolicy) -> tuple[Watch, ...]:

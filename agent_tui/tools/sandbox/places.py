@@ -118,14 +118,18 @@ def interpreter() -> list[Path]:
 
 def readable(policy: SandboxPolicy) -> list[Path]:
     """Every place that may be read, links resolved, existing ones only."""
-    return existing([*_tools(os.environ.get("PATH", ""), home(), int(time.monotonic() / _FRESH)), *policy.readable])
+    return [*_readable(os.environ.get("PATH", ""), home(), policy.readable, moment())]
 
 
-@lru_cache(maxsize=4)
-def _tools(path: str, below: Path, _: int) -> tuple[Path, ...]:
-    """What everybody may read; looked for anew from time to time, as tools get installed."""
+def moment() -> int:
+    """A number that changes from time to time: what there is on a machine is looked for anew then."""
+    return int(time.monotonic() / _FRESH)
+
+
+@lru_cache(maxsize=16)
+def _readable(path: str, below: Path, more: tuple[Path, ...], _: int) -> tuple[Path, ...]:
     places = [Path(place) for place in SYSTEM] + [below / place for place in TOOLCHAINS]
-    return tuple(existing([*places, *interpreter(), *path_folders(path)]))
+    return tuple(existing([*places, *interpreter(), *path_folders(path), *more]))
 
 
 def path_folders(path: str) -> Iterator[Path]:
@@ -137,8 +141,34 @@ def path_folders(path: str) -> Iterator[Path]:
 
 
 def writable(policy: SandboxPolicy) -> list[Path]:
-    """The folders that ``work`` may write in."""
-    return existing(policy.folders)
+    """The folders that ``work`` may write in: with a linked worktree comes the repository it is one of."""
+    return existing([*policy.folders, *(git for folder in policy.folders if (git := linked_repository(folder)))])
+
+
+def linked_repository(folder: Path) -> Path | None:
+    """Git's own folder of the repository that ``folder`` is a linked worktree of. A file in the worktree names it, and
+    that may say anything: only a repository that names this worktree in turn is believed."""
+    try:
+        if not (folder / ".git").is_file() or (folder / ".git").is_symlink():
+            return None
+        own = folder / _line(folder / ".git").removeprefix("gitdir:").strip()
+        back = Path(_line(own / "gitdir"))
+        common = (own / _line(own / "commondir")).resolve()
+    except (OSError, ValueError):
+        return None
+    known = back.is_absolute() and back.resolve() == (folder / ".git").resolve()
+    if not known or own.resolve().parent != common / "worktrees" or not _is_git(common):
+        return None
+    return common
+
+
+def _line(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(4_096).decode().partition("\n")[0].strip()
+
+
+def _is_git(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:
@@ -146,7 +176,7 @@ def secrets(policy: SandboxPolicy) -> list[Path]:
     user named to be read or written is theirs to name, unless it is hidden."""
     explicit = {_resolved(path) for path in (*policy.folders, *policy.readable)}
     hidden = {place for path in policy.hidden for place in (path, _resolved(path))}
-    usual = _usual_secrets(home(), int(time.monotonic() / _FRESH))
+    usual = _usual_secrets(home(), moment())
     return [*(path for path in usual if path not in explicit), *sorted(hidden)]
 
 
@@ -161,14 +191,17 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     own = [path for path in policy.protected if path.is_relative_to(folder) and path != folder]
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]
+    if _is_git(folder):
+        return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
     return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
 
 
 def git_folders(folder: Path) -> list[Path]:
-    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees."""
-    git = folder / ".git"
+    """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees. ``folder``
+    may be one of git itself."""
+    git = folder if _is_git(folder) else folder / ".git"
     found = [git]
     for kind in ("modules", "worktrees"):
         todo = [git / kind]
@@ -188,18 +221,27 @@ def git_folders(folder: Path) -> list[Path]:
 
 def existing(paths: Iterable[Path]) -> list[Path]:
     """Those that exist, links resolved, without those below another."""
-    found = sorted({resolved for path in paths if (resolved := _resolved(path)).exists()})
-    kept: list[Path] = []
-    for path in found:
-        if not any(path.is_relative_to(other) for other in kept):
+    found = {os.path.realpath(path) for path in paths}
+    kept: list[str] = []
+    for path in sorted(path for path in found if os.path.exists(path)):  # noqa: PTH110 - a hundred of them a command
+        if not any(is_within(path, other) for other in kept):
             kept.append(path)
-    return kept
+    return [Path(path) for path in kept]
 
 
-def without(tree: Path, holes: Iterable[Path]) -> Iterator[Path]:
+def is_within(path: str, tree: str) -> bool:
+    """Whether ``path`` is ``tree`` or below it, as text."""
+    return path == tree or path.startswith(tree.rstrip("/") + "/")
+
+
+def without(tree: Path, holes: Iterable[Path]) -> Iterator[str]:
     """The largest parts of ``tree`` that hold none of ``holes``: itself when there is none in it. Links are left out
     where the tree is taken apart, and what comes into being later is in no part."""
-    inside = [hole for hole in holes if hole.is_relative_to(tree)]
+    return _without(str(tree), [str(hole) for hole in holes])
+
+
+def _without(tree: str, holes: Iterable[str]) -> Iterator[str]:
+    inside = [hole for hole in holes if is_within(hole, tree)]
     if tree in inside:
         return
     if not inside:
@@ -211,7 +253,7 @@ def without(tree: Path, holes: Iterable[Path]) -> Iterator[Path]:
         return
     for entry in entries:
         if not entry.is_symlink():
-            yield from without(Path(entry.path), inside)
+            yield from _without(entry.path, inside)
 
 
 def _resolved(path: Path) -> Path:

@@ -51,8 +51,8 @@ class SandboxPolicy:
 
     @property
     def temporary(self) -> Path:
-        """Where ``TMPDIR`` points."""
-        return self.scratch / "tmp"
+        """Where ``TMPDIR`` points: each process has its own."""
+        return self.scratch / f"tmp-{os.getpid()}"
 
     @property
     def cache(self) -> Path:

@@ -1,0 +1,279 @@
+"""A home with secrets, a folder outside, listeners and a bystander: what a command in a sandbox must not get at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_tui.config import SandboxConfig
+from agent_tui.tools.process import ProcessGroup
+from agent_tui.tools.sandbox import Domain, Network, Sandbox, places
+from agent_tui.tools.sandbox.box import Backend, backends
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.probe import trial
+
+SECRET = f"SECRET-{uuid.uuid4().hex}"
+ESCAPED = "ESCAPED"
+
+SECRET_FILES = (
+    *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".gnupg/private-keys-v1.d/key", ".config/gh/hosts.yml"),
+    *(".kube/config", ".docker/config.json", ".git-credentials", ".gitconfig", ".bash_history", ".zsh_history"),
+    *(".python_history", ".local/share/keyrings/login.keyring", ".npmrc", ".pypirc", ".cargo/credentials.toml"),
+    *(".local/share/agent-tui/sessions.db", ".config/agent-tui/config.toml", ".mozilla/firefox/logins.json"),
+    *(".pgpass", ".my.cnf", ".vault-token", ".claude/.credentials.json", ".codex/auth.json", "notes.txt"),
+    *(".bashrc", ".profile", ".cache/token"),
+)
+
+_CALL = """
+import ctypes, sys
+def word(text):
+    try:
+        return ctypes.c_long(int(text, 0))
+    except ValueError:
+        return text.encode()
+print(ctypes.CDLL(None, use_errno=True).syscall(*map(word, sys.argv[1:])))
+"""
+
+PRELUDE = f"""
+py() {{ "$PYTHON" -I "$@"; }}
+sys() {{ py -c '{_CALL}' "$@"; }}
+"""
+
+_VICTIM = """
+import signal, sys, time
+def note(number, frame):
+    open(sys.argv[1], "a").write(f"{number} ")
+for number in (signal.SIGURG, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGCONT):
+    signal.signal(number, note)
+print("ready", flush=True)
+time.sleep(100_000)  # agent-tui-victim
+"""
+
+
+def available(base: Path) -> dict[str, Backend | str]:
+    """Every backend this system could have, by name; those that do not hold here with the reason."""
+    found: dict[str, Backend | str] = {"bubblewrap": "bubblewrap is not installed", "Landlock": "no Landlock"}
+    for backend in backends():
+        why = trial(backend, "look", base) or trial(backend, "work", base)
+        found[backend.name.split(" ")[0]] = why or backend
+    return found
+
+
+@dataclass(slots=True)
+class Listeners:
+    """Everything that could be reached on this machine. ``heard`` grows when something is."""
+
+    tcp: int
+    udp: int
+    unix: Path
+    abstract: str
+    heard: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def listening(folder: Path) -> Iterator[Listeners]:
+    """Listeners of every kind. The unix one is in a folder of its own, with a short name."""
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        unix, abstract = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        ears = Listeners(tcp.getsockname()[1], udp.getsockname()[1], folder / "s", f"agent-tui-{uuid.uuid4().hex[:12]}")
+        unix.bind(str(ears.unix))
+        abstract.bind("\0" + ears.abstract)
+
+        def accept(name: str, one: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = one.accept()
+                    ears.heard.append(name)
+                    connection.close()
+
+        def receive() -> None:
+            with contextlib.suppress(OSError):
+                while data := udp.recv(1_000):
+                    ears.heard.append(f"udp {data[:20]!r}")
+
+        for name, one in (("tcp", tcp), ("unix", unix), ("abstract", abstract)):
+            one.listen()
+            threading.Thread(target=accept, args=(name, one), daemon=True).start()
+        threading.Thread(target=receive, daemon=True).start()
+        yield ears
+        for one in (tcp, udp, unix, abstract):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(slots=True)
+class Victim:
+    """Somebody else's process, with a secret in its environment."""
+
+    process: subprocess.Popen[bytes]
+    notes: Path
+
+    def harm(self) -> str:
+        """What was done to it; empty when nothing was."""
+        if self.process.poll() is not None:
+            return f"the victim ended ({self.process.returncode})"
+        state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state in "Tt":
+            return "the victim was stopped"
+        return f"the victim got signal {self.notes.read_text()}" if self.notes.exists() else ""
+
+
+@contextlib.contextmanager
+def victim(folder: Path) -> Iterator[Victim]:
+    notes = folder / "signals"
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-c", _VICTIM, str(notes)],
+        cwd=folder,
+        env={**os.environ, "TEST_API_KEY": SECRET},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        yield Victim(process, notes)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def make_home(home: Path) -> None:
+    for name in SECRET_FILES:
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        git = f"[user]\n\tname = Somebody\n[http]\n\textraheader = {SECRET}\n[alias]\n\tx = !echo {SECRET}\n"
+        path.write_text(git if name == ".gitconfig" else f"{SECRET}\n")
+    (home / ".local" / "bin").mkdir(parents=True)
+
+
+@dataclass(slots=True)
+class Place:
+    """A project with a folder outside it, for one attempt."""
+
+    base: Path
+
+    @property
+    def project(self) -> Path:
+        return self.base / "project"
+
+    @property
+    def outside(self) -> Path:
+        return self.base / "outside"
+
+    def make(self, repository: Path) -> None:
+        self.project.mkdir(parents=True)
+        subprocess.run(["cp", "-a", f"{repository}/.", str(self.project)], check=True)
+        self.outside.mkdir()
+        (self.outside / "empty").mkdir()
+        (self.outside / "file").write_text(f"{SECRET}\n")
+        (self.project / "link-to-outside").symlink_to(self.outside)
+        (self.project / "link-to-file").symlink_to(self.outside / "file")
+
+
+def make_repository(folder: Path) -> None:
+    """A small repository, to be copied."""
+    folder.mkdir(parents=True)
+    (folder / "folder").mkdir()
+    (folder / "folder" / "inner").write_text("inner\n")
+    (folder / "file").write_text("file\n")
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=folder, env=env, check=True)
+
+
+def tree(folder: Path, times: bool = True) -> dict[str, object]:
+    """What a folder holds: names, kinds, modes, owners, contents and, with ``times``, when they were changed."""
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        info = path.lstat()
+        what: object = info.st_mode
+        if path.is_symlink():
+            what = str(path.readlink())
+        elif path.is_file():
+            what = path.read_bytes()
+        named = (info.st_mode, info.st_uid, info.st_gid, what, os.listxattr(path, follow_symlinks=False))
+        found[str(path.relative_to(folder))] = (*named, info.st_mtime_ns) if times else named
+    return found
+
+
+def runs_later(project: Path) -> dict[str, object]:
+    """What git, editors and agents would run: hooks that are in force, configuration that names programs, and all
+    other protected places."""
+    found: dict[str, object] = {}
+    for path in places.protected(project, Jail(SandboxConfig(), project, project.parent).policy()):
+        name = str(path.relative_to(project))
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        elif name.endswith(("hooks", "info")) and path.is_dir():
+            active = [p for p in path.rglob("*") if p.suffix != ".sample" and p.name not in ("exclude", "refs")]
+            found |= {str(p.relative_to(project)): p.read_bytes() for p in active if p.is_file()}
+        elif path.is_dir():
+            found[name] = tree(path, times=False)
+        elif path.is_file():
+            lines = path.read_text(errors="replace").splitlines()
+            programs = ("fsmonitor", "pager", "editor", "command", "hookspath", "clean", "include", "alias", "path =")
+            found[name] = [line for line in lines if any(word in line.lower() for word in programs)]
+    git = project / ".git"
+    if git.is_symlink() or git.is_file():
+        found[".git"] = "leads elsewhere"
+    return {name: what for name, what in found.items() if what != []}
+
+
+def left_behind(mark: str) -> list[str]:
+    """Command lines of processes that an attempt left running."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+                zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+                if not zombie and (mark.encode() in (entry / "environ").read_bytes() or "31337" in line):
+                    found.append(f"{entry.name} {line}"[:200])
+    return found
+
+
+def jail_for(backend: Backend | None, place: Place, cache: Path, network: Network = "ask") -> Jail:
+    """The jail of a place's project under one backend; None: as if nothing held here."""
+    proven: frozenset[Domain] = frozenset(("look", "work")) if backend is not None else frozenset()
+    return Jail(SandboxConfig(network=network), place.project, cache, sandbox=Sandbox(backend, proven))
+
+
+async def run(jail: Jail, domain: Domain, place: Place, script: str, more: dict[str, str]) -> tuple[int, str]:
+    """Runs a script as the bash tool would, to its end or for ten seconds; its exit code and output."""
+    import asyncio
+
+    launch = jail.wrapped(["bash", "-c", PRELUDE + script], domain, place.project, more=more)
+    group = await ProcessGroup.start(launch, place.project, held=jail.held)
+    output = b""
+    code = -1
+    try:
+        async with asyncio.timeout(10):
+            reading = asyncio.ensure_future(_all(group))
+            code = await group.wait()
+            await asyncio.wait({reading}, timeout=0.5)
+    except TimeoutError:
+        code = -1000
+    finally:
+        await group.end()
+        output = await reading
+        group.close()
+    return code, output.decode("utf-8", "replace")
+
+
+async def _all(group: ProcessGroup) -> bytes:
+    output = b""
+    while data := await group.read():
+        output = (output + data)[-1_000_000:]
+    return output

@@ -1,0 +1,118 @@
+"""Every attempt of ``escapes.toml``, for real, under every backend that holds on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import sys
+import tomllib
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.tools.sandbox import Domain
+from agent_tui.tools.sandbox.box import Backend
+from tests.support import sandbox_world as world
+
+GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]
+CASES = [(group, domain) for group in GROUPS for domain in group["domains"]]
+AT_ONCE = 4
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux only")
+
+
+@dataclass
+class Scene:
+    base: Path
+    backends: dict[str, Backend | str]
+    repository: Path
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    # Not below /tmp: a private one of its own would hide mistakes.
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}"
+    base.mkdir()
+    try:
+        base.chmod(0o755)
+        world.make_home(base / "home")
+        world.make_repository(base / "repository")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(base / "home"))
+            patch.setenv("TEST_API_KEY", world.SECRET)
+            yield Scene(base, world.available(base), base / "repository")
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+async def _attempt(
+    scene: Scene, backend: Backend, domain: Domain, script: str, ears: world.Listeners, bystander: world.Victim
+) -> list[str]:
+    """What the attempt got at; empty when it got at nothing."""
+    mark = f"attempt-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
+    place = world.Place(scene.base / mark)
+    place.make(scene.repository)
+    jail = world.jail_for(backend, place, scene.base / mark / "cache")
+    outside, inside = world.tree(place.outside), world.tree(place.project)
+    later = world.runs_later(place.project)
+    more = {
+        "OUT": str(place.outside),
+        "PROJECT": str(place.project),
+        "PYTHON": sys.executable,
+        "MARK": mark,
+        "PORT": str(ears.tcp),
+        "UDP": str(ears.udp),
+        "UNIX": str(ears.unix),
+        "ABSTRACT": ears.abstract,
+        "VICTIM": str(bystander.process.pid),
+        "WATCHER": str(os.getpid()),
+    }
+    _, output = await world.run(jail, domain, place, script, more)
+    wrong = []
+    if world.SECRET in output:
+        wrong.append("read a secret")
+    if world.ESCAPED in output:
+        wrong.append("says that it got out")
+    if world.tree(place.outside) != outside:
+        wrong.append("changed something outside")
+    if domain == "look" and world.tree(place.project) != inside:
+        wrong.append("changed the project")
+    if world.runs_later(place.project) != later:
+        wrong.append("left something that runs later")
+    if harm := bystander.harm():
+        wrong.append(harm)
+    shutil.rmtree(place.base, ignore_errors=True)
+    return wrong
+
+
+@pytest.mark.parametrize("name", ["bubblewrap", "Landlock"])
+@pytest.mark.parametrize(("group", "domain"), CASES, ids=[f"{g['name']}-{d}" for g, d in CASES])
+async def test_nothing_gets_out(scene: Scene, name: str, group: dict[str, Any], domain: Domain) -> None:
+    backend = scene.backends[name]
+    if isinstance(backend, str):
+        pytest.skip(f"{name} does not hold here: {backend}")
+    home = world.tree(scene.base / "home")
+    gate = asyncio.Semaphore(AT_ONCE)
+    short = Path("/tmp") / uuid.uuid4().hex[:8]
+    short.mkdir()
+    try:
+        with world.listening(short) as ears, world.victim(short) as bystander:
+
+            async def one(script: str) -> tuple[str, list[str]]:
+                async with gate:
+                    return script, await _attempt(scene, backend, domain, script, ears, bystander)
+
+            results = await asyncio.gather(*(one(script) for script in group["attempts"]))
+            assert {script: wrong for script, wrong in results if wrong} == {}
+            assert ears.heard == []
+            assert world.left_behind("attempt-") == []
+            assert world.tree(scene.base / "home") == home
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(short)
