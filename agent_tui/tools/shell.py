@@ -8,6 +8,7 @@ answers only where the answer is certain. Loops, functions, arithmetic, arrays a
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -73,14 +74,18 @@ def parse_command(source: str) -> list[SimpleCommand]:
     if len(source) > MAX_LENGTH:
         raise NotUnderstoodError("the command is very long")
     for char in source:
-        if char not in "\n\t" and (ord(char) < 32 or ord(char) == 127 or (not char.isascii() and char.isspace())):
-            raise NotUnderstoodError("it contains a control character or an unusual space")
+        if char not in "\n\t" and (ord(char) < 32 or ord(char) == 127 or (not char.isascii() and _unseen(char))):
+            raise NotUnderstoodError("it contains a control character, an invisible one or an unusual space")
     if re.search(r"[^ \t]\\\n", source):
         # The shell joins such lines before it looks at them, so an operator may be spread over two.
         raise NotUnderstoodError("a line is continued in the middle of a word")
     parser = _Parser(source, 0)
     parser.list_until(None)
     return parser.commands
+
+
+def _unseen(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 class _Parser:

@@ -14,8 +14,8 @@ from agent_tui.tools.shell import NotUnderstoodError, Word
 class Reading:
     """What a program that only looks would do: ``paths`` are read, ``written`` changed. ``walks``: whatever is below
     the folders among them is read, ``follows``: links in them too. ``held`` says why it is sure to only look where
-    the system holds it; empty where it is sure anyway. ``unseen``: because it may read what is not named here. ``contents``: git shows what is in files, of now or of any
-    time."""
+    the system holds it; empty where it is sure anyway. ``unseen``: because it may read what is not named here.
+    ``contents``: git shows what is in files, of now or of any time."""
 
     paths: list[Word] = field(default_factory=list)
     written: list[Word] = field(default_factory=list)

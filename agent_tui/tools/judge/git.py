@@ -191,6 +191,8 @@ def git_asks(arguments: Sequence[Word]) -> str:
         return f"what git {subcommand} starts is not visible here"
     if starting(texts) or (subcommand == "rebase" and any(re.match(r"-\w*[xs]", text) for text in texts)):
         return "git would start what an option names"
+    if subcommand == "grep" and any(re.match(r"-\w*O", text) for text in texts):
+        return "git would start what an option names"
     operands = [text for text in texts if not text.startswith("-")]
     if subcommand == "bisect" and operands[:1] == ["run"]:
         return "git would start what it is given"

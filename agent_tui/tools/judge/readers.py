@@ -31,8 +31,8 @@ def reading(line: Sequence[Word]) -> Reading | None:
     except UnknownOptionError:
         return None
     if found is not None and not found.held and any(word.dynamic for word in arguments):
-        if name not in _PRINTS or not all(_tells_little(word.text) for word in arguments):
-            found.held, found.unseen = _LATER, True
+        little = name in _PRINTS and all(_tells_little(word.text) for word in arguments)
+        found.held, found.unseen = ("", False) if little else (_LATER, True)
     return found
 
 
