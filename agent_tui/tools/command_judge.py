@@ -150,6 +150,10 @@ class _Judge:
         look = self._reading()
         plan = self._permissions.mode == "plan"
         if plan and (look is None or look.written):
+            if self._name in _PRIVILEGED:
+                return Decision(
+                    "deny", "plan mode is read only", f"{PLAN_MESSAGE} ({self._name} acts on more than the project.)"
+                )
             return self._refused_or(_in_plan(self._permissions, self._name or "an assignment"))
         if look is not None:
             return self._looks(look)
@@ -230,7 +234,7 @@ class _Judge:
             return _in_plan(permissions, why)
         if permissions.mode == "auto" and not look.unseen and (self._name != "git" or permissions.trusted):
             return ALLOWED
-        if not self._command.dynamic and self._named_by("allow"):
+        if (self._started.given or not self._command.dynamic) and self._named_by("allow"):
             return ALLOWED
         return Decision("ask", f"{self._name}: {why}", patterns=self._patterns())
 
@@ -239,30 +243,36 @@ class _Judge:
         paths = self._paths()
         if paths.action == "deny":
             return paths
-        domain = self._domain()
-        if domain == "free" and self._name == "git" and not self._permissions.trusted:
+        permissions, domain = self._permissions, self._domain()
+        network = domain == "work" and permissions.network == "ask" and self._reaches_out()
+        if domain == "free" and self._name == "git" and not permissions.trusted:
             line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
             return Decision("deny", "git outside the sandbox needs a trusted folder", line)
         if paths.action != "allow":
-            return replace(paths, domain="free" if "free" in (domain, paths.domain) else domain)
-        if self._named_by("ask", broadly=True):
-            return Decision("ask", f"a rule says to ask about {self._name}", domain=domain)
-        if self._named_by("allow"):
-            return replace(ALLOWED, domain=domain)
+            return replace(paths, domain="free" if "free" in (domain, paths.domain) else domain, network=network)
+        return replace(self._by_rules_and_mode(domain, network), domain=domain, network=network)
+
+    def _by_rules_and_mode(self, domain: Domain, network: bool) -> Decision:
         permissions = self._permissions
-        if permissions.mode in ("accept-edits", "auto") and permissions.holds("work") and domain == "work":
-            return replace(ALLOWED, domain="work")
-        if permissions.mode == "auto":
-            return replace(self._auto(domain), domain=domain)
-        return Decision("ask", f"runs {self._name or 'an assignment'}", patterns=self._patterns(), domain=domain)
+        if self._named_by("ask", broadly=True):
+            return Decision("ask", f"a rule says to ask about {self._name}")
+        if self._named_by("allow"):
+            return ALLOWED
+        held = domain == "work" and permissions.holds("work")
+        if held and not network and permissions.mode in ("accept-edits", "auto"):
+            return ALLOWED
+        if permissions.mode == "auto" and not held:
+            return self._auto()
+        return Decision("ask", f"runs {self._name or 'an assignment'}", patterns=self._patterns())
 
     def _domain(self) -> Domain:
         """The domain it has to run in to do what it is for."""
-        if self._name in _PRIVILEGED:
-            return "free"
-        if not self._command.words or not reaches_out(self._command.words):
-            return "work"
-        return "work" if self._permissions.network == "allow" and self._permissions.holds("work") else "free"
+        if self._name in _PRIVILEGED or (self._reaches_out() and self._name in ("git", "gh", "glab", "hub")):
+            return "free"  # what is beyond the project, or wants the user's own keys
+        return "work"
+
+    def _reaches_out(self) -> bool:
+        return bool(self._command.words) and reaches_out(self._command.words)
 
     def _paths(self) -> Decision:
         permissions = self._permissions
@@ -332,7 +342,8 @@ class _Judge:
     def _named_by(self, which: Literal["deny", "ask", "allow"], broadly: bool = False) -> bool:
         """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
         name, without assignments, and behind programs that run others."""
-        texts = {self._command.text}
+        # What gets operands that are not seen here is allowed by a rule for the whole of it.
+        texts = {self._started.outer[0].text if self._started.given else self._command.text}
         if broadly:
             for command in (self._command, *self._started.outer):
                 parts = [word.text for word in command.words]
@@ -357,7 +368,7 @@ class _Judge:
         pattern = _STARTING.get(self._name)
         return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
 
-    def _auto(self, domain: Domain) -> Decision:
+    def _auto(self) -> Decision:
         """A command that nothing holds but this."""
         if problem := self._problem():
             return Decision("ask", problem, patterns=self._patterns())

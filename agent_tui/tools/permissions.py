@@ -29,13 +29,14 @@ PLAN_MESSAGE = (
 class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
     an answer "always" adds; empty where nothing may be remembered. ``domain`` is that of the sandbox in which a
-    command runs, at once or once it was asked about."""
+    command runs, at once or once it was asked about; ``network``: it needs to reach out of it."""
 
     action: Action
     reason: str = ""
     message: str = ""
     patterns: list[str] = field(default_factory=list)
     domain: Domain = "look"
+    network: bool = False
 
 
 ALLOWED = Decision("allow")
@@ -68,7 +69,7 @@ class Permissions:
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
-        trusted: bool = True,
+        trusted: Callable[[], bool] = lambda: True,
         looking_tools: Sequence[str] = (),
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
@@ -81,11 +82,15 @@ class Permissions:
         self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
         self._save = save
         self.can_ask = can_ask
-        self.holds, self.network, self.trusted = holds, network, trusted
+        self.holds, self.network, self._trusted = holds, network, trusted
         self._looking_tools = [parse_rule(name) for name in looking_tools]
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
         )
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted()
 
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
@@ -214,12 +219,13 @@ def worst(decisions: Sequence[Decision]) -> Decision:
     domain: Domain = "look"
     for decision in decisions:
         domain = max(domain, decision.domain, key=DOMAINS.index)
+    network = any(decision.network for decision in decisions)
     if not asked:
-        return replace(ALLOWED, domain=domain)
+        return replace(ALLOWED, domain=domain, network=network)
     reasons = list(dict.fromkeys(decision.reason for decision in asked))
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
-    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, domain=domain)
+    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, domain=domain, network=network)
 
 
 def denied_by(rule: Rule) -> Decision:

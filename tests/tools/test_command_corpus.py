@@ -5,7 +5,6 @@ The judge alone is held to this: no sandbox stands behind it here.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args
 
 import pytest
