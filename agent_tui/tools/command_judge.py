@@ -17,7 +17,7 @@ from agent_tui.tools.command_paths import named_paths, option_like
 from agent_tui.tools.git_config import names_programs
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.arguments import Reading
-from agent_tui.tools.judge.git import git_asks, starting
+from agent_tui.tools.judge.git import git_asks, names_a_place, starting
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.readers import known_reader, reading, sed_in_place
 from agent_tui.tools.judge.wrappers import Started, started_by
@@ -258,10 +258,11 @@ class _Judge:
             return Decision("ask", f"a rule says to ask about {self._name}")
         if self._named_by("allow"):
             return ALLOWED
-        held = domain == "work" and permissions.holds("work")
-        if held and not network and permissions.mode in ("accept-edits", "auto"):
-            return ALLOWED
-        if permissions.mode == "auto" and not held:
+        if permissions.holds("work"):
+            # Out of the sandbox, and into the network, only by a question that says so.
+            if domain == "work" and not network and permissions.mode in ("accept-edits", "auto"):
+                return ALLOWED
+        elif permissions.mode == "auto":
             return self._auto()
         return Decision("ask", f"runs {self._name or 'an assignment'}", patterns=self._patterns())
 
@@ -308,6 +309,8 @@ class _Judge:
     def _changed(self, path: Path) -> Decision:
         """A path given to a program that may do anything with it."""
         permissions = self._permissions
+        if self._name in _COPIERS and (denied := holds_denied(permissions, path)):
+            return denied
         if permissions.protected(path):
             return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
         if (
@@ -318,8 +321,6 @@ class _Judge:
             return Decision("ask", f"{self._name} would take the whole project", domain="work")
         if not is_within(path, permissions.folders):
             return Decision("ask", f"{path} is outside the project", domain="free")
-        if self._name in _COPIERS and (denied := holds_denied(permissions, path)):
-            return denied
         if self._name in _CHANGERS:
             decision = permissions.path("edit", "edit", path)
             if decision.action == "deny":
@@ -364,7 +365,7 @@ class _Judge:
         """Whether an option makes it start what it is given: more than a rule with a star was meant for."""
         arguments = self._words[1:]
         if self._name == "git":
-            return starting(arguments)
+            return starting(arguments) or names_a_place(self._command.words[1:])
         pattern = _STARTING.get(self._name)
         return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
 

@@ -200,9 +200,16 @@ def git_asks(arguments: Sequence[Word]) -> str:
         return "it changes where git reaches"
     if subcommand == "clone":
         return "it fetches from a place it names"
-    if subcommand in _REMOTES and operands and not re.fullmatch(r"[\w.-]+", operands[0]):
-        return "it reaches a place it names"
-    return ""
+    return "it reaches a place it names" if names_a_place(arguments) else ""
+
+
+def names_a_place(arguments: Sequence[Word]) -> bool:
+    """Whether git would reach an address or folder named in the command, not one of the repository's remotes."""
+    _, rest, _ = split_globals(arguments)
+    operands = [word.text for word in rest[1:] if not word.text.startswith("-")]
+    return bool(
+        rest and rest[0].text in _REMOTES and operands and not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", operands[0])
+    )
 
 
 def starting(texts: Sequence[str]) -> bool:
