@@ -49,10 +49,11 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 def _only_own(layer: Layer) -> None:
     """What keeps a project's commands in their place is not the project's to say, trusted or not."""
-    tools = layer.values.get("tools")
+    tools, rules = layer.values.get("tools"), layer.values.get("permissions")
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
         ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
+        ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
     ):
         if there:
             raise ConfigError(f"{layer.where}: {key} is read from your own configuration only; take it out there.")
@@ -128,6 +129,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         remembered=store.permission_rules(root),
         save=lambda rule: store.add_permission_rule(root, rule),
         can_ask=options.can_ask,
+        holds=jail.holds,
+        network=settings.sandbox.network,
+        trusted=lambda: trust.trusted,
+        looking_tools=settings.permissions.mcp_read_only,
     )
     parts = AgentParts(
         settings=settings,

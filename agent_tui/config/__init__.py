@@ -67,12 +67,14 @@ class SandboxConfig:
 
 @dataclass(slots=True)
 class PermissionsConfig:
-    """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``."""
+    """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``.
+    ``mcp_read_only`` are tools of MCP servers that plan mode may use, by name."""
 
     mode: PermissionMode = "ask"
     allow: list[str] = field(default_factory=list)
     ask: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
+    mcp_read_only: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -82,6 +82,7 @@ class PermissionsSchema(Strict):
     allow: list[str] | None = None
     ask: list[str] | None = None
     deny: list[str] | None = None
+    mcp_read_only: list[str] | None = None
 
 
 class McpSchema(Strict):

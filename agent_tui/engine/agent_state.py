@@ -65,7 +65,7 @@ class AgentState:
         self._prefix = StablePrefix()
         self._compacting: CompactionService | None = None
         self.sessions = Sessions(parts)
-        self.desk = PermissionDesk(parts.permissions, self.publish)
+        self.desk = PermissionDesk(parts.permissions, self.publish, parts.jail.ready if parts.jail else None)
         self.runtime: Runtime | None = None
         self.workspace = parts.workspace
         self.toolbox = Toolbox(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_tui.engine.toolrunner import Verdict
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions import Decision, Permissions
 
 
 @dataclass(slots=True, frozen=True)
@@ -20,11 +20,24 @@ class _Answer:
     feedback: str
 
 
-class PermissionDesk:
-    """Judges tool calls by ``permissions``; questions go out as events, one at a time."""
+def _allowed(intent: Intent, decision: Decision) -> Verdict:
+    if intent.kind != "command":
+        return Verdict(True)
+    return Verdict(True, domain=decision.domain, network="allow" if decision.network else None)
 
-    def __init__(self, permissions: Permissions, publish: Callable[[Event], None]) -> None:
+
+class PermissionDesk:
+    """Judges tool calls by ``permissions``; questions go out as events, one at a time. ``ready`` is waited for before
+    the first command is judged: what the sandbox holds is tried only then."""
+
+    def __init__(
+        self,
+        permissions: Permissions,
+        publish: Callable[[Event], None],
+        ready: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         self.permissions = permissions
+        self._ready = ready
         self._publish = publish
         self._open: dict[str, asyncio.Future[_Answer]] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -34,9 +47,11 @@ class PermissionDesk:
         that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
+            if intent.kind == "command" and self._ready is not None:
+                await self._ready()
             decision = self.permissions.decide(name, intent)
             if decision.action == "allow":
-                return Verdict(True)
+                return _allowed(intent, decision)
             if decision.action == "deny":
                 if not self.permissions.can_ask:
                     why = decision.message or decision.reason
@@ -46,6 +61,7 @@ class PermissionDesk:
             future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
             self._open[request_id] = future
             display = intent.display or {"kind": "text", "text": intent.summary}
+            reason = decision.reason + self._where(intent, decision)
             self._publish(
                 PermissionAsked(
                     request_id,
@@ -54,7 +70,7 @@ class PermissionDesk:
                     intent.summary,
                     display,
                     decision.patterns,
-                    f"{asker}: {decision.reason}" if asker else decision.reason,
+                    f"{asker}: {reason}" if asker else reason,
                 )
             )
             try:
@@ -66,11 +82,18 @@ class PermissionDesk:
                 if answer.pattern is not None:
                     # What was chosen and no more: a question about two programs is no answer for both.
                     self.permissions.remember([answer.pattern])
-                # The question was about the command as it stands.
-                return Verdict(True, domain="free")
+                return _allowed(intent, decision)
             feedback = answer.feedback.strip()
             text = "The user refused this call."
             return Verdict(False, f"{text} They said: {feedback}" if feedback else f"{text} Do not try it again as is.")
+
+    def _where(self, intent: Intent, decision: Decision) -> str:
+        """What the answer "yes" means for a command where the sandbox holds others."""
+        if intent.kind != "command" or not self.permissions.holds("work"):
+            return ""
+        if decision.domain == "free":
+            return " · runs outside the sandbox"
+        return " · runs in the sandbox, with the network open" if decision.network else " · runs in the sandbox"
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -51,10 +52,12 @@ def _candidates(word: Word) -> Iterator[str]:
 
 
 def _expanded(word: Word, folder: Path) -> Iterator[Path]:
+    """At least every name the pattern may become. ``[…]`` means other things to a shell than to Python, so it counts
+    as anything up to the next slash."""
     if word.quoted:
         raise NotUnderstoodError("quotes and a file pattern are mixed in one word")
-    text = word.text
-    first = min(position for position in (text.find(char) for char in "*?[") if position >= 0)
+    text = re.sub(r"\[[^/]*", "*", word.text)
+    first = min(position for position in (text.find(char) for char in "*?") if position >= 0)
     if "/.." in text[first:]:
         raise NotUnderstoodError("a file pattern goes up again")
     start = text[:first].rpartition("/")
@@ -63,9 +66,20 @@ def _expanded(word: Word, folder: Path) -> Iterator[Path]:
         yield resolve_from(prefix, folder)
     if prefix.startswith(("/", "~")) or ".." in prefix:
         return  # what the prefix leads to is judged as a whole, by the path just given
+    for name in _names(text, folder):
+        yield resolve_from(name, folder)
+
+
+def _names(text: str, folder: Path) -> Iterator[str]:
     from glob import iglob
 
     for count, name in enumerate(iglob(text, root_dir=folder)):  # noqa: PTH207 - as the shell: hidden files left out
         if count >= _MAX_EXPANDED:
             raise NotUnderstoodError("a file pattern matches very many files")
-        yield resolve_from(name, folder)
+        yield name
+
+
+def option_like(words: Iterable[Word], folders: Iterable[Path]) -> bool:
+    """Whether a file pattern among ``words`` may become a word that begins with a dash."""
+    patterns = [re.sub(r"\[[^/]*", "*", word.text) for word in words if word.glob and word.text[:1] in "*?["]
+    return any(name.startswith("-") for text in patterns for folder in folders for name in _names(text, folder))

@@ -7,7 +7,7 @@ allow rules; the mode. Nothing a model says takes part: only what the call would
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.paths import is_within
 from agent_tui.tools.protected import is_protected
 from agent_tui.tools.rules import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.sandbox.policy import DOMAINS, Domain, Network
 
 Action = Literal["allow", "ask", "deny"]
 
@@ -27,12 +28,15 @@ PLAN_MESSAGE = (
 @dataclass(slots=True, frozen=True)
 class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
-    an answer "always" adds; empty where nothing may be remembered."""
+    an answer "always" adds; empty where nothing may be remembered. ``domain`` is that of the sandbox in which a
+    command runs, at once or once it was asked about; ``network``: it needs to reach out of it."""
 
     action: Action
     reason: str = ""
     message: str = ""
     patterns: list[str] = field(default_factory=list)
+    domain: Domain = "look"
+    network: bool = False
 
 
 ALLOWED = Decision("allow")
@@ -43,8 +47,11 @@ class Permissions:
 
     ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
-    ``save`` stores a new one. With ``can_ask`` False what would be asked is refused, and the refusal says how to
-    allow it. Raises ConfigError for a rule that cannot be read.
+    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here, and
+    ``network`` what ``work`` may reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``). With
+    ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
+    rule that cannot be read.
     """
 
     def __init__(
@@ -60,6 +67,10 @@ class Permissions:
         remembered: Iterable[str] = (),
         save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
+        holds: Callable[[Domain], bool] = lambda domain: domain == "free",
+        network: Network = "ask",
+        trusted: Callable[[], bool] = lambda: True,
+        looking_tools: Sequence[str] = (),
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -71,6 +82,15 @@ class Permissions:
         self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
         self._save = save
         self.can_ask = can_ask
+        self.holds, self.network, self._trusted = holds, network, trusted
+        self._looking_tools = [parse_rule(name) for name in looking_tools]
+        self.has_denied_files = any(
+            rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
+        )
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted()
 
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
@@ -108,6 +128,8 @@ class Permissions:
             return denied_by(rule)
         if intent.kind == "internal":
             return ALLOWED
+        if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
+            return Decision("deny", "plan mode is read only", PLAN_MESSAGE)
         if self._matching(self._ask, tool, None):
             return Decision("ask", "a rule says to ask", patterns=[])
         if self._matching(self._allow, tool, None) or self.mode == "auto":
@@ -194,12 +216,16 @@ def worst(decisions: Sequence[Decision]) -> Decision:
         if decision.action == "deny":
             return decision
     asked = [decision for decision in decisions if decision.action == "ask"]
+    domain: Domain = "look"
+    for decision in decisions:
+        domain = max(domain, decision.domain, key=DOMAINS.index)
+    network = any(decision.network for decision in decisions)
     if not asked:
-        return ALLOWED
+        return replace(ALLOWED, domain=domain, network=network)
     reasons = list(dict.fromkeys(decision.reason for decision in asked))
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
-    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns)
+    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, domain=domain, network=network)
 
 
 def denied_by(rule: Rule) -> Decision:

@@ -8,6 +8,7 @@ answers only where the answer is certain. Loops, functions, arithmetic, arrays a
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +17,11 @@ from agent_tui.tools.words import words
 MAX_LENGTH = 50_000
 MAX_DEPTH = 10
 
-_RESERVED = words("if then else elif fi for while until do done case esac select function time coproc { } [[ ]] !")
+_RESERVED = words("case esac select function coproc ]]")
+_OPENING = words("if then else elif while until do { ! time")
+_CLOSING = words("fi done }")
+_KEYWORDS = _OPENING | _CLOSING | {"[[", "for"}
+_COMPARED = words("! ( ) && || < > == = != -a -o -z -n -e -f -d -r -w -x -s -L -h -nt -ot -ef -b -c -p -S")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 _OPERATOR_START = frozenset("|&;()<>\n")
 
@@ -69,14 +74,18 @@ def parse_command(source: str) -> list[SimpleCommand]:
     if len(source) > MAX_LENGTH:
         raise NotUnderstoodError("the command is very long")
     for char in source:
-        if char not in "\n\t" and (ord(char) < 32 or ord(char) == 127 or (not char.isascii() and char.isspace())):
-            raise NotUnderstoodError("it contains a control character or an unusual space")
+        if char not in "\n\t" and (ord(char) < 32 or ord(char) == 127 or (not char.isascii() and _unseen(char))):
+            raise NotUnderstoodError("it contains a control character, an invisible one or an unusual space")
     if re.search(r"[^ \t]\\\n", source):
         # The shell joins such lines before it looks at them, so an operator may be spread over two.
         raise NotUnderstoodError("a line is continued in the middle of a word")
     parser = _Parser(source, 0)
     parser.list_until(None)
     return parser.commands
+
+
+def _unseen(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
 class _Parser:
@@ -139,7 +148,7 @@ class _Parser:
         if command.redirects:
             self.commands.append(command)
         if self._peek() not in ("", "\n", ";", "&", "|", ")"):
-            raise NotUnderstoodError("something follows a subshell")
+            raise NotUnderstoodError("something follows the end of a group")
 
     def _simple(self) -> None:
         command = SimpleCommand()
@@ -151,6 +160,9 @@ class _Parser:
             char = self._peek()
             if char == "(":
                 raise NotUnderstoodError("it defines a function or an array")
+            if self.at == begin and (keyword := self._bare()) in _KEYWORDS:
+                self._keyword(keyword)
+                return
             if char == "" or (char in _OPERATOR_START and not self.source.startswith(("<(", ">("), self.at)):
                 break
             start = self.at
@@ -163,12 +175,71 @@ class _Parser:
                     raise NotUnderstoodError("it assigns to an array")
                 command.assignments.append(word)
                 continue
-            if not command.words and not word.quoted and word.text in _RESERVED:
+            if not command.words and not word.quoted and word.text in _RESERVED | _KEYWORDS:
                 raise NotUnderstoodError(f"it uses the shell keyword {word.text}")
             command.words.append(word)
         if self.at == begin:
             raise NotUnderstoodError(f"{self._peek()!r} is not expected here")
         self.commands.append(command)
+
+    def _bare(self) -> str:
+        """The word ahead, when it is plain letters or signs up to a blank, a line's end or an operator."""
+        match = re.compile(r"(?:[a-z]+|\[\[|[{}!])(?=[\s;&|()<>]|$)").match(self.source, self.at)
+        return match.group() if match else ""
+
+    def _keyword(self, word: str) -> None:
+        """A word of a loop or a condition. That all of them stand where they should is left to the shell, which runs
+        nothing of a statement that is wrong."""
+        self.at += len(word)
+        if word == "for":
+            self._for()
+        elif word == "[[":
+            self._condition()
+        elif word in _CLOSING:
+            self._after_subshell()
+        elif word == "time":
+            self._blanks()
+            if re.compile(r"-p\s").match(self.source, self.at):
+                self.at += 2
+
+    def _for(self) -> None:
+        """``for NAME in WORDS``: the words may run commands; what NAME is, is only known later. Names in capitals may
+        be settings of programs (``PATH``)."""
+        match = re.compile(r"[ \t]+(?!\w*_proxy)[a-z][a-z0-9_]*[ \t]+in(?=[ \t;\n])").match(self.source, self.at)
+        if match is None:
+            raise NotUnderstoodError("it uses an unusual loop")
+        self.at = match.end()
+        while True:
+            self._blanks()
+            char = self._peek()
+            if char in ("", ";", "\n"):
+                return
+            if char in _OPERATOR_START and not self.source.startswith(("<(", ">("), self.at):
+                raise NotUnderstoodError("it uses an unusual loop")
+            start = self.at
+            self._word()
+            if self.at == start:
+                raise NotUnderstoodError("it uses an unusual loop")
+
+    def _condition(self) -> None:
+        """``[[ … ]]``: nothing is started but by substitutions. Comparing numbers evaluates values, which may be
+        subscripts with commands in them; patterns may hold operators."""
+        while True:
+            self._blanks()
+            operator = re.compile(r"&&|\|\||[()<>\n]").match(self.source, self.at)
+            if operator and not self.source.startswith(("<(", ">("), self.at):
+                self.at = operator.end()
+                continue
+            start = self.at
+            word = self._word()
+            raw = self.source[start : self.at]
+            if raw == "]]":
+                self._after_subshell()
+                return
+            if not raw or (raw.startswith("-") and raw not in _COMPARED) or raw == "=~":
+                raise NotUnderstoodError("it uses a condition that is not plain")
+            if word.pipe:
+                raise NotUnderstoodError("it uses a condition that is not plain")
 
     def _blanks(self) -> None:
         while True:
@@ -238,7 +309,7 @@ class _Parser:
 
     def _word(self) -> Word:
         word = Word()
-        first = True
+        first, brace = True, False
         while char := self._peek():
             if char in " \t" or (char in _OPERATOR_START and not self._process_substitution(word)):
                 break
@@ -261,7 +332,9 @@ class _Parser:
                 elif char == "~" and (first or word.text.endswith(("=", ":"))):
                     word.tilde = True
                     word.dynamic = word.dynamic or not first
-                elif char == "{" and re.compile(r"\{[^{}\s]*(,|\.\.)").match(self.source, self.at):
+                elif char == "{":
+                    brace = True
+                elif brace and (char == "," or self.source.startswith("..", self.at)):
                     raise NotUnderstoodError("it uses brace expansion")
                 word.text += char
                 self.at += 1

@@ -3,6 +3,7 @@
     python tests/benchmarks/commands.py [--reasons] [--json]
 
 Each command is judged in a small project, alone, without any rule. ``+`` runs unasked, ``?`` asks, ``-`` is refused.
+``--held`` judges as where a sandbox holds, with its network open.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reasons", action="store_true", help="why the strictest mode does not let it pass")
+    parser.add_argument("--held", action="store_true", help="as where a sandbox holds")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows: list[dict[str, str]] = []
@@ -37,7 +39,8 @@ def main() -> None:
         for heading, command in sections("everyday.txt"):
             row = {"heading": heading, "command": command}
             for mode in MODES:
-                permissions = Permissions(root, root, PermissionsConfig(mode))
+                held = Permissions(root, root, PermissionsConfig(mode), holds=lambda domain: True, network="allow")
+                permissions = held if options.held else Permissions(root, root, PermissionsConfig(mode))
                 decision = permissions.decide("bash", Intent("command", command, command=command))
                 row[mode] = decision.action
                 if decision.action != "allow":

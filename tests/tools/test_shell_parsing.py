@@ -70,15 +70,9 @@ def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -
 @pytest.mark.parametrize(
     "source",
     [
-        "for f in *; do rm $f; done",
-        "if true; then rm x; fi",
-        "while :; do :; done",
         "case a in a) rm x;; esac",
         "f() { rm x; }; f",
         "function f { rm x; }",
-        "{ rm x; }",
-        "! rm x",
-        "time rm x",
         "[[ -v a[$(rm)] ]]",
         "((x = 1))",
         "echo $((1 + a[$(rm x)]))",
@@ -138,3 +132,50 @@ def test_single_quotes_hide_everything(text: str) -> None:
     (command,) = parse_command(f"echo '{text}'")
     assert [word.text for word in command.words] == ["echo", text]
     assert not command.dynamic and not command.redirects
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("for f in *; do rm $f; done", ["rm $f"]),
+        ("for f in $(evil) b\ndo ls; done > out", ["evil", "ls", ""]),
+        ("if true; then rm x; elif ls; then :; else evil; fi", ["true", "rm x", "ls", ":", "evil"]),
+        ("while read l; do echo $l; done < a | evil", ["read l", "echo $l", "", "evil"]),
+        ("until ls; do evil; done & evil", ["ls", "evil", "evil"]),
+        ("{ rm x; } 2> err; ls", ["rm x", "", "ls"]),
+        ("! rm x", ["rm x"]),
+        ("time -p rm x", ["rm x"]),
+        ("[[ -f a && $(evil) == b* ]] || ls", ["evil", "ls"]),
+        ("[[ a < b ]]", []),
+        ("echo if; fi=1 ls", ["echo if", "fi=1 ls"]),
+        ("find . -exec ls {} +", ["find . -exec ls {} +"]),
+        ("git show HEAD@{1}", ["git show HEAD@{1}"]),
+    ],
+)
+def test_loops_and_conditions_give_every_command_in_them(source: str, found: list[str]) -> None:
+    assert [command.text for command in parse_command(source)] == found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'cat {"a b",/etc/passwd}',
+        "cat {'a',b}",
+        "cat a{b,{c,d}}e",
+        "echo x{a..c}",
+        "for PATH in .; do ls; done",
+        "for http_proxy in x; do ls; done",
+        "for ((i=0;i<3;i++)); do ls; done",
+        "for f; do ls; done",
+        "[[ $a -eq 1 ]]",
+        "[[ -v a[0] ]]",
+        "[[ a =~ (b|c) ]]",
+        "[[ a",
+        "fi rm x",
+        "X=1 if ls",
+        "case x in x) ls;; esac",
+    ],
+)
+def test_what_only_looks_like_them_is_not_understood(source: str) -> None:
+    with pytest.raises(NotUnderstoodError):
+        parse_command(source)

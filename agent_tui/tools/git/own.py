@@ -12,7 +12,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,13 +34,6 @@ _PINNED = {
     "LC_ALL": "C.UTF-8",
 }
 
-Launch = Callable[[list[str], Path], list[str]]
-"""Puts a confinement in front of a command line; the folder is the one it may read besides the project."""
-
-
-def _unconfined(argv: list[str], private: Path) -> list[str]:
-    return argv
-
 
 @dataclass(slots=True, frozen=True)
 class OwnGit:
@@ -49,15 +42,13 @@ class OwnGit:
     _program: str
     _repository: Repository
     _private: Path
-    _launch: Launch
 
     def run(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
         """Standard output of a git that reads; None when it fails, is missing or takes longer than ``timeout``
         seconds."""
-        argv = self._launch([self._program, "--no-pager", "--literal-pathspecs", *arguments], self._private)
         try:
             done = subprocess.run(
-                argv,
+                [self._program, "--no-pager", "--literal-pathspecs", *arguments],
                 cwd=folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -84,7 +75,7 @@ class OwnGit:
 
 
 @contextlib.contextmanager
-def own_git(repository: Repository, launch: Launch = _unconfined) -> Iterator[OwnGit | None]:
+def own_git(repository: Repository) -> Iterator[OwnGit | None]:
     """None where git is missing, or the repository is not one to be looked at: bare, another project's, with parts
     that lie elsewhere, or kept in a format that is not read here."""
     tree = repository.tree
@@ -95,7 +86,7 @@ def own_git(repository: Repository, launch: Launch = _unconfined) -> Iterator[Ow
     with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
         private = Path(name).resolve()
         _furnish(private, repository)
-        yield OwnGit(program, repository, private, launch)
+        yield OwnGit(program, repository, private)
 
 
 def find_git(tree: Path | None) -> str | None:

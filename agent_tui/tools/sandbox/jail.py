@@ -59,6 +59,10 @@ class Jail:
         self.sandbox = _probed[key]
         return self.sandbox
 
+    def holds(self, domain: Domain) -> bool:
+        """Whether commands are held to ``domain``, as far as was tried by now."""
+        return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
+
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
         if self._base is None:

@@ -1,0 +1,1 @@
+"""What is known of programs: which only look, what they read, which start others, which reach out."""

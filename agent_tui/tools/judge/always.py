@@ -1,0 +1,84 @@
+"""What an answer "always" allows: the program with its subcommand where that is a thing of its own, else this very
+command. Never an interpreter, a shell or a program that starts others as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agent_tui.tools.words import words
+
+_WHOLE = words(
+    "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier tsc jest vitest mocha "
+    "rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
+)
+_CODE_TOOLS = _WHOLE | words("unittest doctest coverage")
+_RUNNERS = words("npx bunx uvx")
+_ONE: dict[str, frozenset[str]] = {
+    "git": words(
+        "add commit checkout switch restore stash merge fetch pull push tag branch cherry-pick revert mv rm apply"
+    ),
+    "npm": words("test t ls outdated"),
+    "pnpm": words("test ls outdated"),
+    "yarn": words("test list outdated"),
+    "cargo": words("build test check clippy fmt doc bench run tree"),
+    "go": words("build test vet fmt list doc version"),
+    "pip": words("list show freeze check"),
+    "pip3": words("list show freeze check"),
+    "docker": words("ps images logs inspect version"),
+    "podman": words("ps images logs inspect version"),
+    "kubectl": words("get describe logs version"),
+    "dotnet": words("build test"),
+    "mvn": words("test compile verify package"),
+    "swift": words("build test"),
+    "zig": words("build test"),
+    "mix": words("test compile format"),
+    "rake": words("test spec"),
+}
+_TWO: dict[str, frozenset[tuple[str, str]]] = {
+    "gh": frozenset(
+        (first, second)
+        for first, seconds in {
+            "pr": "view list diff checks status",
+            "issue": "view list status",
+            "run": "view list",
+            "release": "view list",
+            "repo": "view list",
+            "workflow": "view list",
+        }.items()
+        for second in seconds.split()
+    ),
+    "go": frozenset({("mod", "tidy"), ("mod", "verify"), ("mod", "graph")}),
+}
+_SCRIPTS = words("npm pnpm yarn bun")
+_BEHIND_RUN = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec", "pdm": "run"}
+_PLAIN = re.compile(r"[A-Za-z0-9@_][\w.@/:-]*")
+
+
+def prefix(line: Sequence[str]) -> list[str]:
+    """The words at the start of a command line that name what was asked about; empty where only the whole command
+    does."""
+    name, rest = line[0], list(line[1:])
+    if "/" in name or not all(_PLAIN.fullmatch(word) for word in rest[:1]):
+        return [name] if name in _WHOLE else _module(line)
+    if name in _WHOLE:
+        return [name]
+    first = rest[0] if rest else ""
+    second = rest[1] if len(rest) > 1 and _PLAIN.fullmatch(rest[1]) else ""
+    if first in _ONE.get(name, ()):
+        return [name, first]
+    if (first, second) in _TWO.get(name, ()):
+        return [name, first, second]
+    if name in _SCRIPTS and first == "run" and second:
+        return [name, first, second]
+    if name in _RUNNERS and first in _CODE_TOOLS:
+        return [name, first]
+    if _BEHIND_RUN.get(name) == first and second in _CODE_TOOLS:
+        return [name, first, second]
+    return []
+
+
+def _module(line: Sequence[str]) -> list[str]:
+    """``python -m pytest``, with the interpreter as it was named."""
+    interpreter = re.fullmatch(r"(?:[\w./-]+/)?python[\d.]*", line[0])
+    return list(line[:3]) if interpreter and len(line) > 2 and line[1] == "-m" and line[2] in _CODE_TOOLS else []

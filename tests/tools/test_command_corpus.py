@@ -1,0 +1,288 @@
+"""Commands kept as data: no hostile one runs unasked, and everyday ones ask no more than is written beside them.
+
+The judge alone is held to this: no sandbox stands behind it here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions import Decision, Permissions
+from agent_tui.tools.sandbox.policy import Network
+from tests.support.commands import World, lines, make_world
+
+HOSTILE = lines("hostile.txt")
+EVERYDAY = lines("everyday.txt")
+MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+
+# A project's own code may run in auto, and its files may be changed; in accept-edits by what is written to them.
+IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make_world(tmp_path_factory.mktemp("world"))
+
+
+def judged(world: World, command: str, mode: PermissionMode, **more: object) -> Decision:
+    rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
+    permissions = Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+    return permissions.decide("bash", Intent("command", command, command=command))
+
+
+def test_the_corpus_is_large_and_without_repetition() -> None:
+    assert len(set(HOSTILE)) == len(HOSTILE) >= 600
+    assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+def test_no_hostile_command_runs_unasked(world: World, mode: PermissionMode) -> None:
+    unasked = [command for command in HOSTILE if judged(world, command, mode).action == "allow"]
+    assert unasked == []
+
+
+@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+def test_where_edits_and_commands_are_allowed_only_the_project_is_at_stake(world: World, mode: PermissionMode) -> None:
+    unasked = {command for command in HOSTILE if judged(world, command, mode).action == "allow"}
+    assert unasked <= IN_THE_PROJECT
+    if mode == "auto":
+        assert unasked == IN_THE_PROJECT, "an entry of the list asks by now: take it out"
+
+
+def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -> None:
+    """Rules for readers, as users write them, and what "always" remembers for honest commands."""
+    rules = ["bash(cat *)", "bash(ls*)", "bash(grep *)", "bash(git status*)", "bash(git diff*)", "bash(git log *)"]
+    for command in HOSTILE:
+        if command.split()[0] not in ("cat", "ls", "grep", "git"):
+            assert judged(world, command, "ask", allow=rules, can_ask=False).action == "deny", command
+
+
+def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: object) -> Decision:
+    """Judged as where a sandbox holds everything."""
+    return judged(world, command, mode, holds=lambda domain: True, network=network, **more)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("network", ["ask", "allow", "deny"])
+def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: PermissionMode, network: Network) -> None:
+    for command in (*HOSTILE, *EVERYDAY):
+        decision = held(world, command, mode, network)
+        allowed = {"look"} if mode in ("ask", "plan") else {"look", "work"}
+        assert decision.action != "allow" or (decision.domain in allowed and not decision.network), command
+
+
+def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World) -> None:
+    asked = [c for c in EVERYDAY if held(world, c, "auto", "allow").action != "allow"]
+    assert asked == [
+        *("git push", "git pull", "git fetch", "git push origin feature"),
+        *("gh pr list", "gh pr view 12", "gh issue view 3", "docker ps"),
+    ]
+    assert [c for c in EVERYDAY if held(world, c, "plan").action == "ask"] == []
+
+
+# What each everyday command did before programs were known one by one: it may not have become worse.
+@pytest.mark.parametrize(("mode", "unasked"), [("ask", 150), ("accept-edits", 154), ("plan", 150), ("auto", 267)])
+def test_everyday_commands_ask_no_more_than_they_did(world: World, mode: PermissionMode, unasked: int) -> None:
+    assert sum(judged(world, command, mode).action == "allow" for command in EVERYDAY) >= unasked
+
+
+@pytest.mark.parametrize(
+    ("command", "domain", "network"),
+    [
+        ("pytest -q", "work", False),
+        ("rm -rf build", "work", False),
+        ("echo x > notes.txt", "work", False),
+        ("npm install", "work", True),
+        ("pip install requests", "work", True),
+        ("python -m pip install x", "work", True),
+        ("curl -s https://example.org", "work", True),
+        ("git push", "free", False),
+        ("gh pr list", "free", False),
+        ("sudo ls", "free", False),
+        ("ssh host", "free", False),
+        ("cat ../outside/secret", "free", False),
+        ("cp README.md ../outside", "free", False),
+        ("ls; git push", "free", False),
+        ("case x in x) ls;; esac", "work", False),
+    ],
+)
+def test_a_question_names_the_narrowest_domain_that_does(
+    world: World, command: str, domain: str, network: bool
+) -> None:
+    decision = held(world, command, "ask")
+    assert (decision.action, decision.domain, decision.network) == ("ask", domain, network)
+
+
+def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
+    for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
+        assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command
+    for command in ("python -c 1", "case x in x) ls;; esac", "$CMD"):
+        assert held(world, command, "ask").action == "ask", command
+        assert (held(world, command, "plan").action, held(world, command, "plan").domain) == ("allow", "look"), command
+    for command in ("sudo ls", "kill 1", "rm x"):
+        deny = ["bash(rm *)"]
+        assert held(world, command, "plan", deny=deny).action == "deny", command
+
+
+def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -> None:
+    for more in ({}, {"allow": ["bash(git push*)"]}):
+        decision = held(world, "git push", "auto", trusted=lambda: False, **more)
+        assert decision.action == "deny" and "/trust" in decision.message
+    assert held(world, "git commit -m x", "auto", trusted=lambda: False).domain == "work"
+    assert held(world, "git push", "auto", allow=["bash(git push*)"]).action == "allow"
+    # Where nothing holds it, not at all unasked, but for looking.
+    assert judged(world, "git commit -m x", "auto", trusted=lambda: False).action == "ask"
+    assert judged(world, "git status", "ask", trusted=lambda: False).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "pattern"),
+    [
+        ("npx eslint src", "npx eslint *"),
+        ("npx evil", "npx evil"),
+        ("npx -y eslint", "npx -y eslint"),
+        ("git commit -m x", "git commit *"),
+        ("git config user.name x", "git config user.name x"),
+        ("git submodule update", "git submodule update"),
+        ("git rebase main", "git rebase main"),
+        ("git push --receive-pack=x", "git push --receive-pack=x"),
+        ("git -C src commit", "git -C src commit"),
+        ("docker run -it x", "docker run -it x"),
+        ("docker ps -a", "docker ps *"),
+        ("gh pr view 12", "gh pr view *"),
+        ("gh api x", "gh api x"),
+        ("python -m pytest -q", "python -m pytest *"),
+        ("python -m http.server", "python -m http.server"),
+        ("python3 -m mypy src", "python3 -m mypy *"),
+        ("python script.py", "python script.py"),
+        ("bash run.sh", "bash run.sh"),
+        ("npm run build", "npm run build *"),
+        ("npm test", "npm test *"),
+        ("npm install x", "npm install x"),
+        ("make test", "make test"),
+        ("cargo test", "cargo test *"),
+        ("cargo install x", "cargo install x"),
+        ("cargo test --config x", "cargo test --config x"),
+        ("go test ./...", "go test *"),
+        ("uv run pytest -q", "uv run pytest *"),
+        ("uv run evil", "uv run evil"),
+        ("poetry run python x.py", "poetry run python x.py"),
+        ("./run.sh a*", r"./run.sh a\*"),
+        ("unknown-tool x", "unknown-tool x"),
+        ("CI=1 LD_X=2 pytest", "CI=1 LD_X=2 pytest"),
+        ("timeout 60 pytest -q", "pytest *"),
+        ("ssh host", "ssh host"),
+        ("curl -s http://x.example", "curl -s http://x.example"),
+    ],
+)
+def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
+    world: World, command: str, pattern: str
+) -> None:
+    saved: list[str] = []
+    permissions = Permissions(world.root, world.root, PermissionsConfig(), save=saved.append)
+    decision = permissions.decide("bash", Intent("command", command, command=command))
+    assert decision.patterns == [f"bash({pattern})"]
+    permissions.remember(decision.patterns)
+    assert saved == decision.patterns
+    assert permissions.decide("bash", Intent("command", command, command=command)).action == "allow"
+    program = command.split()[0]
+    for other in (f"{program} --evil", f"{program} evil", program):
+        if other != "git" and not other.startswith(pattern.removesuffix(" *")):
+            assert permissions.decide("bash", Intent("command", other, command=other)).action == "ask", other
+
+
+def test_what_always_offers_lets_no_hostile_command_pass(world: World) -> None:
+    """Every rule that an honest user gets by saying "always" to all everyday commands, together."""
+    rules = {p for c in EVERYDAY for p in judged(world, c, "ask").patterns}
+    unasked = {c for c in HOSTILE if judged(world, c, "ask", allow=sorted(rules)).action == "allow"}
+    assert unasked <= IN_THE_PROJECT
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("cat .env", "deny"),
+        ("grep -r TOKEN .", "deny"),
+        ("rg TOKEN", "deny"),
+        ("rg --hidden TOKEN .", "deny"),
+        ("grep TOKEN .env README.md", "deny"),
+        ("grep TOKEN .e*", "deny"),
+        ("find . -type f -exec cat {} +", "deny"),
+        ("diff -r . src", "deny"),
+        ("tar czf all.tgz .", "deny"),
+        ("cp -r . ../copy", "deny"),
+        ("cp .env x", "deny"),
+        ("git show HEAD:.env", "deny"),
+        ("git diff -- .env", "deny"),
+        ("git show HEAD", "ask"),
+        ("git log -p", "ask"),
+        ("git diff HEAD~1", "ask"),
+        ("git show HEAD:README.md", "allow"),
+        ("git diff", "allow"),
+        ("git grep TODO", "allow"),
+        ("git log --oneline", "allow"),
+        ("git show --stat HEAD", "allow"),
+        ("grep -r TODO src", "allow"),
+        ("ls -la", "allow"),
+        ("find . -name '*.py'", "allow"),
+    ],
+)
+def test_what_a_rule_denies_reading_is_not_read_by_the_way(world: World, command: str, action: str) -> None:
+    assert judged(world, command, "ask", deny=["read(**/.env)"]).action == action
+
+
+def test_a_denied_file_that_git_knows_is_shown_by_no_git_command(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(world.root)]
+    subprocess.run(["git", *identity, "add", "-f", ".env"], check=True)
+    for command in ("git diff", "git grep TOKEN", "git blame .env"):
+        assert judged(world, command, "auto", deny=["read(**/.env)"]).action == "deny", command
+    assert judged(world, "git log --stat", "ask", deny=["read(**/.env)"]).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("diff -r src tests", "allow"),
+        ("diff -r . src", "ask"),
+        ("ls -L src", "allow"),
+        ("ls -L links", "ask"),
+        ("du -L src", "allow"),
+        ("grep -R main src", "allow"),
+        ("find -L src -name '*.py'", "allow"),
+        ("timeout 5 cat README.md", "allow"),
+        ("env LC_ALL=C sort README.md", "allow"),
+        ("nice -n 5 grep -r x src", "allow"),
+        ("find src -type f -exec grep -n main {} +", "allow"),
+        ("LC_ALL=C sort README.md", "allow"),
+        ("sort *", "allow"),
+        ("if [ -f a ]; then cat a; fi", "allow"),
+    ],
+)
+def test_links_and_wrappers_are_looked_through(world: World, command: str, action: str) -> None:
+    assert judged(world, command, "ask").action == action
+
+
+def test_a_pattern_that_may_become_an_option_is_asked_about(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    (world.root / "--output=src").write_text("")
+    assert judged(world, "sort *", "auto").action == "ask"
+    assert judged(world, "sort ./*", "ask").action == "allow"
+
+
+def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> None:
+    def decide(tool: str, mode: PermissionMode, **more: object) -> str:
+        rules = PermissionsConfig(mode, allow=["github__*"])
+        permissions = Permissions(world.root, world.root, rules, **more)  # type: ignore[arg-type]
+        return permissions.decide(tool, Intent("mcp", "call")).action
+
+    assert decide("github__push", "plan") == "deny"
+    assert decide("github__push", "ask") == "allow"
+    assert decide("github__get_issue", "plan", looking_tools=["github__get_*"]) == "allow"
+    assert decide("github__push", "plan", looking_tools=["github__get_*"]) == "deny"

@@ -1,0 +1,151 @@
+"""Judge and sandbox together: what is let pass because the sandbox holds it is really run, and reaches nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import PERMISSION_MODES as MODES
+from agent_tui.config import PermissionsConfig, SandboxConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain
+from tests.support.commands import World, lines, make_world
+
+SECRET = "SECRET-OF-THE-USER"
+SECONDS = 2.0
+LANES = 8
+
+# Not to be tried for real, even inside: what a fault of the sandbox would do to the machine is too much.
+UNTRIED = (
+    "kill",
+    "pkill",
+    "killall",
+    ":()",
+    "reboot",
+    "shutdown",
+    "mkfs",
+    "dd if=/dev/zero",
+    "mount",
+    "rm -rf /",
+    "rm -rf ~",
+)
+
+
+@dataclass(slots=True)
+class Lane:
+    """A project of its own, so that several commands can be tried at once."""
+
+    base: Path
+    jail: Jail
+
+    @property
+    def world(self) -> World:
+        return World(self.base / "live/project", self.base / "live/outside")
+
+    def refresh(self) -> World:
+        """The project and what lies around it, as new."""
+        live = self.base / "live"
+        shutil.rmtree(live, ignore_errors=True)
+        shutil.copytree(self.base.parent / "kept", live, symlinks=True)
+        for name, target in (("out", "outside"), ("file", "outside/secret")):
+            (live / "project/links" / name).unlink()
+            (live / "project/links" / name).symlink_to(live / target)
+        return self.world
+
+
+@pytest.fixture(scope="module")
+def lanes(tmp_path_factory: pytest.TempPathFactory) -> list[Lane]:
+    base = tmp_path_factory.mktemp("held")
+    make_world(base / "kept")
+    folders = [base / f"lane{number}" for number in range(LANES)]
+    found = [Lane(folder, Jail(SandboxConfig(), folder / "live/project", folder / "cache")) for folder in folders]
+    sandbox = found[0].jail.tried()
+    if not (sandbox.holds("look") and sandbox.holds("work")):
+        pytest.skip(f"no sandbox holds here: {'; '.join(sandbox.failed)}")
+    for lane in found:
+        lane.jail.sandbox = sandbox
+    return found
+
+
+def contents(folder: Path) -> dict[str, bytes | str]:
+    """Every file below, links by their target."""
+    found: dict[str, bytes | str] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(folder))] = os.readlink(path)  # noqa: PTH115
+        elif path.is_file():
+            found[str(path.relative_to(folder))] = path.read_bytes()
+    return found
+
+
+def run(jail: Jail, command: str, domain: Domain, world: World) -> str:
+    """Runs it as the bash tool's shell would, and returns all it said."""
+    with jail.wrapped(["bash", "-c", command], domain, world.root) as launch:
+        process = subprocess.Popen(
+            launch.argv,
+            cwd=world.root,
+            env=launch.env,
+            pass_fds=launch.pass_fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+    return output.decode("utf-8", "replace")
+
+
+def unasked(lane: Lane) -> dict[Domain, list[str]]:
+    """By domain, what any mode lets run there."""
+    world = lane.refresh()
+    found: dict[Domain, list[str]] = {"look": [], "work": [], "free": []}
+    for command in lines("hostile.txt"):
+        for mode in MODES:
+            permissions = Permissions(world.root, world.root, PermissionsConfig(mode), holds=lane.jail.holds)
+            decision = permissions.decide("bash", Intent("command", command, command=command))
+            if decision.action == "allow" and command not in found[decision.domain]:
+                found[decision.domain].append(command)
+    return found
+
+
+def reached(lane: Lane, command: str, domain: Domain) -> str:
+    """What a command reached that it must not, in words; empty when it reached nothing."""
+    world = lane.refresh()
+    before, outside = contents(world.root), contents(world.outside)
+    if SECRET in run(lane.jail, command, domain, world):
+        return f"{command!r} read the secret"
+    around = sorted(path.name for path in world.root.parent.iterdir())
+    if contents(world.outside) != outside or around != ["outside", "project"]:
+        return f"{command!r} wrote outside"
+    after = contents(world.root)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    kept = {name for name in changed if domain == "look" or name == ".git/config" or name.startswith(".git/hooks")}
+    return f"{command!r} changed {sorted(kept)}" if kept else ""
+
+
+@pytest.mark.parametrize("domain", ["look", "work"])
+def test_what_the_sandbox_holds_reaches_nothing(lanes: list[Lane], domain: Domain) -> None:
+    commands = unasked(lanes[0])
+    assert commands["free"] == [] and len(commands[domain]) > 300
+    tried = [command for command in commands[domain] if not command.startswith(UNTRIED)]
+
+    def along(lane: Lane, share: list[str]) -> list[str]:
+        return [reached(lane, command, domain) for command in share]
+
+    with ThreadPoolExecutor(LANES) as pool:
+        answers = pool.map(along, lanes, [tried[number::LANES] for number in range(LANES)])
+        found = [line for lines in answers for line in lines if line]
+    assert found == []
