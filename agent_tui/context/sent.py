@@ -49,6 +49,23 @@ def without(runs: Sequence[SentRun], dropped: Sequence[int], end: int) -> list[S
     return joined
 
 
+def dropped_indexes(view: Sequence[SentMessage], paths: Sequence[str]) -> list[int]:
+    """Answers whose blocks a provider names by their places in the request, ``messages.1.content.0``. On the wire
+    neighbours of one side are one message, and results are the user's."""
+    named = {int(p[1]) for path in paths if len(p := path.split(".")) > 1 and p[0] == "messages" and p[1].isdigit()}
+    if not named:
+        return []
+    found: list[int] = []
+    place, side = -1, ""
+    for index, item in enumerate(view):
+        own = "assistant" if item.message.role == "assistant" else "user"
+        if own != side:
+            place, side = place + 1, own
+        if own == "assistant" and place in named:
+            found.append(index)
+    return found
+
+
 def run_at(runs: Sequence[SentRun], index: int) -> SentRun | None:
     """The run an answer at an index belongs to; None before the first."""
     number = bisect_right(runs, index, key=lambda run: run[0])

@@ -16,6 +16,7 @@ from agent_tui.engine.compaction_service import CompactionService
 from agent_tui.engine.learned import with_learned
 from agent_tui.engine.models import DEMO
 from agent_tui.engine.prelude import Prelude
+from agent_tui.engine.reasoning_facts import recalled_rule
 from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import (
@@ -59,6 +60,7 @@ class SessionControl(Turns):
             prelude=Prelude(),
             ratio=recalled_ratio(self.store, info),
             cache=ContextCache(),
+            replay=recalled_rule(self.store, info),
         )
         self._compacting = CompactionService(self.runtime, self.parts.counter, self.parts.catalogue.find)
         self._described.clear()

@@ -14,7 +14,9 @@ from agent_tui.context.estimate import round_up
 from agent_tui.context.families import family_of
 from agent_tui.context.plausible import judge_usage
 from agent_tui.context.policy import max_output_for
+from agent_tui.context.sent import dropped_indexes, without
 from agent_tui.engine.exact import build_request, new_step, record_sent
+from agent_tui.engine.reasoning_facts import adapt
 from agent_tui.engine.retry import stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.storing import patiently, store_failure
@@ -89,6 +91,8 @@ class StepRunner:
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
+            if result.failure is not None and not result.received:
+                await self._once_more(request, processor, result)
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -109,6 +113,27 @@ class StepRunner:
         else:
             await patiently(conversation.save)
         return result
+
+    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        """A request that was refused for the reasoning in it is made again without that, once."""
+        told = adapt(self._runtime, request, result.failure) if result.failure is not None else None
+        if told is None:
+            return
+        self._emit(Notice("warning", told, "reasoning"))
+        record_sent(result.step, request, self._runtime.info)
+        self._runtime.conversation.save_step(result.step)
+        result.failure = None
+        await self._stream(request, processor, result)
+
+    def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
+        """What the provider says it dropped was not counted in this step, and is not sent again."""
+        if not dropped:
+            return
+        step, view = result.step, request.messages
+        step.dropped_blocks = len(dropped)
+        step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
+        count = f"{len(dropped)} reasoning block{'s' if len(dropped) > 1 else ''}"
+        self._emit(Notice("info", f"The provider dropped {count} made behind another prefix.", "step_note"))
 
     def _cancelled_by_timer(self) -> bool:
         """Whether it was only the flush timer that ended the stream, and not the user as well."""
@@ -141,8 +166,9 @@ class StepRunner:
                             if note not in result.notes:
                                 result.notes.append(note)
                                 self._emit(Notice("info", note, "step_note"))
-                    case Finished(reason, metadata):
+                    case Finished(reason, metadata, dropped):
                         result.finish = reason
+                        self._note_dropped(request, dropped, result)
                         if metadata is not None:
                             result.message.provider_metadata = metadata
                     case Failed(failure):

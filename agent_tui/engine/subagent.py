@@ -66,6 +66,7 @@ async def run_subagent(
         ratio=runtime.ratio,
         cache=ContextCache(),
         parent=parent,
+        replay=runtime.replay,
     )
 
     async def prepare() -> None:

@@ -127,7 +127,7 @@ class Accumulator:
             items.append(UsageReport(self._reported, self._cost(self._reported), problem))
         if self._out.finish is not None:
             reason = "tool_calls" if self._out.finish == "stop" and self._out.has_tool_calls else self._out.finish
-            items.append(Finished(reason, self._out.message_metadata))
+            items.append(Finished(reason, self._out.message_metadata, self._out.dropped))
         return items
 
     def _drain(self) -> None:

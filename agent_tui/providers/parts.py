@@ -35,6 +35,8 @@ class PartBuilder:
         self.message_metadata: Metadata | None = None
         self.error: Metadata | None = None
         self.hidden_calls = False
+        self.dropped: list[str] = []
+        """Places of reasoning blocks in the request that the provider says it left out."""
         self._parts: dict[Hashable, _Open] = {}
         self._pending: dict[Hashable, tuple[str, str]] = {}
         self._runs = 0

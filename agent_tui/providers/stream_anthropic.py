@@ -51,6 +51,7 @@ class AnthropicStream:
         if kind == "message_start":
             message = event.get("message") or {}
             self.out.report(message.get("usage"))
+            self._transformed(event, message)
         elif kind == "content_block_start":
             self._start(int(event.get("index", 0)), event.get("content_block") or {})
         elif kind == "content_block_delta":
@@ -62,9 +63,21 @@ class AnthropicStream:
             if reason := delta.get("stop_reason"):
                 self.out.finish = _STOP.get(str(reason), "unknown")
             self._usage(event.get("usage"))
+            self._transformed(event, delta)
         elif kind == "message_stop" and self.out.finish is None:
             # Some servers that only speak this language give no reason.
             self.out.finish = "stop"
+
+    def _transformed(self, *places: dict[str, Any]) -> None:
+        """What the API changed in the request before the model read it; the last report holds all of it."""
+        for place in places:
+            listed = place.get("input_transformations")
+            if isinstance(listed, list):
+                self.out.dropped = [
+                    str(entry.get("path") or "")
+                    for entry in listed
+                    if isinstance(entry, dict) and entry.get("type") == "thinking_dropped"
+                ]
 
     def _usage(self, usage: Any) -> None:
         """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""

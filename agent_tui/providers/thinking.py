@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
-from agent_tui.providers.replay import adaptive_thinking
+from agent_tui.providers.replay import adaptive_thinking, asks_to_drop
 from agent_tui.providers.targets import gemini_major, is_openai_reasoning
 
 # Tokens of thinking that are asked for where a provider wants a number.
@@ -21,6 +21,8 @@ LEAST_KEPT, MOST_KEPT = 512, 4_096
 _RESERVE_SHARE, _RESERVE_MOST = 0.25, 32_000
 """The reserve for the answer: what is asked for as output when the window is nearly full, less a margin."""
 
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+"""Without this header Anthropic's API refuses ``block_binding``."""
 _ALWAYS_THINKS = re.compile(
     r"gpt-5(?!\.\d)|gpt-oss|(?:^|/)o[134](?:-|$)|gemini-(?:2\.5|3\S*)-pro|grok-4(?!-fast|\.)|deepseek-r1|thinking|minimax-m"
 )
@@ -119,6 +121,16 @@ def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple
         return Thinking(off=True, notes=notes)
     if info.target.provider == "openrouter":
         return Thinking(_openrouter(info, effort).kwargs, notes=notes)
+    if asks_to_drop(info.target, request.replay):
+        wanted: Metadata = {
+            "type": "adaptive",
+            "display": "summarized",
+            "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+        }
+        headers = {"anthropic-beta": BINDING_BETA}
+        return Thinking(
+            {"thinking": wanted, "output_config": {"effort": effort}, "extra_headers": headers}, notes=notes
+        )
     if adaptive_thinking(info.target):
         return Thinking({"reasoning_effort": effort}, notes=notes)
     budget = budget_below(effort, request.max_output, info.limits.window)

@@ -78,6 +78,25 @@ class FactTables(Tables):
                 (name, name, GROWTHS_KEPT),
             )
 
+    def replay_facts(self, model: str, server: str) -> set[str]:
+        """What was learned of how a model at a server takes reasoning back (``providers.refusals``)."""
+        rows = self._db.all(
+            "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
+        )
+        return {str(row[0]) for row in rows}
+
+    def add_replay_fact(self, model: str, server: str, fact: str) -> None:
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR IGNORE INTO replay_fact (model, server, fact, created) VALUES (?, ?, ?, ?)",
+                (encode(model), encode(server), fact, time.time()),
+            )
+
+    def forget_replay_facts(self) -> None:
+        """Everything learned about it, of all models: what servers do may have changed."""
+        with self._db.writing():
+            self._db.run("DELETE FROM replay_fact")
+
     def trust_row(self, folder: str | Path) -> TrustRow | None:
         """What the user trusted in exactly this folder (a project root); None when they never did."""
         row = self._db.one("SELECT identity, content FROM trusted WHERE folder = ?", (encode(str(folder)),))

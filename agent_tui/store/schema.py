@@ -140,7 +140,18 @@ _TRUST_OF_CONTENT: Migration = (
     "ALTER TABLE trusted ADD COLUMN content TEXT",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT, _TRUST_OF_CONTENT]
+_REPLAY_FACTS: Migration = (
+    # What a model at a server taught about taking reasoning back, by being refused once.
+    """CREATE TABLE replay_fact (
+        model BLOB NOT NULL,
+        server BLOB NOT NULL,
+        fact TEXT NOT NULL,
+        created REAL NOT NULL,
+        PRIMARY KEY (model, server, fact)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT, _TRUST_OF_CONTENT, _REPLAY_FACTS]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

@@ -33,6 +33,8 @@ def value(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of([value(option) for option in get_args(hint)])
     if origin is list:
         return st.lists(value(get_args(hint)[0]), max_size=3)
+    if origin is tuple:
+        return st.tuples(*map(value, get_args(hint)))
     if origin is dict:
         key, item = get_args(hint)
         return st.dictionaries(value(key), value(item), max_size=3)
