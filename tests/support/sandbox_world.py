@@ -18,7 +18,7 @@ from agent_tui.tools.process import ProcessGroup
 from agent_tui.tools.sandbox import Domain, Network, Sandbox, places
 from agent_tui.tools.sandbox.box import Backend, backends
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.probe import trial
+from agent_tui.tools.sandbox.trials import trial
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"
 ESCAPED = "ESCAPED"

@@ -92,7 +92,7 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
     UI's loop."""
     if mode == "off":
         return Sandbox(mode=mode, failed=("switched off",))
-    from agent_tui.tools.sandbox.probe import trial
+    from agent_tui.tools.sandbox.trials import trial
 
     best = Sandbox(mode=mode)
     failed: list[str] = []
@@ -114,7 +114,7 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
 
 def backends() -> list[Backend]:
     """What could be used here, the strongest first; whether it holds is for a trial to say."""
-    from agent_tui.tools.sandbox.probe import find
+    from agent_tui.tools.sandbox.trials import find
 
     if sys.platform == "darwin":
         from agent_tui.tools.sandbox.seatbelt import Seatbelt

@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
+from agent_tui.tools.protected import is_protected, root_places
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 
 SYSTEM = (
@@ -64,11 +65,12 @@ SECRETS = (
 """Where people and programs keep keys and histories below the home: never readable, also where the home itself or a
 part of it is the project."""
 
+_OWN_STORE = frozenset({".git", ".hg", ".svn"})
+"""Version control writes there all day: of these only what can run something is protected."""
+
 PROTECTED = (
-    *(".agent-tui", ".mcp.json", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".opencode", ".continue"),
-    *(".roo", ".windsurf", ".aider.conf.yml", "opencode.json", ".vscode", ".idea", ".zed", ".fleet", ".nvim.lua"),
-    *(".nvimrc", ".exrc", ".vimrc", ".devcontainer", ".devcontainer.json", ".envrc", ".husky", ".githooks"),
-    *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".gitmodules", ".hg/hgrc"),
+    *sorted(set(root_places()) - _OWN_STORE),
+    *(".hg/hgrc", ".opencode", "opencode.json", ".roo", ".emacs.d"),
 )
 """What makes git, an editor, a shell or an agent run something later, relative to a project."""
 
@@ -195,7 +197,16 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
         return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
-    return list(dict.fromkeys([*found, *(folder / name for name in names), *own]))
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *own]))
+
+
+def _spelled(folder: Path) -> list[Path]:
+    """Entries of ``folder`` that are protected in another spelling or by the end of their name."""
+    try:
+        entries = [entry.name for entry in os.scandir(folder)]
+    except OSError:
+        return []
+    return [folder / name for name in entries if name.casefold() not in _OWN_STORE and is_protected(PurePath(name))]
 
 
 def git_folders(folder: Path) -> list[Path]:

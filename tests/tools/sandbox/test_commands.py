@@ -156,7 +156,7 @@ os.setgroups([]); os.setgid(65534); os.setuid(65534)
 os.environ["HOME"] = "/nonexistent"
 from pathlib import Path
 from agent_tui.tools.sandbox.box import backends
-from agent_tui.tools.sandbox.probe import trial
+from agent_tui.tools.sandbox.trials import trial
 with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
     for backend in backends():
         if backend.name.startswith({name!r}):
