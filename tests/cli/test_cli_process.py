@@ -20,7 +20,7 @@ hang = true
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, number: signal.Signals) -> None:
     cli.script(SLOW)
     process = cli.start("-p", "tell", "-m", "demo", "--output-format", "stream-json")

@@ -53,7 +53,7 @@ class Bubblewrap:
             {**env, "TMPDIR": str(policy.temporary)},
             domain,
             tuple(fds),
-            watch=watches(policy) if domain == "work" else (),
+            watch=watches(policy, _mountable) if domain == "work" else (),
             carrier=True,
         )
 
@@ -138,10 +138,15 @@ def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[s
     for path in places.protected(folder, policy):
         # Laid over a mask, it would show what is below that again.
         masked = any(places.is_within(str(path), secret) for secret in secrets)
-        if not masked and path.exists() and not _through_link(path, folder):
+        if not masked and _mountable(path, folder):
             options += ["--ro-bind", str(path), str(path), *_masks(secrets, str(path))]
     return options
 
 
-def _through_link(path: Path, folder: Path) -> bool:
-    return any(part.is_symlink() for part in (path, *path.parents) if part.is_relative_to(folder) and part != folder)
+def _mountable(path: Path, folder: Path) -> bool:
+    """Whether a place can be mounted over: it exists, and no link leads to it from ``folder``."""
+    while path != folder:
+        if path.is_symlink() or not path.exists():
+            return False
+        path = path.parent
+    return True

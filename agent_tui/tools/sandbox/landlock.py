@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -87,8 +86,14 @@ def _parts(trees: tuple[Path, ...], holes: tuple[Path, ...], _: int) -> tuple[tu
     return tuple(found)
 
 
-def watches(policy: SandboxPolicy) -> tuple[Watch, ...]:
+def watches(
+    policy: SandboxPolicy, kept: Callable[[Path, Path], bool] = lambda path, folder: False
+) -> tuple[Watch, ...]:
+    """The protected places of every writable folder, but for those that are ``kept`` by other means."""
     return tuple(
-        Watch(str(folder), tuple(os.path.relpath(path, folder) for path in places.protected(folder, policy)))
+        Watch(
+            str(folder),
+            tuple(str(path.relative_to(folder)) for path in places.protected(folder, policy) if not kept(path, folder)),
+        )
         for folder in places.writable(policy)
     )

@@ -1,0 +1,133 @@
+"""What the supervisor puts back, without a command: the states a folder can be in before and after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_tui.tools.sandbox import watch
+
+NAMES = (".git/hooks", ".git/config", ".git/info", ".envrc", ".vscode", "deep/er/place")
+
+
+def before(folder: Path) -> None:
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / ".git" / "hooks" / "pre-commit").write_text("mine")
+    (folder / ".git" / "hooks" / "pre-commit").chmod(0o755)
+    (folder / ".git" / "config").write_text("[core]\n")
+    (folder / ".vscode").mkdir()
+    (folder / ".vscode" / "tasks.json").write_text("{}")
+    (folder / ".vscode" / "link").symlink_to("tasks.json")
+
+
+def state(folder: Path) -> dict[str, object]:
+    def what(path: Path) -> object:
+        if path.is_symlink():
+            return str(path.readlink())
+        return path.read_text() if path.is_file() else "folder", path.stat().st_mode
+
+    return {str(path.relative_to(folder)): what(path) for path in sorted(folder.rglob("*"))}
+
+
+def rename_git(folder: Path) -> None:
+    (folder / ".git").rename(folder / "gone")
+    (folder / ".git").symlink_to("gone")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "content": lambda f: (f / ".git" / "config").write_text("[core]\n\tpager = evil\n"),
+    "mode": lambda f: (f / ".git" / "hooks" / "pre-commit").chmod(0o644),
+    "removed": lambda f: (f / ".git" / "config").unlink(),
+    "new inside": lambda f: (f / ".git" / "hooks" / "post-merge").write_text("evil"),
+    "new outright": lambda f: (f / ".envrc").write_text("evil"),
+    "a link instead": lambda f: ((f / ".git" / "config").unlink(), (f / ".git" / "config").symlink_to("/etc/passwd")),
+    "a link elsewhere": lambda f: ((f / ".vscode" / "link").unlink(), (f / ".vscode" / "link").symlink_to("/etc")),
+    "a folder instead": lambda f: ((f / ".git" / "config").unlink(), (f / ".git" / "config").mkdir()),
+    "a file instead": lambda f: (
+        [p.unlink() for p in (f / ".vscode").iterdir()],
+        (f / ".vscode").rmdir(),
+        (f / ".vscode").write_text("evil"),
+    ),
+    "a new parent": lambda f: ((f / "deep" / "er").mkdir(parents=True), (f / "deep" / "er" / "place").write_text("x")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changed_is_undone_and_said(change: str, tmp_path: Path) -> None:
+    folder, held = tmp_path / "project", tmp_path / "held"
+    before(folder)
+    was = state(folder)
+    keeper = watch.Keeper(str(folder), NAMES, str(held))
+    CHANGES[change](folder)
+    words = keeper.put_back()
+    now = {name: what for name, what in state(folder).items() if not name.startswith("deep") or "place" in name}
+    assert now == was
+    assert words and all(word in ("kept", "held") for word, _ in words)
+    assert keeper.put_back() == []
+
+
+def test_a_repository_that_was_moved_away_does_not_lead_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    before(folder)
+    keeper = watch.Keeper(str(folder), NAMES, str(tmp_path / "held"))
+    rename_git(folder)
+    assert ("held", str(folder / ".git")) in keeper.put_back()
+    assert not (folder / ".git").is_symlink()
+    assert (folder / ".git" / "hooks" / "pre-commit").read_text() == "mine"
+
+
+def test_what_git_makes_itself_may_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    keeper = watch.Keeper(str(folder), NAMES, str(tmp_path / "held"))
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / ".git" / "hooks" / "pre-push.sample").write_text("sample")
+    (folder / ".git" / "hooks" / "pre-push").write_text("evil")
+    (folder / ".git" / "config").write_text('[core]\n\tbare = false\n[remote "origin"]\n\turl = x\n')
+    assert keeper.put_back() == [("held", str(folder / ".git" / "hooks" / "pre-push"))]
+    assert (folder / ".git" / "hooks" / "pre-push.sample").exists() and (folder / ".git" / "config").exists()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "[core]\n\tfsmonitor = ./x\n",
+        "[core] pager = x\n",
+        "[alias]\n\tst = !x\n",
+        "[include]\n\tpath = x\n",
+        "[core]\n\tbare = false\\\n\tpager = x\n",
+        '[filter "x"]\n\tclean = x\n',
+        "[core]\n\tsshCommand = x\n",
+        "[user]\n\tname = a\n[credential]\n\thelper = !x\n",
+    ],
+)
+def test_a_new_configuration_that_names_programs_goes(config: str, tmp_path: Path) -> None:
+    keeper = watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(config)
+    assert keeper.put_back() == [("held", str(tmp_path / ".git" / "config"))]
+
+
+def test_what_is_too_much_to_remember_is_said_to_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MAX_BYTES", 3)
+    (tmp_path / ".envrc").write_text("long enough")
+    keeper = watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
+    (tmp_path / ".envrc").write_text("other")
+    assert keeper.put_back() == [("changed", str(tmp_path / ".envrc"))]
+
+
+def test_starters_import_nothing_of_the_program() -> None:
+    """They run by themselves, in an interpreter that knows the standard library and this folder."""
+    import subprocess
+
+    from agent_tui.tools.sandbox.start import FOLDER
+
+    code = (
+        "import sys; sys.path.append(sys.argv[1]); import supervise, watch, confine; "
+        "print(sorted(m for m in sys.modules if m.startswith('agent_tui') or m in ('json', 're', 'subprocess')))"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, str(FOLDER)], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
