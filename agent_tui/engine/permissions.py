@@ -47,9 +47,13 @@ class PermissionDesk:
         that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
-            if intent.kind == "command" and self._ready is not None:
-                await self._ready()
-            decision = self.permissions.decide(name, intent)
+            if intent.kind == "command":
+                if self._ready is not None:
+                    await self._ready()
+                # It may look through folders for links and for files that a rule denies.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            else:
+                decision = self.permissions.decide(name, intent)
             if decision.action == "allow":
                 return _allowed(intent, decision)
             if decision.action == "deny":

@@ -1,0 +1,65 @@
+"""What an answer to a question about a command means: where it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.engine.permissions import PermissionDesk
+from agent_tui.engine.toolrunner import Verdict
+from agent_tui.models.events import Event, PermissionAsked
+from agent_tui.models.messages import ToolCallPart
+from agent_tui.tools.base import Intent
+from agent_tui.tools.bash import BashTool
+from agent_tui.tools.permissions import Permissions
+
+
+async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True) -> tuple[Verdict, list[str]]:
+    """The verdict when every question is answered with yes, and the reasons that were given."""
+    events: list[Event] = []
+    tried: list[bool] = []
+
+    async def ready() -> None:
+        tried.append(True)
+
+    permissions = Permissions(
+        tmp_path, tmp_path, PermissionsConfig(mode), holds=lambda domain: domain == "free" or (holds and bool(tried))
+    )
+
+    def publish(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, PermissionAsked):
+            asyncio.get_running_loop().call_soon(desk.answer, event.request_id, True, None, "")
+
+    desk = PermissionDesk(permissions, publish, ready)
+    found = await desk.judge(ToolCallPart("c", "bash", "{}"), BashTool(), Intent("command", command, command=command))
+    return found, [event.reason for event in events if isinstance(event, PermissionAsked)]
+
+
+@pytest.mark.parametrize(
+    ("command", "mode", "domain", "network", "said"),
+    [
+        ("ls", "ask", "look", None, ""),
+        ("cat $X", "plan", "look", None, ""),
+        ("pytest -q", "auto", "work", None, ""),
+        ("pytest -q", "accept-edits", "work", None, ""),
+        ("pytest -q", "ask", "work", None, "runs in the sandbox"),
+        ("npm install", "auto", "work", "allow", "runs in the sandbox, with the network open"),
+        ("git push", "auto", "free", None, "runs outside the sandbox"),
+        ("cat /etc/hostname", "auto", "free", None, "runs outside the sandbox"),
+    ],
+)
+async def test_a_command_runs_where_its_question_says(
+    tmp_path: Path, command: str, mode: PermissionMode, domain: str, network: str | None, said: str
+) -> None:
+    found, reasons = await verdict(tmp_path, command, mode)
+    assert (found.allowed, found.domain, found.network) == (True, domain, network)
+    assert [reason.rpartition(" · ")[2] for reason in reasons] == ([said] if said else [])
+
+
+async def test_where_nothing_holds_nothing_is_claimed(tmp_path: Path) -> None:
+    found, reasons = await verdict(tmp_path, "pytest -q", "ask", holds=False)
+    assert found.allowed and reasons == ["runs pytest"]
