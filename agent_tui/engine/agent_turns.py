@@ -128,8 +128,9 @@ class Turns(Accounting):
                             self._put_back(executor.unsent)
                     self.publish(event)
                     match event:
-                        case StepEnded(step, _):
+                        case StepEnded(step, answer):
                             self._learn(step)
+                            self._tell_empty(answer)
                         case MessageAdded(added):
                             self.toolbox.message_added(added)
                             if added.role == "user":
@@ -142,6 +143,11 @@ class Turns(Accounting):
         if conversation.unsaved and not unsaved:
             self._spawn(self._save_rest(conversation), "store")
         return ended.stop_reason != "interrupted" and not unsaved
+
+    def _tell_empty(self, answer: Message) -> None:
+        """An answer that is complete and says nothing looks like one that got lost."""
+        if answer.status == "complete" and not answer.text.strip() and not answer.tool_calls:
+            self.publish(Notice("info", f"{self.spec.key} answered without a word.", "empty_answer"))
 
     def _prepare_turn(self, message: Message | None) -> TurnExecutor:
         runtime, compacting = self._runtime, self._compacting

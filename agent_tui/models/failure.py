@@ -15,13 +15,15 @@ FailureKind = Literal[
     "timeout",
     "connection",
     "interrupted_stream",
+    "empty_answer",
+    "bad_answer",
     "content_refused",
     "worker",
     "store",
 ]
 
 RETRYABLE: frozenset[str] = frozenset(
-    {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "worker"}
+    {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "empty_answer", "worker"}
 )
 
 

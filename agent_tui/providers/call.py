@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -183,7 +183,9 @@ class _Call:
             self.emit(ends[-1])
         else:
             target = self.info.target
-            self.emit(Failed(failure("interrupted_stream", provider=target.provider, model=target.model)))
+            kind: FailureKind = "interrupted_stream" if self.started else "empty_answer"
+            address = self.request.spec.api_base
+            self.emit(Failed(failure(kind, provider=target.provider, model=target.model, address=address)))
 
     def _said_why(self) -> bool:
         """LiteLLM makes up a finish reason where none came; believe it only if there were events to take it from."""

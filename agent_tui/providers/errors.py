@@ -43,6 +43,14 @@ _CUT = re.compile(
     r"not enough data|response ended",
     re.I,
 )
+_LOST = re.compile(r"(?:^|[:\-]\s*)connection error\.?\s*(?:$|\n)", re.IGNORECASE | re.MULTILINE)
+"""All that is left of a lost connection where LiteLLM made a status (500) of it."""
+_NO_HTTP = re.compile(
+    r"bad status line|illegal (?:status line|header)|plain HTTP request was sent to (?:the )?HTTPS|"
+    r"client sent an HTTP request to an HTTPS server",
+    re.I,
+)
+_NO_HTTP_NAMES = frozenset({"BadStatusLine", "InvalidHeader", "LineTooLong"})
 _CONNECT_NAMES = frozenset(
     {"ConnectError", "ConnectionRefusedError", "ClientConnectorError", "gaierror", "ConnectTimeout"}
 )
@@ -145,7 +153,7 @@ def classify(
     kind = _kind(own, names, text, status, started)
     if told is not None and kind in ("context_overflow", "invalid_request"):
         kind = "invalid_request" if told.only_output else "context_overflow"
-    if kind in ("connection", "interrupted_stream", "timeout") and status in (500, 503):
+    if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
         status = None
     detail = redact(clean(text), known)[:DETAIL_LIMIT]
     return failure(
@@ -172,6 +180,10 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "timeout"
     if status is not None and status in (500, 502, 503) and names & _CONNECT_NAMES:
         return "connection"
+    if not started and (names & _NO_HTTP_NAMES or _NO_HTTP.search(text)):
+        return "bad_answer"
+    if not started and status is None and names & {"JSONDecodeError", "UnicodeDecodeError"}:
+        return "bad_answer"
     if _is_network(own, names, text, status):
         return "interrupted_stream" if started else "connection"
     if NO_CREDIT.search(text):
@@ -206,13 +218,18 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "auth"
     if started:
         return "interrupted_stream"
-    return "connection" if names & {"APIConnectionError", "OSError"} else "invalid_request"
+    if "OSError" in names:
+        return "connection"
+    # LiteLLM's name for whatever it did not expect of an answer; a connection that failed says so further down.
+    return "empty_answer" if "APIConnectionError" in names else "invalid_request"
 
 
 def _is_network(own: set[str], names: set[str], text: str, status: int | None) -> bool:
     if names & {"RemoteProtocolError", "ReadError", "ClientPayloadError", "ServerDisconnectedError", "IncompleteRead"}:
         return True
     if names & _CONNECT_NAMES or names & {"SSLError", "ConnectionResetError", "BrokenPipeError"}:
+        return True
+    if status in (None, 500) and own & {"APIConnectionError", "InternalServerError"} and _LOST.search(text):
         return True
     return (
         status in (None, 500) and bool(own & {"APIConnectionError", "InternalServerError"}) and bool(_CUT.search(text))

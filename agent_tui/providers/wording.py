@@ -22,6 +22,8 @@ MISSING_PACKAGE = re.compile(
     r"No module named ['\"]([\w.]+)|Install it with: ?(pip install [^\n]+)|(SDK not found)", re.I
 )
 _TLS = re.compile(r"\[SSL:|certificate verify|CERTIFICATE_VERIFY|sslv3|tlsv1|wrong version number", re.IGNORECASE)
+_HTTPS_WANTED = re.compile(r"to (?:the |an )?HTTPS|\\x15\\x03|\x15\x03", re.IGNORECASE)
+"""What servers say, or send (a TLS alert), to a request that was not encrypted."""
 _TLS_NAMES = frozenset({"SSLError", "SSLCertVerificationError", "ClientConnectorSSLError"})
 _SAFE = "Your text is kept."
 
@@ -113,6 +115,14 @@ def _line(
             return f"{what} {_SAFE} Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
             return f"The answer of {provider} broke off. What arrived is kept. Try again, or ask it to go on."
+        case "empty_answer":
+            what = f"{server} ended its answer without a word of it."
+            return f"{what} {_SAFE} Try again; if it stays so, check that api_base is the address of its API."
+        case "bad_answer" if _HTTPS_WANTED.search(detail):
+            return f"{server} speaks https, and was spoken to in http. {_SAFE} Write https:// in api_base."
+        case "bad_answer":
+            what = f"What {server} sent is no answer of a model"
+            return f"{what}{said} {_SAFE} Check that api_base is the address of its API, http or https included."
         case "content_refused":
             return f"{provider} refused the content{http}{said} {_SAFE} Rephrase it, or {other}."
         case _:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
@@ -210,3 +212,43 @@ def test_known_keys_are_removed_wherever_they_stand() -> None:
 def test_ordinary_text_is_left_alone() -> None:
     text = "The task-sk list: tokens per key, max_tokens: 4096, path /usr/lib/python3.11, risk-free"
     assert redact(text) == text
+
+
+class BadStatusLine(Exception):
+    """Named like aiohttp's."""
+
+
+class InternalServerError(_Http):
+    """Named like LiteLLM's, which makes up a status for a connection that was lost."""
+
+
+def caused(outer: Exception, inner: Exception) -> Exception:
+    outer.__cause__ = inner
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (caused(_Http(500, "x"), BadStatusLine("SSH-2.0")), "bad_answer", "no answer of a model"),
+        (caused(_Http(500, "x"), BadStatusLine("b'\\x15\\x03\\x01'")), "bad_answer", "speaks https"),
+        (_Http(400, "<html>The plain HTTP request was sent to HTTPS port"), "bad_answer", "speaks https"),
+        (_Http(400, "Client sent an HTTP request to an HTTPS server."), "bad_answer", "speaks https"),
+        (ValueError("x"), "invalid_request", "refused"),
+        (
+            InternalServerError(500, "OpenAIException - Connection error."),
+            "connection",
+            "No",
+        ),
+        (InternalServerError(500, "the database connection error handler failed"), "overloaded", "HTTP 500"),
+    ],
+)
+def test_what_is_no_answer_is_not_called_a_status_or_a_lost_connection(error: Exception, kind: str, words: str) -> None:
+    failure = classify(error, provider="p", model="m", started=False, address="http://127.0.0.1:9")
+    assert (failure.kind, words in failure.message) == (kind, True)
+    assert kind != "bad_answer" or (not failure.retryable and "HTTP 500" not in failure.message)
+
+
+def test_garbage_that_comes_first_is_no_lost_connection() -> None:
+    broken = caused(_Http(None, "APIConnectionError: Expecting value"), json.JSONDecodeError("Expecting value", "x", 0))
+    assert classify(broken, provider="p", model="m", started=False).kind == "bad_answer"
