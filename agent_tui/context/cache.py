@@ -9,13 +9,14 @@ from agent_tui.context.anchor import SentPrefixes, common_prefix, extend_chain
 from agent_tui.context.coverage import Reach
 from agent_tui.context.estimate import MessageEstimate, estimate_message
 from agent_tui.context.families import Family
+from agent_tui.context.fixed_scale import FixedScale
 from agent_tui.context.reasoning import ReasoningLedger
 from agent_tui.context.tally import Labels, Tally
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
 
-Setting = tuple[Target, int | None]
+Setting = tuple[Target, int | None, float | None]
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class ContextCache:
     prefixes: SentPrefixes = field(default_factory=SentPrefixes)
     ledger: ReasoningLedger = field(default_factory=ReasoningLedger)
     labels: Labels = field(default_factory=Labels)
+    fixed_scale: FixedScale = field(default_factory=FixedScale)
     chain: list[Step] = field(default_factory=list)
     by_message: dict[str, Step] = field(default_factory=dict)
     seals: list[Seal] = field(default_factory=list)
@@ -69,12 +71,13 @@ class ContextCache:
         records: Sequence[CompactionRecord],
         target: Target,
         window: int | None,
+        fixed_scale: float | None = None,
     ) -> None:
         """Bring prefixes and chain up to date; drop what no longer holds."""
         known_records = tuple(r.id for r in records)
         if known_records != self._records:
             self._records, self.seals = known_records, []
-        setting = (target, window)
+        setting = (target, window, fixed_scale)
         if setting != self._setting:
             self._setting = setting
             self._estimates.clear()

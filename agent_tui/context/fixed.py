@@ -50,8 +50,11 @@ def estimate_fixed_parts(parts: Sequence[FixedPart], family: Family, ratio: floa
     return result
 
 
-def fixed_delta(now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family) -> tuple[int, bool]:
+def fixed_delta(
+    now: Sequence[FixedPart], then: Sequence[FixedPart], family: Family, scale: float = 1.0
+) -> tuple[int, bool]:
     """Estimated tokens by which the ephemeral parts grew since ``then``, and whether a count is still missing.
+    ``scale`` is what was measured of such parts before, against their estimate.
 
     Parts with the same content cancel out exactly, also when one of them was not counted yet at the time.
     """
@@ -72,9 +75,9 @@ def fixed_delta(now: Sequence[FixedPart], then: Sequence[FixedPart], family: Fam
     for sign, parts in ((1, added), (-1, gone)):
         for part in parts:
             tokens, rough = estimate_fixed(part, family)
-            delta += sign * round_up(tokens)
+            delta += sign * round_up(tokens * scale)
             approximate = approximate or rough
-    delta += round(family.tools) * (_has_tools(now) - _has_tools(then))
+    delta += round(family.tools * scale) * (_has_tools(now) - _has_tools(then))
     return delta, approximate
 
 

@@ -39,9 +39,16 @@ class Measurement:
     up to the anchor's; ``head`` is where it begins."""
 
     def __init__(
-        self, inputs: ContextInputs, cache: ContextCache, family: Family, prunes: PruneStates, ratio: float
+        self,
+        inputs: ContextInputs,
+        cache: ContextCache,
+        family: Family,
+        prunes: PruneStates,
+        ratio: float,
+        fixed_scale: float = 1.0,
     ) -> None:
         self._inputs = inputs
+        self.fixed_scale = fixed_scale
         self.ratio = ratio
         self._view: Sequence[SentMessage] = inputs.view
         self._cache = cache
@@ -254,7 +261,7 @@ class Measurement:
             return 0, False
         dropped = self._dropped_between(before, step, user)
         removed = self._removed_since(before.prune_ids, step.prune_ids)
-        delta, _ = fixed_delta(step.fixed, before.fixed, self._family)
+        delta, _ = fixed_delta(step.fixed, before.fixed, self._family, self.fixed_scale)
         output = first.output if before.kind == "turn" else 0
         value = second.input - first.input - output + dropped.tokens + removed.tokens - delta
         return value, delta == 0 and not dropped.estimated and not removed.tokens

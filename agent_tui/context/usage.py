@@ -58,14 +58,15 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     cache = inputs.cache if inputs.cache is not None else ContextCache()
     model, target = inputs.model, inputs.model.target
     family, limits = family_of(target), inputs.model.limits
-    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window)
+    scale = cache.fixed_scale.follow(inputs.steps, target, family)
+    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale)
     prunes = PruneStates(inputs.records)
     rule = replay_rule(inputs, cache.prefixes, prunes)
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
     ratio = clamp_ratio(inputs.ratio)
-    measured = Measurement(inputs, cache, family, prunes, ratio)
+    measured = Measurement(inputs, cache, family, prunes, ratio, scale or 1.0)
     anchor = measured.anchor
-    fixed = estimate_fixed_parts(inputs.fixed, family, 1.0 if anchor else ratio)
+    fixed = estimate_fixed_parts(inputs.fixed, family, scale or (1.0 if anchor else ratio))
     new = _estimated(inputs, cache, measured, ratio)
     terms = _terms(inputs, measured, fixed, new)
     room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
@@ -133,7 +134,7 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
         pending = uncounted or any(fixed.approximate)
         return _Terms(total, _calculated(Calculation(None, None, 0, 0, 0, total), new), "estimated", total, pending)
     family = family_of(inputs.model.target)
-    delta, delta_uncounted = fixed_delta(inputs.fixed, anchor.fixed, family)
+    delta, delta_uncounted = fixed_delta(inputs.fixed, anchor.fixed, family, measured.fixed_scale)
     dropped, removed = measured.dropped(), measured.removed()
     output = anchor.usage.output if anchor.kind == "turn" else 0
     base = anchor.usage.input + output - dropped.tokens

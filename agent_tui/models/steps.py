@@ -53,7 +53,8 @@ class Step:
     tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
     for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
-    steps of versions that did not store it), ``dropped_blocks`` how many blocks of it the provider says it dropped.
+    steps of versions that did not store it), ``estimated_messages`` what the messages alone were estimated at where
+    there was no step to build on, ``dropped_blocks`` how many blocks of it the provider says it dropped.
     Times are seconds since the epoch.
     """
 
@@ -77,6 +78,7 @@ class Step:
     prune_ids: list[str] = field(default_factory=list)
     estimated_input: int | None = None
     estimated_growth: int | None = None
+    estimated_messages: int | None = None
     known_input: int | None = None
     actual_growth: int | None = None
     actual_input: int | None = None

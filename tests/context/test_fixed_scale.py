@@ -1,0 +1,93 @@
+"""The ephemeral parts cost what the first measured step says, not what they are estimated at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.context.accuracy import before_step
+from agent_tui.context.cache import ContextCache
+from agent_tui.context.usage import calculate_context_usage
+from agent_tui.models.usage import TokenUsage
+from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, row
+
+
+def measured(factor: float, raw: int = 2_000, words: int = 13) -> Conversation:
+    """A session whose first question was answered by a provider that counts ``factor`` times as many tokens."""
+    conversation = Conversation(fixed=[fixed_part(raw=raw), fixed_part("tools", 600, "read", "builtin")])
+    conversation.say(raw=words)
+    usage = conversation.usage()
+    step = conversation.answer(TokenUsage(round(factor * usage.total), 50))
+    before_step(step, usage)
+    return conversation
+
+
+def compact(conversation: Conversation) -> None:
+    """What follows is sent without anything that was measured."""
+    conversation.path.clear()
+    conversation.say("summary", raw=93)
+
+
+@pytest.mark.parametrize("factor", [0.8, 0.92, 1.0, 1.1, 1.4])
+def test_without_anything_to_build_on_they_are_taken_as_they_were_measured(factor: float) -> None:
+    conversation = measured(factor)
+    compact(conversation)
+    usage = conversation.usage()
+    assert usage.anchor_step is None
+    assert usage.total == pytest.approx(factor * 2_600 + 100, abs=40)
+    assert_identities(usage)
+
+
+@pytest.mark.parametrize("factor", [0.8, 0.92, 1.1, 1.4])
+def test_the_rows_fit_a_provider_that_counts_otherwise(factor: float) -> None:
+    conversation = measured(factor)
+    conversation.say(raw=50)
+    usage = conversation.usage()
+    assert usage.misfit == 0
+    assert row(usage, "system").tokens == pytest.approx(factor * 2_000, abs=25)
+    assert row(usage, "messages").tokens > 50
+    assert_identities(usage)
+
+
+def test_a_tool_that_is_switched_on_costs_in_proportion() -> None:
+    conversation = measured(1.3)
+    before = conversation.usage().total
+    conversation.fixed = [*conversation.fixed, fixed_part("tools", 1_000, "grep", "builtin")]
+    assert conversation.usage().total - before == pytest.approx(1_300, abs=15)
+
+
+def test_a_first_message_longer_than_the_parts_says_nothing_of_them() -> None:
+    conversation = measured(1.3, raw=100, words=50_000)
+    compact(conversation)
+    assert conversation.usage().total == 700 + 100
+
+
+def test_another_model_is_measured_anew() -> None:
+    conversation = measured(1.3)
+    compact(conversation)
+    conversation.target = replace(conversation.target, model="gpt-4.1")
+    assert conversation.usage().total == 2_700
+
+
+def test_an_absurd_report_is_no_measure() -> None:
+    conversation = measured(5.0)
+    compact(conversation)
+    assert conversation.usage().total == 2_700
+
+
+@given(st.lists(st.floats(0.6, 1.8), min_size=1, max_size=6), st.integers(0, 5))
+def test_what_is_kept_between_calculations_changes_nothing(factors: list[float], at: int) -> None:
+    cache = ContextCache()
+    conversation = measured(factors[0])
+    conversation.target = CLAUDE if at == 3 else conversation.target
+    for number, factor in enumerate(factors):
+        if number == at:
+            compact(conversation)
+        conversation.say(raw=20)
+        usage = calculate_context_usage(conversation.inputs(cache=cache))
+        assert usage == calculate_context_usage(conversation.inputs())
+        step = conversation.answer(TokenUsage(max(1, round(factor * usage.total)), 10))
+        before_step(step, usage)
