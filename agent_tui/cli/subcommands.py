@@ -261,6 +261,7 @@ def _forget_limits() -> int:
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.forget_learned_limits()
+        store.forget_replay_facts()
     door.say(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
     return EXIT_OK
 

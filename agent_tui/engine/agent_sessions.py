@@ -24,7 +24,7 @@ from agent_tui.models.events import (
     Notice,
     SessionChanged,
 )
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.targets import resolve_target
 from agent_tui.store.salvage import lacks
@@ -187,6 +187,9 @@ class SessionControl(Turns):
         Raises StoreError, and AgentError while a turn runs."""
         self._need_idle("forget limits")
         count = self.store.forget_learned_limits()
+        self.store.forget_replay_facts()
+        if self.runtime is not None:
+            self.runtime.replay = ReplayRule()
         if count and self.runtime is not None:
             await self._describe()
             self.recount()
