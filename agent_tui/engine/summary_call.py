@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent_tui.context.compaction import CompactionPlan
@@ -41,6 +41,12 @@ MAX_SUMMARY_OUTPUT = 16_384
 """Output room kept free: this many times the sections' budget and at least this much, since some models think first.
 What the input leaves over may be used as well."""
 
+ROUGH_SHARE = 0.75
+"""Share of what the input leaves over that is asked for: the input's size is roughly estimated."""
+
+STATED_SHARE = 0.02
+"""What is left free beside an input whose size a refusal has stated, as a share of it."""
+
 WORDS_PER_TOKEN = 0.6
 
 
@@ -63,10 +69,14 @@ class SummaryCall:
         self.steps: list[Step] = []
 
     async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str, timeout: float) -> SummaryAnswer:
-        """The summary call; when it is too long itself, its oldest input is dropped and it is made again."""
+        """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
+        refusal says that the input fits, it is made again with a shorter answer, once."""
         source, words = self._source(plan, model)
         for trims in range(MAX_TRIMS + 1):
-            answer = await self._call(self._request(plan, model, source, words, session_id, timeout), model)
+            request = self._request(plan, model, source, words, session_id, timeout)
+            answer = await self._call(request, model)
+            if trims == 0 and (output := fitting_output(answer.failure, request.max_output, model)) is not None:
+                answer = await self._call(replace(request, id=new_id("req"), max_output=output), model)
             answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
             shorter = source.without_oldest()
             if answer.failure is None or answer.failure.kind != "context_overflow":
@@ -113,7 +123,7 @@ class SummaryCall:
         output = self._wanted_output(plan, model)
         if model.limits.window:
             room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
-            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, room))
+            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
         if model.limits.max_output:
             output = min(output, model.limits.max_output)
         message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
@@ -176,3 +186,20 @@ class SummaryCall:
                 await close()
         answer.text = "".join(pieces)
         return answer
+
+
+def fitting_output(failure: Failure | None, asked: int | None, model: ModelInfo) -> int | None:
+    """The output tokens with which a refused call fits, as the refusal's numbers say; None where they do not say so,
+    or where too little for a summary would be left."""
+    overflow = failure.overflow if failure is not None else None
+    if overflow is None or asked is None:
+        return None
+    known = [overflow.max_output] if overflow.max_output else []
+    window = overflow.window or model.limits.window
+    size = overflow.input
+    if size is None and overflow.total is not None and overflow.total > asked:
+        size = overflow.total - asked
+    if window and size:
+        known.append(window - size - int(STATED_SHARE * size))
+    room = min(known, default=0)
+    return room if MIN_SUMMARY_OUTPUT // 4 <= room < asked else None

@@ -37,9 +37,9 @@ async def worker(keys: None) -> AsyncIterator[WorkerClient]:
 @pytest.mark.parametrize(
     ("model", "window", "turns"),
     [
-        ("claude-4.5", 16_384, 20),
-        ("claude-4.6", 16_384, 20),
-        ("claude-5.1", 16_384, 20),
+        ("claude-4.5", 16_384, 16),
+        ("claude-4.6", 16_384, 16),
+        ("claude-5.1", 16_384, 16),
         ("openai-chat", 8_192, 16),
         ("vllm", 8_192, 20),
         ("responses", 8_192, 16),
