@@ -136,8 +136,9 @@ def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[s
         if git.is_dir() and not git.is_symlink():
             options += ["--bind", str(git), str(git)]
     for path in places.protected(folder, policy):
-        # Laid over a mask, it would show what is below that again.
-        masked = any(places.is_within(str(path), secret) for secret in secrets)
+        # Laid over a mask, it would show what is below that again. A folder inside a secret place has no mask.
+        masks = [secret for secret in secrets if places.is_within(secret, str(folder))]
+        masked = any(places.is_within(str(path), secret) for secret in masks)
         if not masked and _mountable(path, folder):
             options += ["--ro-bind", str(path), str(path), *_masks(secrets, str(path))]
     return options

@@ -146,6 +146,23 @@ async def test_a_home_as_project_keeps_its_secrets(
     assert "evil" not in (home / ".bashrc").read_text() and (home / "notes.txt").read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("where", [".config/nvim", ".cache/x", ".local/share/agent-tui/x", "code/x"])
+async def test_a_project_in_a_secret_place_is_a_project(
+    where: str, context: ToolContext, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = base / "home"
+    world.make_home(home)
+    world.make_repository(home / where)
+    monkeypatch.setenv("HOME", str(home))
+    assert context.jail is not None
+    jail = Jail(SandboxConfig(), home / where, base / "cache", sandbox=context.jail.sandbox)
+    context = replace(make_context(home / where), jail=jail, domain="work")
+    said = await bash(context, "echo x > new && cat new file; cat ~/.ssh/id_ed25519 ~/.config/gh/hosts.yml")
+    assert said.startswith("x\nfile\n") and world.SECRET not in said
+    await bash(context, "echo evil > .git/hooks/pre-commit; git config core.pager ./evil; echo evil > .envrc")
+    assert world.runs_later(home / where) == {}
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs root, to stop being it")
 @pytest.mark.parametrize("name", ["bubblewrap", "Landlock"])
 def test_it_holds_for_ordinary_users_too(name: str) -> None:
