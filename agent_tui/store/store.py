@@ -58,11 +58,14 @@ class Store(ForkTables, FactTables, LearnedTables):
     def open_for_reading(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         """As ``open``; where the file or its folder cannot be written, the disk is full, or the file is so damaged that
         SQLite refuses it, a private copy of what can be read is opened, which refuses writes and says so in
-        ``problem``. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all else."""
+        ``problem``. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all else, and
+        where something that is no folder is in the way."""
         try:
             return cls.open(path, busy_timeout)
         except (StoreUnwritableError, StoreDamagedError) as error:
             problem = error
+            if _no_folder(path):
+                raise
             folder = TemporaryDirectory(prefix="agent-tui-")
             try:
                 make = _salvaged if isinstance(error, StoreDamagedError) else _copied
@@ -220,6 +223,11 @@ class Store(ForkTables, FactTables, LearnedTables):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _no_folder(path: Path) -> bool:
+    """Whether a file stands where one of the path's folders should be: nothing was ever stored there."""
+    return any(parent.exists() and not parent.is_dir() for parent in path.parents)
 
 
 def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
