@@ -30,6 +30,7 @@ class ModelConfig:
     api: str = "auto"
     reasoning_effort: str | None = None
     compact_at: float | None = None
+    via: str = "auto"
     extra: dict[str, Any] = field(default_factory=dict)
 
 

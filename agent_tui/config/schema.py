@@ -51,6 +51,7 @@ class ModelSchema(Strict):
     api: Literal["auto", "chat", "responses"] | None = None
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: CompactAt | None = None
+    via: Literal["auto", "litellm"] | None = None
     extra: dict[str, Any] | None = None
 
 

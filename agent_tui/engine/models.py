@@ -9,7 +9,7 @@ from typing import cast
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
-from agent_tui.models.requests import Api, Effort, ModelSpec
+from agent_tui.models.requests import Api, Effort, ModelSpec, Via
 from agent_tui.providers.keys import KEY_VARIABLES, needs_no_key
 
 DEMO = "demo"
@@ -82,5 +82,6 @@ class ModelCatalogue:
             api=cast(Api, model.api),
             reasoning_effort=cast("Effort | None", model.reasoning_effort),
             compact_at=model.compact_at,
+            via=cast(Via, model.via),
             extra=dict(model.extra),
         )

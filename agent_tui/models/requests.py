@@ -13,12 +13,14 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]
 Api = Literal["auto", "chat", "responses"]
+Via = Literal["auto", "litellm"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 
 @dataclass(slots=True, frozen=True)
 class ModelSpec:
-    """A model as configured: ``model`` is LiteLLM's name, ``key`` what the user calls it."""
+    """A model as configured: ``model`` is LiteLLM's name, ``key`` what the user calls it. ``via``: ``litellm`` calls it
+    through that library also where it could be called directly."""
 
     key: str
     model: str
@@ -29,6 +31,7 @@ class ModelSpec:
     api: Api = "auto"
     reasoning_effort: Effort | None = None
     compact_at: float | None = None
+    via: Via = "auto"
     extra: Metadata = field(default_factory=dict)
     api_key: str | None = field(default=None, repr=False, compare=False)
 

@@ -1,4 +1,5 @@
-"""One model call through LiteLLM: streamed, with a limit on silence, cancellable, every failure a value.
+"""One model call, straight to the provider or through LiteLLM: streamed, with a limit on silence, cancellable, every
+failure a value.
 
 The only place that calls LiteLLM. Retries inside it are off: what to try again is the engine's decision.
 """
@@ -30,11 +31,14 @@ from agent_tui.models.requests import (
 )
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
+from agent_tui.providers.direct.encode import encode, is_direct
+from agent_tui.providers.direct.exchange import exchange
+from agent_tui.providers.direct.http import Connections
 from agent_tui.providers.errors import StreamError, classify
 from agent_tui.providers.keys import Key, missing_key_line, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
 from agent_tui.providers.tap import listen
-from agent_tui.providers.wire import build_call
+from agent_tui.providers.wire import WireCall, build_call
 from agent_tui.providers.wording import bound_failure, failure
 
 log = logging.getLogger(__name__)
@@ -64,24 +68,41 @@ _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
 
 Emit = Callable[[StreamItem], None]
+Way = Callable[[WireCall, asyncio.Timeout], Awaitable[None]]
+"""Sends a call and has its answer read into the accumulator."""
 
 
-async def run(request: ModelRequest, info: ModelInfo, emit: Emit, load: Callable[[], Awaitable[Any]]) -> None:
+async def run(
+    request: ModelRequest,
+    info: ModelInfo,
+    emit: Emit,
+    load: Callable[[], Awaitable[Any]],
+    connections: Connections | None = None,
+) -> None:
     """Streams one answer into ``emit``, ending with exactly one Finished or Failed. ``load`` gives LiteLLM, once it is
-    imported. Only cancellation is raised; it closes the connection."""
+    imported: it is only called for a model that is not called directly. Only cancellation is raised; it closes the
+    connection."""
     target, spec = info.target, request.spec
     key = resolve_key(spec, target.provider)
     if (early := _early_failure(info, key)) is not None:
         emit(Failed(early))
         return
     call = _Call(request, info, emit, key)
+    if is_direct(spec, target):
+        own = Connections() if connections is None else connections
+        try:
+            await call.stream(call.directly(own))
+        finally:
+            if connections is None:
+                await own.close()
+        return
     try:
         litellm = await load()
     except Exception as error:
         log.exception("LiteLLM cannot be imported")
         emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. Reinstall agent-tui; your text is kept.")))
         return
-    await call.stream(litellm)
+    await call.stream(call.through(litellm))
 
 
 class _Call:
@@ -96,20 +117,37 @@ class _Call:
         self.content_at = asyncio.get_running_loop().time()
         self.broken: BoundError | None = None
 
-    async def stream(self, litellm: Any) -> None:
-        clock: asyncio.Timeout | None = None
-        try:
-            wire = build_call(self.request, self.info)
+    def directly(self, connections: Connections) -> Way:
+        """The answer's way without LiteLLM."""
+
+        async def read(wire: WireCall, clock: asyncio.Timeout) -> None:
+            call = encode(wire, self.request.spec, self.info.target, self.key.value)
+            await exchange(connections, call, self.accumulator.tap)
+
+        return read
+
+    def through(self, litellm: Any) -> Way:
+        """The answer's way through LiteLLM."""
+
+        async def read(wire: WireCall, clock: asyncio.Timeout) -> None:
             arguments = {**wire.kwargs, **connection(self.request, self.info.target, self.key)}
             if wire.method == "acompletion":
                 arguments |= lean_arguments(litellm)
+            with listen(self.accumulator.tap):
+                self.source = await getattr(litellm, wire.method)(**arguments)
+                await self._read(clock)
+
+        return read
+
+    async def stream(self, read: Way) -> None:
+        clock: asyncio.Timeout | None = None
+        try:
+            wire = build_call(self.request, self.info)
             self.emit(Started(self.info.target, wire.notes))
             self.content_at = asyncio.get_running_loop().time()
             async with asyncio.timeout(self._patience()) as clock:
                 self.accumulator.tap.on_data = functools.partial(self._arrived, clock)
-                with listen(self.accumulator.tap):
-                    self.source = await getattr(litellm, wire.method)(**arguments)
-                    await self._read(clock)
+                await read(wire, clock)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -269,7 +307,7 @@ class _Call:
 
     def _remains(self) -> list[StreamItem]:
         """What the accumulator still holds of a broken stream: usage reported at its start, open parts."""
-        if self.source is None:
+        if self.source is None and not self.accumulator.tap.seen:
             return []
         try:
             items = self.accumulator.finish(self.source)

@@ -165,11 +165,13 @@ def _gemini(request: ModelRequest, effort: Effort, model: str, known: bool) -> T
     if major < 2 or not (known or major >= 3 or "2.5" in model):
         return Thinking(off=effort == "off")
     if major >= 3:
-        return Thinking({"reasoning_effort": "minimal" if effort == "off" else effort}, effort == "off")
+        # Pro models know no ``minimal`` (ai.google.dev/gemini-api/docs/thinking).
+        least = "low" if "pro" in model else "minimal"
+        return Thinking({"reasoning_effort": least if effort == "off" else effort}, effort == "off")
     if effort == "off":
         # 2.5 Pro cannot be switched off; 128 is the least it takes (ai.google.dev/gemini-api/docs/thinking).
-        least = 128 if "pro" in model else 0
-        return Thinking({"thinking": {"type": "enabled", "budget_tokens": least}}, True)
+        smallest = 128 if "pro" in model else 0
+        return Thinking({"thinking": {"type": "enabled", "budget_tokens": smallest}}, True)
     budget = budget_below(effort, request.max_output)
     if not budget:
         return Thinking(off=True, notes=(_NO_ROOM,))

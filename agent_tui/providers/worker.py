@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.hardening import hide_memory
 from agent_tui.models.codec import to_dict
@@ -24,6 +24,9 @@ from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabu
 from agent_tui.providers.litellm_setup import prepare_environment
 from agent_tui.providers.outbox import Outbox
 from agent_tui.providers.secrets import redact
+
+if TYPE_CHECKING:
+    from agent_tui.providers.direct.http import Connections
 
 log = logging.getLogger("agent_tui.worker")
 
@@ -39,6 +42,7 @@ class Worker:
         self._counter = ThreadPoolExecutor(1, "counting")
         self._warmed: set[tuple[str, str]] = set()
         self._background: asyncio.Task[None] | None = None
+        self._direct: Connections | None = None
 
     def start(self) -> None:
         """Says that it is ready and begins to load the tokenizer."""
@@ -94,8 +98,16 @@ class Worker:
 
         request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
-        await call.run(request, info, lambda item: self.out.item(call_id, item), self.litellm)
+        await call.run(request, info, lambda item: self.out.item(call_id, item), self.litellm, self._connections())
         self.out.end(call_id)
+
+    def _connections(self) -> Connections:
+        """The connections of direct calls; the library below them is imported with the first."""
+        from agent_tui.providers.direct.http import Connections
+
+        if self._direct is None:
+            self._direct = Connections()
+        return self._direct
 
     async def _describe(self, call_id: int, message: dict[str, Any]) -> None:
         spec = protocol.spec_from(message["spec"], message.get("api_key"))
@@ -140,9 +152,14 @@ class Worker:
 
     def _warm(self, spec: ModelSpec) -> None:
         """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
+        from agent_tui.providers.direct.encode import is_direct
         from agent_tui.providers.targets import resolve_target
 
         target = resolve_target(spec)
+        if is_direct(spec, target):
+            # What a first call imports; the connection itself opens with the call.
+            asyncio.get_running_loop().run_in_executor(None, self._connections().warm, spec.api_base)
+            return
         if (kind := (target.provider, target.api)) in self._warmed:
             return
         self._warmed.add(kind)

@@ -165,7 +165,7 @@ def stream(
     with Loopback() as server:
         server.serve("*", reply)
         base = api_base(
-            ModelSpec("x", request.spec.model, api_base=_moved(request.spec.api_base, server.url)), info.target
+            ModelSpec("x", request.spec.model, api_base=moved(request.spec.api_base, server.url)), info.target
         )
         found = asyncio.run(_call(library, request, info, base, tapped))
         items, error = found
@@ -191,7 +191,7 @@ def stream(
     )
 
 
-def _moved(base: str | None, url: str) -> str:
+def moved(base: str | None, url: str) -> str:
     from urllib.parse import urlsplit
 
     return url + (urlsplit(base).path if base else "")

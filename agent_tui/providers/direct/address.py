@@ -1,0 +1,72 @@
+"""Where a direct call goes: the configured address, an environment variable's, or the provider's own."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.providers.dialects import Dialect
+
+AZURE_API_VERSION = "2025-02-01-preview"
+"""Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
+
+_VERSION = re.compile(r"/v\d+$")
+_AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
+_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+
+
+class NoAddressError(Exception):
+    """A provider without an address of its own, and none is configured. The message is for the user."""
+
+
+def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
+    """The URL of a streaming call. Raises NoAddressError."""
+    root = _root(spec, dialect)
+    parts = urlsplit(root)
+    path = parts.path
+    match dialect.wire:
+        case "anthropic":
+            path = path.removesuffix("/v1/messages").removesuffix("/v1") + "/v1/messages"
+        case "gemini":
+            path = (path.partition("/models")[0] or dialect.host_path) + f"/models/{quote(target.model)}"
+            return urlunsplit(parts._replace(path=f"{path}:streamGenerateContent", query="alt=sse"))
+        case "cohere":
+            path = path if path.endswith("/chat") else f"{path if _VERSION.search(path) else path + '/v2'}/chat"
+        case "ollama":
+            path = path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat"
+        case _ if dialect.deployments:
+            return _azure(parts.scheme, parts.netloc, path, spec, target)
+        case _:
+            path = path.removesuffix("/chat/completions").removesuffix("/responses") or dialect.host_path
+            path += "/responses" if target.api == "responses" else "/chat/completions"
+    return urlunsplit(parts._replace(path=path))
+
+
+def _root(spec: ModelSpec, dialect: Dialect) -> str:
+    configured = spec.api_base or next((v for n in dialect.base_variables if (v := os.environ.get(n))), None)
+    root = configured or dialect.base
+    if not root:
+        raise NoAddressError(
+            f"{dialect.name} has no address of its own: set api_base of the model"
+            + (f", or {dialect.base_variables[0]}." if dialect.base_variables else ".")
+        )
+    if "://" not in root:
+        root = f"http://{root.replace('0.0.0.0', '127.0.0.1')}"
+    return root.rstrip("/")
+
+
+def _azure(scheme: str, netloc: str, path: str, spec: ModelSpec, target: Target) -> str:
+    """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
+    configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
+    version = str(configured) if configured else ""
+    bare = _AZURE_PATH.sub("", path)
+    if target.api == "responses":
+        path, query = f"{bare}/openai/v1/responses", {"api-version": "preview"} if version == "preview" else {}
+    elif version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
+        path, query = f"{bare}/openai/v1/chat/completions", {"api-version": "preview"} if version == "preview" else {}
+    else:
+        path = f"{bare}/openai/deployments/{quote(target.model)}/chat/completions"
+        query = {"api-version": version or AZURE_API_VERSION}
+    return urlunsplit((scheme, netloc, path, urlencode(query), ""))

@@ -1,0 +1,108 @@
+"""Direct calls against LiteLLM as the oracle: the same requests, sent both ways, arrive as the same requests."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent_tui.models.requests import ModelRequest
+from agent_tui.providers.dialects import DIALECTS
+from tests.support import oracle, recorded, wire
+
+MODELS = (
+    "anthropic/claude-sonnet-4-6",
+    "anthropic/claude-sonnet-4-5",
+    "gemini/gemini-3-pro-preview",
+    "gemini/gemini-2.5-flash",
+    "openai/gpt-4.1",
+    "openai/gpt-5",
+    "openai/qwen3",
+    "azure/gpt-4.1",
+    "openrouter/anthropic/claude-sonnet-4.6",
+    "openrouter/moonshotai/kimi-k2",
+    "deepseek/deepseek-reasoner",
+    "xai/grok-4",
+    "xai/grok-3-mini",
+    "groq/openai/gpt-oss-120b",
+    "mistral/magistral-medium-latest",
+    "moonshot/kimi-k2-thinking",
+    "zai/glm-4.6",
+    "perplexity/sonar",
+    "cohere_chat/command-a-reasoning-08-2025",
+    "minimax/MiniMax-M2",
+    "dashscope/qwen3-max",
+    "ollama_chat/qwen3",
+    "ollama_chat/gpt-oss:20b",
+    "lm_studio/foo",
+    "hosted_vllm/foo",
+    "llamafile/foo",
+    "custom_openai/x",
+    "litellm_proxy/y",
+)
+RESPONSES = ("openai/gpt-5", "azure/gpt-5-mini", "xai/grok-4.3", "openai/some-own")
+
+ACCEPTED: tuple[tuple[str, str, str], ...] = (
+    ("anthropic/", r"\.content\[\]\.title: \"doc\.pdf\" \| -", "the file's name is of use to the model"),
+    ("anthropic/", r"\.tools\[\]\.description: - \| \"\"", "an empty description says nothing"),
+    ("gemini/gemini-3", r"generationConfig\.temperature: - \| 1\.0", "the provider's default is its own to choose"),
+    ("deepseek/", r"\.content: \[\{\"type\": \"(image_url|file)\"", "LiteLLM drops pictures silently"),
+    ("xai/grok-3-mini", r"\.reasoning_effort: \"\w+\" \| -", "LiteLLM drops the only model's effort that xAI has"),
+    ("cohere", r"\.reasoning_content: - \|", "no field of Cohere's API: thoughts go in content"),
+    ("ollama", r"\.images: - \| \[\]", "no pictures"),
+    ("ollama", r"\.tool_name: \"read\" \| -", "the field in which Ollama's API names a result's tool"),
+    ("ollama", r"\.content: \"<file name", "LiteLLM puts texts together without a blank line"),
+    ("ollama", r"\.options: - \| \{\}", "no options"),
+    ("ollama_chat/gpt-oss", r"\.think: \"low\" \| \"none\"", "the model takes levels and knows no none"),
+    ("openai/some-own", r"\.stream: true \| -", "LiteLLM does not stream Responses of models it does not know"),
+)
+"""Every difference that is meant: for which models, which, and why. Models begin with the first, differences match the
+second."""
+
+
+def accepted(model: str, difference: str) -> bool:
+    return any(model.startswith(prefix) and re.search(pattern, difference) for prefix, pattern, _ in ACCEPTED)
+
+
+def compare(request: ModelRequest) -> list[str]:
+    mine, theirs = oracle.sent_both(request)
+    form = oracle.camel if request.spec.model.startswith("gemini/") else (lambda body: body)
+    found = list(oracle.differences(form(mine.body), form(theirs.body)))
+    if (mine.method, mine.path, mine.headers) != (theirs.method, theirs.path, theirs.headers):
+        found.append(f"{mine.method} {mine.path} {mine.headers} | {theirs.method} {theirs.path} {theirs.headers}")
+    return found
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_every_request_is_the_one_that_litellm_sends(api: str) -> None:
+    models = MODELS if api == "chat" else RESPONSES
+    wrong: list[str] = []
+    used: set[str] = set()
+    for model in models:
+        spec = wire.spec(model, api=api)
+        for name, request in oracle.matrix(spec):
+            for difference in compare(request):
+                if not accepted(model, difference):
+                    wrong.append(f"{model}, {name}: {difference}")
+                used |= {p for m, p, _ in ACCEPTED if model.startswith(m) and re.search(p, difference)}
+    assert not wrong
+    expected = {p for m, p, _ in ACCEPTED if any(model.startswith(m) for model in models)}
+    unused = expected - used if api == "chat" else set()
+    assert not unused - {r"\.stream: true \| -"}, "an accepted difference that is none any more"
+
+
+def test_every_direct_provider_is_compared() -> None:
+    compared = {model.partition("/")[0] for model in (*MODELS, *RESPONSES)}
+    same_code = {"cohere": "cohere_chat", "ollama": "ollama_chat", "openai_like": "custom_openai"}
+    assert {n for n, d in DIALECTS.items() if d.direct} - compared == set(same_code)
+
+
+@pytest.mark.skipif(not recorded.names(), reason="no recordings (AGENT_TUI_RECORDINGS)")
+@pytest.mark.parametrize("name", recorded.names())
+def test_every_recording_is_stored_and_counted_exactly_without_litellm(name: str) -> None:
+    if recorded.load(name)["provider"] == "bedrock":
+        pytest.skip("only LiteLLM speaks to Bedrock")
+    streamed = recorded.direct(name)
+    assert recorded.stored_differences(name, streamed.message) == []
+    assert recorded.usage_differences(name, streamed.usage) == []
+    assert streamed.finished is not None

@@ -1,0 +1,131 @@
+"""The same request sent twice to loopback, straight and through LiteLLM, and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers import call
+from agent_tui.providers.targets import resolve_target
+from tests.support import recorded, wire
+from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "anthropic-version", "anthropic-beta")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What arrived: the parts of a request that mean something to a provider."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+    @staticmethod
+    def of(request: Recorded) -> Sent:
+        headers = {name: value for name in HEADERS if (value := request.header(name)) is not None}
+        return Sent(request.method, request.path, headers, request.json)
+
+
+def info_of(spec: ModelSpec) -> ModelInfo:
+    return ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000, "config"), Prices(), True, True)
+
+
+def sent_both(request: ModelRequest) -> tuple[Sent, Sent]:
+    """The request as it arrives when it is sent straight, and when LiteLLM sends it."""
+    return _send(request, "auto"), _send(request, "litellm")
+
+
+def _send(request: ModelRequest, via: Any) -> Sent:
+    async def load() -> Any:
+        return recorded.litellm()
+
+    with Loopback() as server:
+        server.serve("*", Reply(chat_stream(["ok"])))
+        base = recorded.moved(request.spec.api_base, server.url)
+        there = replace(request, spec=replace(request.spec, via=via, api_base=base))
+        items: list[Any] = []
+        asyncio.run(call.run(there, info_of(there.spec), items.append, load))
+        if not server.requests:
+            raise AssertionError(f"nothing was sent: {items[-1]}")
+        return Sent.of(server.requests[-1])
+
+
+def camel(value: Any) -> Any:
+    """Keys as Google's own JSON has them; its servers take both spellings."""
+    if isinstance(value, dict):
+        return {re.sub("_([a-z])", lambda m: m[1].upper(), k): camel(v) for k, v in value.items()}
+    return [camel(v) for v in value] if isinstance(value, list) else value
+
+
+def differences(mine: Any, theirs: Any, path: str = "") -> Iterator[str]:
+    """Where two JSON values differ, as ``path: mine | theirs``; list items by position."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in sorted(mine.keys() | theirs.keys()):
+            if name not in theirs:
+                yield f"{path}.{name}: {json.dumps(mine[name])[:80]} | -"
+            elif name not in mine:
+                yield f"{path}.{name}: - | {json.dumps(theirs[name])[:80]}"
+            else:
+                yield from differences(mine[name], theirs[name], f"{path}.{name}")
+    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        for one, other in zip(mine, theirs, strict=True):
+            yield from differences(one, other, f"{path}[]")
+    elif mine != theirs:
+        yield f"{path}: {json.dumps(mine)[:80]} | {json.dumps(theirs)[:80]}"
+
+
+def conversations(spec: ModelSpec) -> dict[str, list[Message]]:
+    """What a request may be made of, by name."""
+    image = AttachmentPart("dot.png", "image/png", data=PIXEL)
+    pdf = AttachmentPart("doc.pdf", "application/pdf", data=PIXEL)
+    text = AttachmentPart("a.txt", "text/plain", text="words")
+    seen = wire.result("call_1", "A")
+    seen.parts.append(image)
+    thought = ReasoningPart("hm", {"type": "thinking", "signature": "sig"})
+    return {
+        "question": [user_message("hi")],
+        "calls": wire.conversation(spec),
+        "thoughts": wire.conversation(spec, thought),
+        "open loop": wire.conversation(spec, thought)[:-1],
+        "image": [user_message("what is it?", attachments=[image])],
+        "documents": [user_message("read", attachments=[pdf, text])],
+        "seen image": [
+            wire.user("u1", "look"),
+            wire.answer("a1", spec, wire.call("call_1", "a.png")),
+            seen,
+        ],
+        "foreign": [
+            wire.user("u1", "hello"),
+            wire.answer("a1", replace(wire.origin(resolve_target(spec)), model="other"), thought, TextPart("hi")),
+            wire.user("u2", "and now?"),
+        ],
+    }
+
+
+def matrix(spec: ModelSpec) -> Iterator[tuple[str, ModelRequest]]:
+    """Requests for one model, each with a name."""
+    efforts: tuple[Effort, ...] = ("off", "low", "medium", "high")
+    for name, messages in conversations(spec).items():
+        yield name, recorded.request_for(spec, messages, effort="medium", tools=[wire.TOOL])
+    plain = [user_message("hi")]
+    for effort in efforts:
+        yield f"effort {effort}", recorded.request_for(spec, plain, effort=effort)
+        yield f"loop, effort {effort}", recorded.request_for(spec, wire.conversation(spec), effort=effort)
+    yield "no tools", recorded.request_for(spec, plain, tools=[])
+    yield "no tools, calls", recorded.request_for(spec, wire.conversation(spec), tools=[], effort="off")
+    yield "no maximum", recorded.request_for(spec, plain, max_output=None)
+    yield "little room", recorded.request_for(spec, plain, max_output=1_500)
+    yield "no system", recorded.request_for(spec, plain, system="")
+    yield "document", replace(recorded.request_for(spec, plain), documents=[SystemBlock("documents", "pinned")])
+    extra = replace(spec, extra={**spec.extra, "temperature": 0.5, "extra_headers": {"x-own": "1"}})
+    yield "extra", recorded.request_for(extra, plain, effort="off")
