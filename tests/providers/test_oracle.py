@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.models.requests import ModelRequest
 from agent_tui.providers.dialects import DIALECTS
-from tests.support import oracle, recorded, wire
+from tests.support import oracle, wire
 
 MODELS = (
     "anthropic/claude-sonnet-4-6",
@@ -95,14 +95,3 @@ def test_every_direct_provider_is_compared() -> None:
     compared = {model.partition("/")[0] for model in (*MODELS, *RESPONSES)}
     same_code = {"cohere": "cohere_chat", "ollama": "ollama_chat", "openai_like": "custom_openai"}
     assert {n for n, d in DIALECTS.items() if d.direct} - compared == set(same_code)
-
-
-@pytest.mark.skipif(not recorded.names(), reason="no recordings (AGENT_TUI_RECORDINGS)")
-@pytest.mark.parametrize("name", recorded.names())
-def test_every_recording_is_stored_and_counted_exactly_without_litellm(name: str) -> None:
-    if recorded.load(name)["provider"] == "bedrock":
-        pytest.skip("only LiteLLM speaks to Bedrock")
-    streamed = recorded.direct(name)
-    assert recorded.stored_differences(name, streamed.message) == []
-    assert recorded.usage_differences(name, streamed.usage) == []
-    assert streamed.finished is not None

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agent_tui.models.messages import Message, Origin
-from agent_tui.models.requests import Delta, Target, UsageReport
+from agent_tui.models.requests import Delta, Target, UsageReport, Via
 from agent_tui.providers.accumulate import Accumulator
 from tests.recordings import needs_recordings
 from tests.support import recorded
@@ -31,13 +31,14 @@ def _pieces(data: bytes, size: int) -> list[bytes]:
 
 
 @every
-def test_an_answer_is_stored_and_sent_back_exactly(name: str) -> None:
+@pytest.mark.parametrize("via", ["auto", "litellm"])
+def test_an_answer_is_stored_and_sent_back_exactly(name: str, via: Via) -> None:
     recording = recorded.load(name)
     spec = recorded.spec_for(recording, "http://127.0.0.1")
     info = recorded.info_for(spec)
     reply = Reply(_pieces(recorded.body(name), 4_001), content_type=recording["content_type"])
 
-    answer = recorded.stream(recorded.request_for(spec, [recorded.question()]), info, reply)
+    answer = recorded.stream(recorded.request_for(spec, [recorded.question()]), info, reply, via=via)
     assert answer.error is None
     assert recorded.stored_differences(name, answer.message) == []
     assert recorded.usage_differences(name, answer.usage) == []
@@ -48,7 +49,10 @@ def test_an_answer_is_stored_and_sent_back_exactly(name: str) -> None:
     follow_up = recorded.tool_results(answer.message) or [recorded.question("And then?", "msg_user2")]
     conversation = [recorded.question(), answer.message, *follow_up]
     after = recorded.stream(
-        recorded.request_for(spec, conversation), info, Reply(recorded.body(name), content_type=reply.content_type)
+        recorded.request_for(spec, conversation),
+        info,
+        Reply(recorded.body(name), content_type=reply.content_type),
+        via=via,
     )
     assert after.error is None
     assert recorded.resent_differences(name, answer.message, after.sent) == []

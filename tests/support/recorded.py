@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import (
     Delta,
     Effort,
+    Failed,
     Finished,
     ModelInfo,
     ModelRequest,
@@ -31,9 +32,10 @@ from agent_tui.models.requests import (
     SystemBlock,
     ToolSchema,
     UsageReport,
+    Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers import fixes, litellm_setup, tap
+from agent_tui.providers import call, fixes, litellm_setup, tap
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.call import api_base
 from agent_tui.providers.replay import prefix_fingerprint
@@ -158,17 +160,23 @@ def assemble(items: list[StreamItem], message: Message) -> Message:
 
 
 def stream(
-    request: ModelRequest, info: ModelInfo, reply: Reply, *, tapped: bool = True, message_id: str = "msg_answer"
+    request: ModelRequest,
+    info: ModelInfo,
+    reply: Reply,
+    *,
+    tapped: bool = True,
+    message_id: str = "msg_answer",
+    via: Via = "litellm",
 ) -> Streamed:
-    """One call of LiteLLM against a server that answers with ``reply``."""
-    library = litellm()
+    """One call against a server that answers with ``reply``: of LiteLLM, or (``via`` auto) as the product makes it."""
     with Loopback() as server:
         server.serve("*", reply)
-        base = api_base(
-            ModelSpec("x", request.spec.model, api_base=moved(request.spec.api_base, server.url)), info.target
-        )
-        found = asyncio.run(_call(library, request, info, base, tapped))
-        items, error = found
+        where = moved(request.spec.api_base, server.url)
+        if via == "auto":
+            items, error = asyncio.run(_product(request, info, where))
+        else:
+            base = api_base(ModelSpec("x", request.spec.model, api_base=where), info.target)
+            items, error = asyncio.run(_call(litellm(), request, info, base, tapped))
         recorded = server.requests[-1] if server.requests else None
     target = info.target
     message = assemble(
@@ -197,18 +205,28 @@ def moved(base: str | None, url: str) -> str:
     return url + (urlsplit(base).path if base else "")
 
 
+async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[list[StreamItem], Exception | None]:
+    async def load() -> Any:
+        return litellm()
+
+    items: list[StreamItem] = []
+    await call.run(replace(request, spec=replace(request.spec, api_base=base)), info, items.append, load)
+    end = items[-1]
+    return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
+
+
 async def _call(
     library: Any, request: ModelRequest, info: ModelInfo, base: str | None, tapped: bool
 ) -> tuple[list[StreamItem], Exception | None]:
-    call = build_call(request, info)
+    wire = build_call(request, info)
     accumulator = Accumulator(info.target, info.limits.window)
     items: list[StreamItem] = []
     source: Any = None
     error: Exception | None = None
     with tap.listen(accumulator.tap if tapped else tap.Tap()):
         try:
-            kwargs = {**call.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
-            source = await getattr(library, call.method)(**kwargs)
+            kwargs = {**wire.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
+            source = await getattr(library, wire.method)(**kwargs)
             async for chunk in source:
                 items += accumulator.feed(chunk)
         except Exception as caught:
