@@ -236,6 +236,8 @@ class _Call:
     def _fail(self, error: BaseException, silent: bool) -> None:
         target = self.info.target
         log.info("Call to %s failed: %s", target.provider, type(error).__name__)
+        if isinstance(error, BoundError):
+            self.broken = self.broken or error
         with contextlib.suppress(BoundError):
             self._emit_content(self._remains())
         if (bound := self._bound()) is not None:

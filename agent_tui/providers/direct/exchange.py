@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from agent_tui.providers import http_guard
 from agent_tui.providers.direct.encode import HttpCall
-from agent_tui.providers.direct.http import Connections, pieces
+from agent_tui.providers.direct.http import Connections
 from agent_tui.providers.tap import Tap
 
 SHOWN = 200
@@ -29,7 +30,7 @@ async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
         content_type = response.headers.get("content-type", "")
         tap.begin(content_type)
         head = b""
-        async for data in pieces(response):
+        async for data in http_guard.body(response, tap.limit):
             if len(head) < SHOWN:
                 head += data[:SHOWN]
             tap.feed(data)
