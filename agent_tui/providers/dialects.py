@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
+Counting = Literal["messages", "generate", "responses"]
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -27,7 +28,8 @@ class Dialect:
     ``no_usage_option``: refuses ``stream_options``, usage comes unasked. ``no_tools``: takes no tools.
     ``openai``: serves OpenAI's own models, whose reasoning ones take other fields. ``needs_thoughts``: with thinking
     on, every earlier answer has to have a field for its thoughts. ``deployments``: models are reached under names of
-    the user's own (Azure). ``drops``: fields of a message that it refuses.
+    the user's own (Azure). ``drops``: fields of a message that it refuses. ``counting``: its endpoint for
+    exact counts; ``responses`` counts only what goes to the Responses API.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Dialect:
     openai: bool = False
     needs_thoughts: bool = False
     deployments: bool = False
+    counting: Counting | None = None
     drops: tuple[str, ...] = ()
 
     @property
@@ -57,6 +60,7 @@ _RECORDS = (
         base_variables=("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
         auth="x-api-key",
         headers={"anthropic-version": "2023-06-01"},
+        counting="messages",
     ),
     Dialect(
         "openai",
@@ -64,6 +68,7 @@ _RECORDS = (
         host_path="/v1",
         base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         openai=True,
+        counting="responses",
     ),
     Dialect("azure", base_variables=("AZURE_API_BASE",), auth="api-key", openai=True, deployments=True),
     Dialect(
@@ -73,6 +78,7 @@ _RECORDS = (
         "/v1beta",
         base_variables=("GEMINI_API_BASE",),
         auth="x-goog-api-key",
+        counting="generate",
     ),
     Dialect(
         "openrouter",

@@ -124,7 +124,7 @@ class Worker:
 
         request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
-        tokens = await count(request, info, self.litellm)
+        tokens = await count(request, info, self._connections())
         self.out.send({"id": call_id, "e": "done", "tokens": tokens})
 
     async def _prepare(self, call_id: int, message: dict[str, Any]) -> None:
