@@ -16,6 +16,7 @@ from agent_tui.models.requests import Finished, StreamItem, Target, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.bounds import BODY_LIMIT
 from agent_tui.providers.decode import Event
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.parts import PartBuilder
 from agent_tui.providers.prices import billed
 from agent_tui.providers.stream_anthropic import AnthropicStream, ConverseStream
@@ -50,6 +51,13 @@ _PROTOCOLS: tuple[Any, ...] = (
 )
 
 
+_TAGLESS = frozenset({"gpt", "claude", "gemini"})
+"""Families that never do: tags in their text are meant."""
+
+_TAGGED = (ChatStream, OllamaStream)
+"""Protocols of servers whose models may write their thoughts into the text."""
+
+
 class Accumulator:
     """Turns one streamed answer into ``Delta`` and ``UsageReport`` items, and ``Finished`` at its end.
 
@@ -69,6 +77,7 @@ class Accumulator:
         self.tap = Tap(json_lines=target.provider in ("cohere", "cohere_chat"), limit=limit)
         self._window = window
         self._prices = prices
+        self._tags = dialect_of(target.provider).think_tags and target.family not in _TAGLESS
         self._out = PartBuilder()
         self._stream: _Stream | None = None
         self._own = False
@@ -154,7 +163,7 @@ class Accumulator:
     def _recognise(self, event: Event) -> _Stream | None:
         for protocol in _PROTOCOLS:
             if protocol.knows(event):
-                stream: _Stream = protocol(self._out)
+                stream: _Stream = protocol(self._out, self._tags) if protocol in _TAGGED else protocol(self._out)
                 return stream
         return None
 
@@ -167,7 +176,9 @@ class Accumulator:
         for chunk in held:
             event = _as_event(chunk)
             if self._stream is None:
-                self._stream = ResponsesStream(self._out) if ResponsesStream.knows(event) else ChatStream(self._out)
+                self._stream = (
+                    ResponsesStream(self._out) if ResponsesStream.knows(event) else ChatStream(self._out, self._tags)
+                )
             usage = event.pop("usage", None) if isinstance(self._stream, ChatStream) else None
             self._take_made_up(usage)
             self._take_event(event)

@@ -29,7 +29,8 @@ class Dialect:
     ``openai``: serves OpenAI's own models, whose reasoning ones take other fields. ``needs_thoughts``: with thinking
     on, every earlier answer has to have a field for its thoughts. ``deployments``: models are reached under names of
     the user's own (Azure). ``drops``: fields of a message that it refuses. ``counting``: its endpoint for
-    exact counts; ``responses`` counts only what goes to the Responses API.
+    exact counts; ``responses`` counts only what goes to the Responses API. ``think_tags``: models of
+    the user's own are served, which may write their thoughts into the text.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dialect:
     needs_thoughts: bool = False
     deployments: bool = False
     counting: Counting | None = None
+    think_tags: bool = False
     drops: tuple[str, ...] = ()
 
     @property
@@ -69,6 +71,7 @@ _RECORDS = (
         base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         openai=True,
         counting="responses",
+        think_tags=True,
     ),
     Dialect("azure", base_variables=("AZURE_API_BASE",), auth="api-key", openai=True, deployments=True),
     Dialect(
@@ -89,7 +92,13 @@ _RECORDS = (
     ),
     Dialect("deepseek", base="https://api.deepseek.com", base_variables=("DEEPSEEK_API_BASE",), needs_thoughts=True),
     Dialect("xai", base="https://api.x.ai/v1", host_path="/v1", base_variables=("XAI_API_BASE",)),
-    Dialect("groq", base="https://api.groq.com/openai/v1", host_path="/openai/v1", base_variables=("GROQ_API_BASE",)),
+    Dialect(
+        "groq",
+        base="https://api.groq.com/openai/v1",
+        host_path="/openai/v1",
+        base_variables=("GROQ_API_BASE",),
+        think_tags=True,
+    ),
     Dialect(
         "mistral",
         base="https://api.mistral.ai/v1",
@@ -106,23 +115,57 @@ _RECORDS = (
         base_variables=("PERPLEXITY_API_BASE", "PERPLEXITYAI_API_BASE"),
         no_usage_option=True,
         no_tools=True,
+        think_tags=True,
     ),
     Dialect("cohere", "cohere", "https://api.cohere.com/v2", base_variables=("COHERE_API_BASE",)),
     Dialect("cohere_chat", "cohere", "https://api.cohere.com/v2", base_variables=("COHERE_API_BASE",)),
-    Dialect("minimax", base="https://api.minimax.io/v1", host_path="/v1", base_variables=("MINIMAX_API_BASE",)),
+    Dialect(
+        "minimax",
+        base="https://api.minimax.io/v1",
+        host_path="/v1",
+        base_variables=("MINIMAX_API_BASE",),
+        think_tags=True,
+    ),
     Dialect(
         "dashscope",
         base="https://dashscope.aliyuncs.com/compatible-mode/v1",
         base_variables=("DASHSCOPE_API_BASE",),
+        think_tags=True,
     ),
-    Dialect("ollama", "ollama", "http://127.0.0.1:11434", base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST")),
-    Dialect("ollama_chat", "ollama", "http://127.0.0.1:11434", base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST")),
-    Dialect("lm_studio", base="http://127.0.0.1:1234/v1", host_path="/v1", base_variables=("LM_STUDIO_API_BASE",)),
-    Dialect("llamafile", base="http://127.0.0.1:8080/v1", host_path="/v1", base_variables=("LLAMAFILE_API_BASE",)),
-    Dialect("hosted_vllm", base="http://127.0.0.1:8000/v1", host_path="/v1", base_variables=("HOSTED_VLLM_API_BASE",)),
-    Dialect("custom_openai"),
-    Dialect("openai_like"),
-    Dialect("litellm_proxy", base_variables=("LITELLM_PROXY_API_BASE",)),
+    Dialect(
+        "ollama", "ollama", "http://127.0.0.1:11434", base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"), think_tags=True
+    ),
+    Dialect(
+        "ollama_chat",
+        "ollama",
+        "http://127.0.0.1:11434",
+        base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
+        think_tags=True,
+    ),
+    Dialect(
+        "lm_studio",
+        base="http://127.0.0.1:1234/v1",
+        host_path="/v1",
+        base_variables=("LM_STUDIO_API_BASE",),
+        think_tags=True,
+    ),
+    Dialect(
+        "llamafile",
+        base="http://127.0.0.1:8080/v1",
+        host_path="/v1",
+        base_variables=("LLAMAFILE_API_BASE",),
+        think_tags=True,
+    ),
+    Dialect(
+        "hosted_vllm",
+        base="http://127.0.0.1:8000/v1",
+        host_path="/v1",
+        base_variables=("HOSTED_VLLM_API_BASE",),
+        think_tags=True,
+    ),
+    Dialect("custom_openai", think_tags=True),
+    Dialect("openai_like", think_tags=True),
+    Dialect("litellm_proxy", base_variables=("LITELLM_PROXY_API_BASE",), think_tags=True),
 )
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({record.name: record for record in _RECORDS})
 

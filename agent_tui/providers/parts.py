@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal
 
 from agent_tui.models.messages import Metadata
@@ -40,6 +40,11 @@ class PartBuilder:
         self._parts: dict[Hashable, _Open] = {}
         self._pending: dict[Hashable, tuple[str, str]] = {}
         self._runs = 0
+        self._at_end: list[Callable[[], None]] = []
+
+    def at_end(self, do: Callable[[], None]) -> None:
+        """Has something done before the parts are closed, however the answer ends."""
+        self._at_end.append(do)
 
     @property
     def has_tool_calls(self) -> bool:
@@ -108,6 +113,8 @@ class PartBuilder:
             self.deltas.append(Delta(part.index, part.kind, closed=True))
 
     def close_all(self) -> None:
+        for do in self._at_end:
+            do()
         for key in self._parts:
             self.close(key)
 

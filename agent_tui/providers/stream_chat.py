@@ -9,6 +9,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder, as_arguments
+from agent_tui.providers.think_tags import TagSplitter
 
 _STOP: dict[str, FinishReason] = {
     "stop": "stop",
@@ -31,8 +32,9 @@ class ChatStream:
     blocks of type ``thinking`` (Mistral), ``reasoning_details`` (OpenRouter), ``thinking_blocks`` and
     ``reasoning_items`` (LiteLLM's own)."""
 
-    def __init__(self, out: PartBuilder) -> None:
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         self.out = out
+        self._tags = TagSplitter(out, tags)
         self._calls: dict[int, Hashable] = {}
         self._ids: dict[int, str] = {}
         self._names: dict[int, str] = {}
@@ -53,6 +55,7 @@ class ChatStream:
             if (reason := choice.get("finish_reason")) == "error":
                 self.out.error = self.out.error or {"message": "the provider ended its answer with an error"}
             elif reason:
+                self._tags.interrupt()
                 finish = _STOP.get(str(reason), "unknown")
                 if finish in ("stop", "unknown") and self.out.has_tool_calls:
                     finish = "tool_calls"
@@ -85,9 +88,11 @@ class ChatStream:
     def _text(self, text: str, delta: dict[str, Any]) -> None:
         signatures = (delta.get("provider_specific_fields") or {}).get("thought_signatures")
         signature = signatures[0] if signatures and not delta.get("tool_calls") else _extra_signature(delta)
-        if text or signature:
-            key = self.out.run("text")
-            self.out.add(key, "text", text, {"thought_signature": signature} if signature else None)
+        if signature:
+            self._tags.interrupt()
+            self.out.add(self.out.run("text"), "text", text, {"thought_signature": signature})
+        elif text:
+            self._tags.feed(text)
 
     def _block(self, block: Any) -> None:
         if isinstance(block, str):
@@ -130,6 +135,7 @@ class ChatStream:
             self.out.add(key, "reasoning", "", {**(self.out.metadata_of(key) or {}), "reasoning_opaque": opaque})
 
     def _reason(self, text: str, field: str | None) -> None:
+        self._tags.interrupt()
         key = self.out.run("reasoning")
         first = not self.out.has(key) and field not in (None, "reasoning_content")
         # The field it came in is the field it goes back in.
@@ -186,6 +192,7 @@ class ChatStream:
         self._reasoning = None
 
     def _call(self, call: dict[str, Any]) -> None:
+        self._tags.interrupt()
         function = call.get("function") or {}
         index = call.get("index")
         call_id = call.get("id") or None

@@ -8,6 +8,7 @@ from typing import Any
 from agent_tui.models.requests import FinishReason
 from agent_tui.providers.decode import Event
 from agent_tui.providers.parts import PartBuilder, as_arguments
+from agent_tui.providers.think_tags import TagSplitter
 
 _COHERE_STOP: dict[str, FinishReason] = {
     "COMPLETE": "stop",
@@ -67,8 +68,9 @@ class CohereStream:
 class OllamaStream:
     """One object a piece; tool calls come whole, without ids."""
 
-    def __init__(self, out: PartBuilder) -> None:
+    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         self.out = out
+        self._tags = TagSplitter(out, tags)
         self._calls = 0
 
     @staticmethod
@@ -78,10 +80,12 @@ class OllamaStream:
     def event(self, event: Event) -> None:
         message: dict[str, Any] = event["message"]
         if text := message.get("thinking"):
+            self._tags.interrupt()
             self.out.add(self.out.run("reasoning"), "reasoning", text)
         if text := message.get("content"):
-            self.out.add(self.out.run("text"), "text", text)
+            self._tags.feed(str(text))
         for call in message.get("tool_calls") or []:
+            self._tags.interrupt()
             function = call.get("function") or {}
             self._calls += 1
             key = ("call", self._calls)
@@ -89,6 +93,7 @@ class OllamaStream:
             self.out.add(key, "tool_call", as_arguments(function.get("arguments")))
             self.out.close(key)
         if event.get("done"):
+            self._tags.interrupt()
             self.out.usage.update({k: v for k, v in event.items() if k.endswith("_count")})
             length = event.get("done_reason") == "length"
             self.out.finish = "length" if length else "tool_calls" if self._calls else "stop"

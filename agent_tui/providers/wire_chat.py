@@ -17,6 +17,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import SentMessage
 from agent_tui.providers.replay import ReplayPlan
+from agent_tui.providers.think_tags import is_tagged, with_tags
 from agent_tui.providers.wire_text import (
     EMPTY_USER,
     Answer,
@@ -189,7 +190,7 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, dial
         message["provider_specific_fields"] = {"thought_signatures": signatures}
     elif signatures:
         message["extra_content"] = {"google": {"thought_signature": signatures[-1]}}
-    _add_reasoning(message, reasoning, dialect)
+    _add_reasoning(message, reasoning, text, dialect)
     return message if len(message) > 2 or message["content"] else None
 
 
@@ -209,13 +210,18 @@ def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None,
     return call
 
 
-def _add_reasoning(message: Metadata, parts: list[ReasoningPart], dialect: Dialect) -> None:
-    """Reasoning in the field and form in which this provider sent it."""
+def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, dialect: Dialect) -> None:
+    """Reasoning in the field and form in which this provider sent it. ``text`` is the answer's, blanks included."""
     if not parts:
         return
     if dialect.blocks:
         message["thinking_blocks"] = [_thinking_block(part) for part in parts]
         return
+    tagged = [part for part in parts if is_tagged(part.provider_metadata)]
+    if tagged:
+        before = "".join(with_tags(clean(part.text), part.provider_metadata or {}) for part in tagged)
+        message["content"] = before + text
+        parts = [part for part in parts if part not in tagged]
     metadata = [part.provider_metadata or {} for part in parts]
     fields: dict[str, str] = {}
     for part, kept in zip(parts, metadata, strict=True):
