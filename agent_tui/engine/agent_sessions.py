@@ -131,6 +131,12 @@ class SessionControl(Turns):
         """What the user should know of a model whose limits have just become known."""
         if info.problem:
             self.publish(Notice("warning", info.problem, "model_problem"))
+        if info.limits.source == "chosen" and info.limits.window:
+            text = (
+                f"{info.target.model} is not loaded yet: it is asked for with a context of {info.limits.window:,} "
+                "tokens, as the server's own default is too small for an agent. context_window of the model changes it."
+            )
+            self.publish(Notice("info", text, "context_chosen"))
         refused = reserve_problem(info.limits, self._runtime.policy())
         if refused is not None:
             self.publish(Notice("warning", refused, "reserve"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 UsageSource = Literal["provider", "estimated"]
-LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo"]
+LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo", "chosen"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,6 +55,8 @@ class Limits:
     @property
     def origin(self) -> str:
         """Where the window is known from, in words."""
+        if self.source == "chosen":
+            return "chosen by us, the model is not loaded yet"
         if self.source != "learned":
             return self.source
         return f"learned from the server's refusal{self._day}"

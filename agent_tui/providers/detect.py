@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -19,6 +20,9 @@ LIMIT = 0.3
 """Seconds detection may take in all."""
 
 MODELS_SHOWN = 20
+
+_EMBEDDING = re.compile(r"embed|\bbge-|\be5-|\bgte-|minilm|rerank", re.IGNORECASE)
+"""Names of models that cannot chat."""
 
 DEFAULT_MODELS: dict[str, str] = {
     "anthropic": "anthropic/claude-sonnet-4-6",
@@ -113,17 +117,25 @@ async def _listens(base: str, limit: float) -> bool:
 def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
     if provider == "ollama_chat":
         listed = fetch_json(f"{root}/api/tags", timeout=limit)
-        names = [m.get("name") for m in _dicts(listed, "models")]
+        # Models that only embed have a family of their own, whatever they are called.
+        names = [m.get("name") for m in _dicts(listed, "models") if not _embeds(m)]
         return [_spec(provider, str(n), root) for n in names if n]
     listed = fetch_json(f"{root}/v1/models", timeout=limit)
     names = [m.get("id") for m in _dicts(listed, "data")]
-    chat = [str(n) for n in names if n and "embed" not in str(n).lower()]
+    chat = [str(n) for n in names if n and not _EMBEDDING.search(str(n))]
     if provider == "llamafile":
         # A server on 8080 may be anything; llama.cpp tells its properties.
         if not isinstance(fetch_json(f"{root}/props", timeout=limit), dict):
             return []
         return [ModelSpec(f"local/{_short(n)}", f"openai/{n}", api_base=f"{root}/v1") for n in chat[:1]]
     return [_spec(provider, n, f"{root}/v1") for n in chat]
+
+
+def _embeds(model: dict[str, object]) -> bool:
+    details = model.get("details")
+    families = details.get("families") or [details.get("family")] if isinstance(details, dict) else []
+    named = bool(_EMBEDDING.search(str(model.get("name") or "")))
+    return named or any("bert" in str(family) for family in (families if isinstance(families, list) else []))
 
 
 def _spec(provider: str, name: str, base: str) -> ModelSpec:

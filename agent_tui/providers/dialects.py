@@ -31,6 +31,7 @@ class Dialect:
     the user's own (Azure). ``drops``: fields of a message that it refuses. ``counting``: its endpoint for
     exact counts; ``responses`` counts only what goes to the Responses API. ``think_tags``: models of
     the user's own are served, which may write their thoughts into the text.
+    ``pins_context``: every request says with which context the model is to be loaded.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Dialect:
     deployments: bool = False
     counting: Counting | None = None
     think_tags: bool = False
+    pins_context: bool = False
     drops: tuple[str, ...] = ()
 
     @property
@@ -133,7 +135,12 @@ _RECORDS = (
         think_tags=True,
     ),
     Dialect(
-        "ollama", "ollama", "http://127.0.0.1:11434", base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"), think_tags=True
+        "ollama",
+        "ollama",
+        "http://127.0.0.1:11434",
+        base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
+        think_tags=True,
+        pins_context=True,
     ),
     Dialect(
         "ollama_chat",
@@ -141,6 +148,7 @@ _RECORDS = (
         "http://127.0.0.1:11434",
         base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
         think_tags=True,
+        pins_context=True,
     ),
     Dialect(
         "lm_studio",
@@ -163,6 +171,7 @@ _RECORDS = (
         base_variables=("HOSTED_VLLM_API_BASE",),
         think_tags=True,
     ),
+    Dialect("vllm", base="http://127.0.0.1:8000/v1", host_path="/v1", think_tags=True),
     Dialect("custom_openai", think_tags=True),
     Dialect("openai_like", think_tags=True),
     Dialect("litellm_proxy", base_variables=("LITELLM_PROXY_API_BASE",), think_tags=True),

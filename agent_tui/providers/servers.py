@@ -11,31 +11,17 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
-from agent_tui.providers.keys import OPENAI_COMPATIBLE
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE
 from agent_tui.providers.plain_http import ask, parsed
 
 TIMEOUT = 2.0
-OLLAMA_DEFAULT_CONTEXT = 4_096
-"""What Ollama loads a model with unless told otherwise (docs.ollama.com/context-length); it truncates silently."""
+OLLAMA_CONTEXT = 32_768
+"""The context that a model which is not loaded yet is loaded with. Ollama's own default, 4 096, is cut off silently
+within a turn of an agent (docs.ollama.com/context-length); much more may not fit a graphics card."""
 
 _ABSURD = 1_000_000_000_000
 """No window has so many tokens; whoever says so says nothing."""
-
-DEFAULT_BASES = {
-    "ollama": "http://127.0.0.1:11434",
-    "ollama_chat": "http://127.0.0.1:11434",
-    "lm_studio": "http://127.0.0.1:1234",
-    "llamafile": "http://127.0.0.1:8080",
-    "hosted_vllm": "http://127.0.0.1:8000",
-    "vllm": "http://127.0.0.1:8000",
-}
-_BASE_VARIABLES = {
-    "ollama": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
-    "ollama_chat": ("OLLAMA_API_BASE", "OLLAMA_HOST"),
-    "lm_studio": ("LM_STUDIO_API_BASE",),
-    "llamafile": ("LLAMAFILE_API_BASE",),
-    "hosted_vllm": ("HOSTED_VLLM_API_BASE",),
-}
 
 
 def server_root(spec: ModelSpec, target: Target) -> str | None:
@@ -50,10 +36,13 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
 
 def default_base(provider: str) -> str | None:
     """Where a local provider listens: as its environment variable says, else its usual port."""
-    for name in _BASE_VARIABLES.get(provider, ()):
+    if provider not in LOCAL_PROVIDERS:
+        return None
+    dialect = dialect_of(provider)
+    for name in dialect.base_variables:
         if value := os.environ.get(name):
             return value if "://" in value else f"http://{value.replace('0.0.0.0', '127.0.0.1')}"
-    return DEFAULT_BASES.get(provider)
+    return dialect.base
 
 
 async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
@@ -101,8 +90,9 @@ def _ollama(root: str, model: str) -> Limits | None:
     facts = shown.get("model_info")
     facts = facts if isinstance(facts, dict) else {}
     most = next((_number(v) for k, v in facts.items() if k.endswith(".context_length")), None)
-    default = _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")) or OLLAMA_DEFAULT_CONTEXT
-    return Limits(min(most, default) if most else default, None, None, "assumed")
+    if configured := _number(os.environ.get("OLLAMA_CONTEXT_LENGTH")):
+        return Limits(min(most, configured) if most else configured, None, None, "assumed")
+    return Limits(min(most, OLLAMA_CONTEXT) if most else OLLAMA_CONTEXT, None, None, "chosen")
 
 
 def _llama_cpp(root: str) -> Limits | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.replay import ReplayPlan
 from agent_tui.providers.sending import decide
 from agent_tui.providers.thinking import Thinking
@@ -110,9 +111,9 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         kwargs["max_tokens"] = limit
     if target.provider in ("openai", "azure") and target.family == "gpt" and "gpt-oss" not in target.model:
         kwargs["prompt_cache_key"] = request.session_id
-    if target.provider in ("ollama", "ollama_chat") and request.spec.context_window is not None:
-        # Else it loads the model with its own small default and cuts the prompt off silently.
-        kwargs["num_ctx"] = request.spec.context_window
+    if dialect_of(target.provider).pins_context and info.limits.window:
+        # Else it loads the model anew with its own small default, and cuts the prompt off silently.
+        kwargs["num_ctx"] = info.limits.window
     if target.provider == "mistral" and has_content_thinking(messages):
         _mistral_with_thinking(kwargs, target)
     if target.provider == "openrouter":

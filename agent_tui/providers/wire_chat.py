@@ -232,9 +232,9 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, dia
     thoughts = fields.pop("content", "")
     if thoughts:
         inner = thoughts if dialect.provider.startswith("cohere") else [{"type": "text", "text": thoughts}]
-        text = [{"type": "text", "text": message["content"]}] if message["content"] else []
-        message["content"] = [{"type": "thinking", "thinking": inner}, *text]
-    message.update({name: text for name, text in fields.items() if text})
+        spoken = [{"type": "text", "text": message["content"]}] if message["content"] else []
+        message["content"] = [{"type": "thinking", "thinking": inner}, *spoken]
+    message.update({name: thought for name, thought in fields.items() if thought})
     opaque = next((m["reasoning_opaque"] for m in reversed(metadata) if m.get("reasoning_opaque")), None)
     if opaque:
         message["reasoning_opaque"] = opaque

@@ -33,7 +33,10 @@ async def test_a_key_in_the_environment_chooses_its_provider() -> None:
 
 
 async def test_ollamas_models_are_listed(server: Loopback) -> None:
-    server.serve("/api/tags", json_reply({"models": [{"name": "llama3:latest"}, {"name": "qwen3:8b"}]}))
+    embedding = {"name": "mxbai:latest", "details": {"family": "bert", "families": ["bert"]}}
+    named = {"name": "nomic-embed-text:latest"}
+    models = [embedding, named, {"name": "llama3:latest"}, {"name": "qwen3:8b", "details": {"family": "qwen3"}}]
+    server.serve("/api/tags", json_reply({"models": models}))
     with environment({"OLLAMA_API_BASE": server.url}):
         found = await detect_models(limit=10)
     assert [s.model for s in found.models] == ["ollama_chat/llama3:latest", "ollama_chat/qwen3:8b"]

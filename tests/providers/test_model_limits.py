@@ -130,11 +130,14 @@ async def test_ollama_with_a_configured_context(server: Loopback) -> None:
     assert server.requests[-1].json == {"model": "llama3"}
 
 
-async def test_ollama_truncates_at_its_default_not_at_the_models_maximum(server: Loopback) -> None:
+@pytest.mark.parametrize(("most", "chosen"), [(131_072, 32_768), (8_192, 8_192)])
+async def test_ollama_is_not_left_to_its_small_default(server: Loopback, most: int, chosen: int) -> None:
     server.serve("/api/ps", json_reply({"models": []}))
-    server.serve("/api/show", json_reply({"model_info": {"llama.context_length": 131_072}}))
+    server.serve("/api/show", json_reply({"model_info": {"llama.context_length": most}}))
     with environment({"OLLAMA_CONTEXT_LENGTH": None}):
-        assert await _asked(server, "ollama_chat/llama3") == Limits(4096, None, None, "assumed")
+        assert await _asked(server, "ollama_chat/llama3") == Limits(chosen, None, None, "chosen")
+    with environment({"OLLAMA_CONTEXT_LENGTH": "6000"}):
+        assert await _asked(server, "ollama_chat/llama3") == Limits(6_000, None, None, "assumed")
 
 
 async def test_llama_cpp_tells_its_context(server: Loopback) -> None:

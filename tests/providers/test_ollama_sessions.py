@@ -56,7 +56,19 @@ async def test_without_one_its_own_context_is_the_window(
     product = Product(tmp_path, worker, {"m": model("ollama_chat/qwen3", server)})
     summary = await product.run("hi")
     assert summary["context"]["window"] == 16_384
-    assert "num_ctx" not in chats(server)[-1]["options"]
+    assert chats(server)[-1]["options"]["num_ctx"] == 16_384, "else it would be loaded anew with the default"
+
+
+async def test_a_model_that_is_not_loaded_gets_a_usable_context(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve("/api/ps", json_reply({"models": []}))
+    server.serve("/api/show", json_reply({"model_info": {"qwen3.context_length": 40_960}}))
+    server.serve("/api/chat", answer(prompt_eval_count=31, eval_count=8))
+    product = Product(tmp_path, worker, {"m": model("ollama_chat/qwen3", server)})
+    summary = await product.run("hi")
+    assert summary["context"]["window"] == chats(server)[-1]["options"]["num_ctx"] == 32_768
+    assert any(n["code"] == "context_chosen" and "32,768" in n["text"] for n in summary["notices"])
 
 
 @pytest.mark.parametrize(("effort", "think"), [("off", False), ("high", True)])

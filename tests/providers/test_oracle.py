@@ -93,5 +93,10 @@ def test_every_request_is_the_one_that_litellm_sends(api: str) -> None:
 
 def test_every_direct_provider_is_compared() -> None:
     compared = {model.partition("/")[0] for model in (*MODELS, *RESPONSES)}
-    same_code = {"cohere": "cohere_chat", "ollama": "ollama_chat", "openai_like": "custom_openai"}
+    same_code = {
+        "cohere": "cohere_chat",
+        "ollama": "ollama_chat",
+        "openai_like": "custom_openai",
+        "vllm": "hosted_vllm",
+    }
     assert {n for n, d in DIALECTS.items() if d.direct} - compared == set(same_code)
