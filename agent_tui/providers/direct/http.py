@@ -11,6 +11,7 @@ from urllib.request import getproxies
 
 from agent_tui.providers import http_guard
 from agent_tui.providers.bounds import Unpacker
+from agent_tui.providers.direct.words import words_of
 
 if TYPE_CHECKING:
     import httpx
@@ -23,14 +24,15 @@ KEEP_ALIVE = 120.0
 
 
 class HttpError(Exception):
-    """A status that is no success. ``body`` is the parsed error where it is JSON, else its text."""
+    """A status that is no success. ``body`` is the parsed error where it is JSON, else its text; ``message`` is what
+    the server says in it."""
 
-    def __init__(self, status: int, headers: dict[str, str], body: Any, text: str) -> None:
-        super().__init__(text or f"HTTP {status}")
+    def __init__(self, status: int, headers: dict[str, str], body: Any) -> None:
+        self.message = words_of(body) or f"HTTP {status}"
+        super().__init__(self.message)
         self.status_code = status
         self.headers = headers
         self.body = body
-        self.message = text or f"HTTP {status}"
 
 
 class Connections:
@@ -88,4 +90,4 @@ async def _error(response: httpx.Response) -> HttpError:
         body = json.loads(text)
     except (ValueError, RecursionError):
         body = text
-    return HttpError(response.status_code, dict(response.headers), body, text)
+    return HttpError(response.status_code, dict(response.headers), body)

@@ -1,0 +1,267 @@
+"""Direct calls on the wire: connections that are kept, closed and never sent elsewhere, and what is never imported."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import shutil
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
+from agent_tui.providers import call
+from agent_tui.providers.dialects import DIALECTS
+from agent_tui.providers.direct.address import AZURE_API_VERSION, NoAddressError, url_of
+from agent_tui.providers.direct.http import Connections
+from agent_tui.providers.targets import resolve_target
+from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
+from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
+from tests.support.oracle import info_of
+
+MODELS = (
+    "openai/local",
+    "anthropic/claude-sonnet-4-6",
+    "gemini/gemini-2.5-pro",
+    "ollama_chat/qwen3",
+    "cohere/command-a",
+)
+
+
+@pytest.fixture
+async def connections() -> AsyncIterator[Connections]:
+    kept = Connections()
+    yield kept
+    await kept.close()
+
+
+async def ask(spec: ModelSpec, connections: Connections, **more: Any) -> Answer:
+    items: list[StreamItem] = []
+
+    async def load() -> Any:
+        raise AssertionError("LiteLLM is not needed for this")
+
+    await call.run(make_request(spec, **more), info_of(spec), items.append, load, connections)
+    return Answer(items)
+
+
+def spec_at(url: str, model: str = "openai/local", **more: Any) -> ModelSpec:
+    return ModelSpec("m", model, api_base=url, api_key=KEY, **more)
+
+
+async def test_steps_share_a_connection(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(chat_stream(["hi"])))
+    for _ in range(3):
+        assert (await ask(spec_at(server.url), connections)).text == "hi"
+    [client] = connections._clients.values()
+    pool: Any = client._transport
+    assert len(pool._pool.connections) == 1
+
+
+async def test_cancelling_closes_the_connection(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(sse(["hello"]), hang=True))
+    running = asyncio.create_task(ask(spec_at(server.url), connections))
+    await asyncio.to_thread(server.wait_for_requests, 1)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.to_thread(server.wait_for_client_to_leave)
+
+
+async def test_silence_ends_the_call_and_the_connection(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(b"", hang=True))
+    answer = await ask(spec_at(server.url), connections, timeout=0.2)
+    assert answer.failure.kind == "timeout"
+    await asyncio.to_thread(server.wait_for_client_to_leave)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_gets_neither_key_nor_conversation(
+    server: Loopback, connections: Connections, model: str, status: int
+) -> None:
+    with Loopback() as elsewhere:
+        elsewhere.serve("*", Reply(chat_stream(["stolen"])))
+        server.serve("*", Reply(b"", status, headers={"Location": f"{elsewhere.url}/v1/chat/completions"}))
+        answer = await ask(spec_at(server.url, model), connections)
+        assert elsewhere.requests == []
+    assert server.url in answer.failure.message
+    assert elsewhere.url in answer.failure.message
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_an_answer_packed_against_our_wish_is_read(
+    server: Loopback, connections: Connections, coding: str
+) -> None:
+    import zlib
+
+    body = chat_stream(["packed ", "words"])
+    packed = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
+    pieces = [packed[i : i + 7] for i in range(0, len(packed), 7)]
+    server.serve("*", Reply(pieces, headers={"Content-Encoding": coding}))
+    assert (await ask(spec_at(server.url), connections)).text == "packed words"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (json_reply({"error": {"message": "bad key"}}, 401), "auth", "bad key"),
+        (json_reply({"error": "model 'x' does not support tools"}, 400), "invalid_request", "does not support tools"),
+        (json_reply({"error": {"message": "slow down"}}, 429, {"Retry-After": "7"}), "rate_limit", "7 s"),
+        (json_reply({"type": "error", "error": {"type": "overloaded_error"}}, 529), "overloaded", "529"),
+        (Reply(b"<html>" + b"x" * 5_000_000, 502, "text/html"), "overloaded", "502"),
+        (Reply(b"<html><title>Bad &amp; Gateway</title><p>x</p>", 502, "text/html"), "overloaded", "Bad & Gateway"),
+        (json_reply([{"error": {"code": 400, "message": "in a list"}}], 400), "invalid_request", "in a list"),
+        (
+            json_reply({"detail": [{"loc": ["body"], "msg": "field required"}]}, 422),
+            "invalid_request",
+            "field required",
+        ),
+        (json_reply({"message": "no such model"}, 404), "not_found", "no such model"),
+    ],
+    ids=["key", "tools", "rate", "overloaded", "long page", "page", "list", "validation", "model"],
+)
+async def test_the_servers_own_words_are_told(
+    server: Loopback, connections: Connections, reply: Reply, kind: str, words: str
+) -> None:
+    server.serve("*", reply)
+    failure = (await ask(spec_at(server.url), connections)).failure
+    assert failure.kind == kind
+    assert words in failure.message
+    assert KEY not in failure.message + failure.detail
+    assert len(failure.detail) < 100_000
+
+
+async def test_extra_goes_into_the_body_and_the_headers(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(sse(anthropic_events(["hi"]), named=True)))
+    extra = {"metadata": {"user_id": "me"}, "extra_headers": {"X-Team": "blue"}, "extra_body": {"service_tier": "auto"}}
+    answer = await ask(spec_at(server.url, "anthropic/claude-sonnet-4-6", extra=extra), connections)
+    assert isinstance(answer.items[-1], Finished)
+    [request] = server.requests
+    assert (request.json["metadata"], request.json["service_tier"]) == ({"user_id": "me"}, "auto")
+    assert request.header("x-team") == "blue"
+    assert request.json["stream"] is True
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+async def test_a_certificate_of_ones_own_is_trusted(tmp_path: Path, server: Loopback, connections: Connections) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key}"
+    made = await asyncio.create_subprocess_exec(
+        "openssl",
+        *command.split(),
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-out",
+        str(certificate),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    await made.wait()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    server.serve("*", Reply(chat_stream(["secret"])))
+    url = server.url.replace("http:", "https:")
+    refused = await ask(spec_at(url), connections)
+    assert "TLS" in refused.failure.message
+    with environment({"SSL_CERT_FILE": str(certificate)}):
+        await connections.close()
+        assert (await ask(spec_at(url), connections)).text == "secret"
+
+
+async def test_a_proxy_of_the_environment_is_used(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(chat_stream(["by proxy"])))
+    with environment({"HTTP_PROXY": server.url, "http_proxy": server.url, "NO_PROXY": None, "no_proxy": None}):
+        answer = await ask(spec_at("http://model.invalid/v1"), connections)
+    assert answer.text == "by proxy"
+    assert server.requests[0].header("host") == "model.invalid"
+
+
+@pytest.mark.parametrize(
+    ("model", "base", "more", "wanted"),
+    [
+        ("openai/gpt-4.1", None, {}, "https://api.openai.com/v1/chat/completions"),
+        ("openai/gpt-5", None, {}, "https://api.openai.com/v1/responses"),
+        ("openai/x", "http://h/v1/chat/completions", {}, "http://h/v1/chat/completions"),
+        ("anthropic/claude-sonnet-4-6", None, {}, "https://api.anthropic.com/v1/messages"),
+        ("anthropic/claude-sonnet-4-6", "http://h/gateway/", {}, "http://h/gateway/v1/messages"),
+        ("gemini/gemini-3-pro", "http://h", {}, "http://h/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"),
+        ("cohere_chat/command-a", "http://h", {}, "http://h/v2/chat"),
+        ("cohere_chat/command-a", "http://h/v2/chat", {}, "http://h/v2/chat"),
+        ("ollama_chat/q", "http://h:11434/v1", {}, "http://h:11434/api/chat"),
+        ("groq/openai/gpt-oss", "http://h", {}, "http://h/openai/v1/chat/completions"),
+        ("zai/glm", "http://h/api/coding/paas/v4", {}, "http://h/api/coding/paas/v4/chat/completions"),
+        (
+            "azure/mine",
+            "https://me.openai.azure.com",
+            {},
+            f"https://me.openai.azure.com/openai/deployments/mine/chat/completions?api-version={AZURE_API_VERSION}",
+        ),
+        (
+            "azure/mine",
+            "https://me.openai.azure.com/",
+            {"extra": {"api_version": "2024-10-21"}},
+            "https://me.openai.azure.com/openai/deployments/mine/chat/completions?api-version=2024-10-21",
+        ),
+        ("azure/mine", "https://me/openai/v1", {}, "https://me/openai/v1/chat/completions"),
+        ("azure/gpt-5", "https://me/openai/v1/", {"api": "responses"}, "https://me/openai/v1/responses"),
+    ],
+)
+def test_addresses(model: str, base: str | None, more: dict[str, Any], wanted: str) -> None:
+    spec = ModelSpec("m", model, api_base=base, **more)
+    target = resolve_target(spec)
+    with environment(dict.fromkeys([n for d in DIALECTS.values() for n in d.base_variables], None)):
+        assert url_of(spec, target, DIALECTS[target.provider]) == wanted
+
+
+def test_a_provider_without_an_address_says_what_to_set() -> None:
+    spec = ModelSpec("m", "azure/mine")
+    with environment({"AZURE_API_BASE": None}), pytest.raises(NoAddressError, match="AZURE_API_BASE"):
+        url_of(spec, resolve_target(spec), DIALECTS["azure"])
+
+
+async def test_a_missing_address_is_one_clear_line(connections: Connections) -> None:
+    with environment({"AZURE_API_BASE": None}):
+        answer = await ask(ModelSpec("m", "azure/mine", api_key=KEY), connections)
+    assert isinstance(answer.items[-1], Failed)
+    assert "set api_base of the model, or AZURE_API_BASE" in answer.failure.message
+
+
+_WORKER = """
+import asyncio, json, sys
+from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.worker import Worker
+from agent_tui.providers import protocol
+from tests.support.model_calls import make_request
+lines = []
+async def main():
+    worker = Worker(lambda data: lines.append(data))
+    for number, (model, api) in enumerate(json.loads(sys.argv[2])):
+        spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
+        for op in ("stream", "exact"):
+            data = protocol.RequestEncoder().encode(op, 2 * number + (op == "exact") + 1, make_request(spec))
+            worker.receive(data)
+    while worker._tasks:
+        await asyncio.wait(set(worker._tasks.values()))
+    await asyncio.sleep(0.1)
+asyncio.run(main())
+heavy = [m for m in ("litellm", "openai", "aiohttp", "anthropic", "google.genai") if m in sys.modules]
+print(json.dumps({"heavy": heavy, "output": b"".join(lines).decode()}))
+"""
+
+
+def test_nothing_of_litellm_is_imported_by_any_direct_call(server: Loopback) -> None:
+    server.serve("*", Reply(chat_stream(["hello"])))
+    names = sorted(name for name, dialect in DIALECTS.items() if dialect.direct)
+    models = [(f"{name}/some-model", "chat") for name in names] + [("openai/gpt-5", "responses")]
+    done = run_python(_WORKER, server.url, json.dumps(models))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["heavy"] == []
+    assert len([r for r in server.requests if "count" not in r.path and "input_tokens" not in r.path]) == len(models)
