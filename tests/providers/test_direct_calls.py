@@ -247,8 +247,7 @@ async def main():
         for op in ("stream", "exact"):
             data = protocol.RequestEncoder().encode(op, 2 * number + (op == "exact") + 1, make_request(spec))
             worker.receive(data)
-    while worker._tasks:
-        await asyncio.wait(set(worker._tasks.values()))
+            await asyncio.wait(set(worker._tasks.values()))
     await asyncio.sleep(0.1)
 asyncio.run(main())
 heavy = [m for m in ("litellm", "openai", "aiohttp", "anthropic", "google.genai") if m in sys.modules]
