@@ -150,11 +150,20 @@ def _headless(options: Options) -> int:
     piped = "" if sys.stdin.isatty() else _piped().strip("\n")
     if not options.prompt.strip() and not piped.strip():
         raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
+    _begin_worker()
     from agent_tui.bootstrap import make_agent
     from agent_tui.headless import run_headless
 
     run = run_headless(lambda: make_agent(options), options.prompt, options.output_format, piped=piped)
     return asyncio.run(run)
+
+
+def _begin_worker() -> None:
+    """Has the provider worker get ready while everything else is imported: the first request waits for it."""
+    from agent_tui.paths import user_paths
+    from agent_tui.providers.start import start_early
+
+    start_early(user_paths().log_file)
 
 
 def _piped() -> str:
@@ -173,6 +182,7 @@ def _piped() -> str:
 def _screen(options: Options) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
+    _begin_worker()
     from agent_tui.config.early import early_settings
     from agent_tui.paths import project_root, user_paths
     from agent_tui.ui.app import run_ui

@@ -31,7 +31,8 @@ from agent_tui.models.steps import RowId, Step
 log = logging.getLogger(__name__)
 
 COUNT_PATIENCE = 0.3
-"""Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds."""
+"""Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
+that has counted nothing yet is not waited for: the request goes out and is counted meanwhile."""
 
 DECISION_SHARE = 0.5
 """From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess."""
@@ -142,7 +143,8 @@ class Accounting(AgentState):
         usage = self._runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
         try:
-            await asyncio.wait([counting], timeout=None if near else COUNT_PATIENCE)
+            patience = COUNT_PATIENCE if self._runtime.counts.warm else 0.0
+            await asyncio.wait([counting], timeout=None if near else patience)
         except asyncio.CancelledError:
             counting.cancel()
             raise

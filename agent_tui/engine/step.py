@@ -237,6 +237,7 @@ class StepRunner:
         self._runtime.in_flight = 0
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
+        self._count_late(result)
         message.status = "complete" if status == "complete" else "stopped" if status == "stopped" else "failed"
         step.status = message.status
         step.failure = result.failure
@@ -256,6 +257,17 @@ class StepRunner:
             self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
             self._runtime.parent.save_if_possible()
         self._emit(StepEnded(step, message))
+
+    def _count_late(self, result: StepResult) -> None:
+        """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.
+        The answer is still a draft, so the numbers are those of what was sent."""
+        if not result.usage_before.pending:
+            return
+        counted = self._runtime.usage()
+        if counted.pending:
+            result.step.estimated_growth = result.step.known_input = None
+        else:
+            before_step(result.step, counted)
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,17 +22,12 @@ from agent_tui.models.requests import (
     StreamItem,
 )
 from agent_tui.providers import protocol
-from agent_tui.providers.litellm_setup import prepare_environment
 from agent_tui.providers.pipe import WorkerPipe
 from agent_tui.providers.protocol import WorkerState
+from agent_tui.providers.start import COMMAND, environment, start, take_early
 from agent_tui.providers.wording import worker_failure
 
 log = logging.getLogger(__name__)
-
-_ROOT = str(Path(__file__).resolve().parents[2])
-_MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.providers.worker import main; main()"
-COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
-"""As ``python -m agent_tui.providers.worker``, but never importing from the current folder: it may hold anything."""
 
 START_TIMEOUT = 60.0
 """Seconds a worker may take to say its first word."""
@@ -199,18 +192,12 @@ class WorkerClient:
                 await asyncio.sleep(wait)
             self._set_state("starting")
             try:
-                self._pipe = await WorkerPipe.spawn(self._command, self._environment(), self._line, self._death)
+                process = take_early(self._command) or start(self._command, environment(self._log_file))
+                self._pipe = await WorkerPipe.over(process, self._line, self._death)
             except OSError as error:
                 self._set_state("stopped")
                 raise WorkerError(f"The provider worker cannot be started: {error}") from error
             return self._pipe
-
-    def _environment(self) -> dict[str, str]:
-        environment = dict(os.environ)
-        prepare_environment(environment)
-        if self._log_file is not None:
-            environment[protocol.LOG_VARIABLE] = str(self._log_file)
-        return environment
 
     def _line(self, data: bytes) -> None:
         try:

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 log = logging.getLogger(__name__)
@@ -43,53 +43,49 @@ class LineReader:
                 raise ValueError(f"a line of more than {self._limit:,} bytes")
 
 
-class WorkerPipe(asyncio.SubprocessProtocol):
+class WorkerPipe(asyncio.Protocol):
     """A running worker. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
 
     ``last_data`` is the loop time of its newest output, ``heard`` whether there was any, ``missed`` the number of pings
     since.
     """
 
-    def __init__(self, on_line: Callable[[bytes], None], on_death: Callable[[WorkerPipe], None]) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        on_line: Callable[[bytes], None],
+        on_death: Callable[[WorkerPipe], None],
+    ) -> None:
+        self._process = process
         self._on_line, self._on_death = on_line, on_death
         self._reader = LineReader()
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.SubprocessTransport | None = None
+        self._input: asyncio.WriteTransport | None = None
+        self._output: asyncio.BaseTransport | None = None
+        self._reaping: asyncio.Future[int] | None = None
         self.dead = asyncio.Event()
         self.last_data = self._loop.time()
         self.heard = False
         self.missed = 0
 
     @classmethod
-    async def spawn(
+    async def over(
         cls,
-        command: Sequence[str],
-        environment: Mapping[str, str],
+        process: subprocess.Popen[bytes],
         on_line: Callable[[bytes], None],
         on_death: Callable[[WorkerPipe], None],
     ) -> WorkerPipe:
-        """Starts the child. Raises OSError when it cannot be started."""
-        pipe = cls(on_line, on_death)
-        await pipe._loop.subprocess_exec(
-            lambda: pipe,
-            *command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=dict(environment),
-            start_new_session=True,
-        )
+        """The pipe of a child that was started with ``start.start``."""
+        pipe = cls(process, on_line, on_death)
+        pipe._input, _ = await pipe._loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+        pipe._output, _ = await pipe._loop.connect_read_pipe(lambda: pipe, process.stdout)
         return pipe
 
     @property
-    def pid(self) -> int | None:
-        return self._transport.get_pid() if self._transport else None
+    def pid(self) -> int:
+        return self._process.pid
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._transport = transport
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         self.last_data, self.heard, self.missed = self._loop.time(), True, 0
         try:
             for line in self._reader.feed(data):
@@ -98,36 +94,38 @@ class WorkerPipe(asyncio.SubprocessProtocol):
             log.error("A child process is ended: it wrote %s", error)
             self.kill()
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1:
-            self.kill()
-
     def connection_lost(self, exc: Exception | None) -> None:
+        """Its output ended: it is of no use any more, whether it still runs or not."""
+        self.kill()
+        self._reaping = self._loop.run_in_executor(None, self._process.wait)
+        self._reaping.add_done_callback(self._gone)
+
+    def _gone(self, reaped: asyncio.Future[int]) -> None:
+        if self._input is not None:
+            self._input.abort()
         self.dead.set()
         self._on_death(self)
 
     def write(self, data: bytes) -> None:
         """Queues bytes for the child; written to a dead one they are lost, which its death reports."""
-        stdin = self._transport.get_pipe_transport(0) if self._transport else None
-        if isinstance(stdin, asyncio.WriteTransport) and not stdin.is_closing():
-            stdin.write(data)
+        if self._input is not None and not self._input.is_closing():
+            self._input.write(data)
 
     def kill(self) -> None:
         """Ends the child's whole process group at once."""
-        if self.pid is not None and not self.dead.is_set():
+        if self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     async def close(self, patience: float = 1.0) -> None:
         """Ends the child: it leaves by itself when its input ends, else it is killed."""
-        if self._transport is None:
-            return
-        if (stdin := self._transport.get_pipe_transport(0)) is not None:
-            stdin.close()
+        if self._input is not None:
+            self._input.close()
         try:
             async with asyncio.timeout(patience):
                 await self.dead.wait()
         except TimeoutError:
             self.kill()
             await self.dead.wait()
-        self._transport.close()
+        if self._output is not None:
+            self._output.close()

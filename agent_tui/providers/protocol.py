@@ -31,9 +31,6 @@ STATES = frozenset({"starting", "ready", "litellm_loading", "litellm_ready"})
 TEXT_LIMIT = 64_000
 """Characters of one delta in one line: a huge chunk becomes several lines, so that reading one never stalls."""
 
-LOG_VARIABLE = "AGENT_TUI_WORKER_LOG"
-"""Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""
-
 _ITEMS: dict[str, type[Any]] = {"started": Started, "usage": UsageReport, "finished": Finished, "failed": Failed}
 _NAMES = {cls: name for name, cls in _ITEMS.items()}
 

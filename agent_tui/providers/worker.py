@@ -7,6 +7,7 @@ be used (``prepare``) or is called. It exits hard when its standard input ends: 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -18,17 +19,24 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.hardening import hide_memory
 from agent_tui.models.codec import to_dict
-from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.models.requests import ModelInfo, ModelSpec, Started, StreamItem
 from agent_tui.providers import protocol
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
 from agent_tui.providers.litellm_setup import prepare_environment
 from agent_tui.providers.outbox import Outbox
 from agent_tui.providers.secrets import redact
+from agent_tui.providers.start import LOG_VARIABLE
 
 if TYPE_CHECKING:
     from agent_tui.providers.direct.http import Connections
 
 log = logging.getLogger("agent_tui.worker")
+
+TOKENIZER_PATIENCE = 0.6
+"""Seconds that loading the tokenizer waits for a first request to be answered."""
+
+LONG_TEXTS = 40_000
+"""Characters from which on a count is not kept waiting for that."""
 
 
 class Worker:
@@ -42,12 +50,22 @@ class Worker:
         self._counter = ThreadPoolExecutor(1, "counting")
         self._warmed: set[tuple[str, str]] = set()
         self._background: asyncio.Task[None] | None = None
+        self._tokenizer: asyncio.Task[None] | None = None
+        self._answered = asyncio.Event()
         self._direct: Connections | None = None
 
     def start(self) -> None:
-        """Says that it is ready and begins to load the tokenizer."""
-        self._counter.submit(_load_tokenizer)
+        """Says that it is ready; the tokenizer is loaded a little later."""
+        self._tokenizer = asyncio.create_task(self._load_tokenizer())
         self.state("ready")
+
+    async def _load_tokenizer(self) -> None:
+        """Loads the tokenizer once a first request is answered, or nobody makes one: both want the interpreter for
+        themselves for a third of a second, and only the request is waited for."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TOKENIZER_PATIENCE):
+                await self._answered.wait()
+        await asyncio.get_running_loop().run_in_executor(self._counter, _load_tokenizer)
 
     def state(self, state: protocol.WorkerState) -> None:
         self.out.send({"e": "state", "state": state})
@@ -98,7 +116,13 @@ class Worker:
 
         request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
-        await call.run(request, info, lambda item: self.out.item(call_id, item), self.litellm, self._connections())
+
+        def emit(item: StreamItem) -> None:
+            if not isinstance(item, Started):
+                self._answered.set()
+            self.out.item(call_id, item)
+
+        await call.run(request, info, emit, self.litellm, self._connections())
         self.out.end(call_id)
 
     def _connections(self) -> Connections:
@@ -116,6 +140,11 @@ class Worker:
 
     async def _count(self, call_id: int, message: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
+        if sum(map(len, message["texts"])) > LONG_TEXTS:
+            # Whether to compact may hang on it.
+            self._answered.set()
+        if self._tokenizer is not None:
+            await asyncio.shield(self._tokenizer)
         counts = await loop.run_in_executor(self._counter, count_all, message["texts"])
         self.out.send({"id": call_id, "e": "done", "counts": counts})
 
@@ -232,7 +261,7 @@ def _own_the_pipe() -> tuple[BinaryIO, BinaryIO]:
     stdout = os.fdopen(os.dup(1), "wb", buffering=0)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    path = os.environ.get(protocol.LOG_VARIABLE) or os.devnull
+    path = os.environ.get(LOG_VARIABLE) or os.devnull
     try:
         sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError:

@@ -20,6 +20,7 @@ from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
 from agent_tui.models.codec import to_dict
 from agent_tui.providers.pipe import WorkerPipe
+from agent_tui.providers.start import start
 from agent_tui.tools import mcp_lines
 
 log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class HostClient:
         if self._log_file is not None:
             environment[mcp_lines.LOG_VARIABLE] = str(self._log_file)
         try:
-            pipe = await WorkerPipe.spawn(self._command, environment, self._line, self._death)
+            pipe = await WorkerPipe.over(start(self._command, environment), self._line, self._death)
         except OSError as error:
             self._on_down(f"the tool host cannot be started: {error}")
             return
