@@ -101,7 +101,7 @@ class WorkerPipe(asyncio.Protocol):
         self._reaping.add_done_callback(self._gone)
 
     def _gone(self, reaped: asyncio.Future[int]) -> None:
-        if self._input is not None:
+        if self._input is not None and not self._input.is_closing():
             self._input.abort()
         self.dead.set()
         self._on_death(self)

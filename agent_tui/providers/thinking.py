@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
 from agent_tui.providers.replay import adaptive_thinking, asks_to_drop
-from agent_tui.providers.targets import gemini_major, is_openai_reasoning
+from agent_tui.providers.targets import claude_version, gemini_major, is_openai_reasoning
 
 # Tokens of thinking that are asked for where a provider wants a number.
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -117,7 +117,7 @@ def openai_effort(model: str, effort: Effort) -> str:
 
 
 def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple[str, ...]) -> Thinking:
-    if info.reasoning is False or effort == "off":
+    if info.reasoning is False or effort == "off" or _too_old_to_think(info.target.model):
         return Thinking(off=True, notes=notes)
     if info.target.provider == "openrouter":
         return Thinking(_openrouter(info, effort).kwargs, notes=notes)
@@ -137,6 +137,12 @@ def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple
     if not budget:
         return Thinking(off=True, notes=(*notes, _NO_ROOM))
     return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, notes=notes)
+
+
+def _too_old_to_think(model: str) -> bool:
+    """Claude before 3.7 refuses to be asked for thinking (docs.claude.com, extended thinking)."""
+    known = claude_version(model)
+    return known is not None and known[1] < (3, 7)
 
 
 def _responses(info: ModelInfo, effort: Effort, model: str) -> Thinking:

@@ -16,7 +16,7 @@ from tests.support.loopback import Loopback, Reply, chat_stream, sse
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CONTENT = {"model", "messages", "input", "contents", "tools", "toolConfig"}
-SYSTEM = {"system", "instructions", "system_instruction"}
+SYSTEM = {"system", "instructions", "systemInstruction"}
 ROUTINE = {"stream", "stream_options", "store", "include", "prompt_cache_key", "usage"}
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 
@@ -26,7 +26,7 @@ def _budget(tokens: int) -> dict[str, Any]:
 
 
 def _gemini(output: int, **thinking: Any) -> dict[str, Any]:
-    return {"generationConfig": {"max_output_tokens": output, "thinkingConfig": thinking}}
+    return {"generationConfig": {"maxOutputTokens": output, "thinkingConfig": thinking}}
 
 
 def _effort(effort: str) -> dict[str, Any]:
