@@ -1,12 +1,14 @@
-"""How long a request takes to reach the wire, and what a burst of chunks costs.
+"""How long a request takes to reach the wire, and what a burst of chunks costs: called directly and through LiteLLM.
 
-``python tests/benchmarks/first_request.py [--json] [--runs N] [--chunks N]``. Figures are medians; the clock of the
-loopback server and of this process is the same. Progress goes to stderr.
+``python tests/benchmarks/first_request.py [--json] [--runs N] [--chunks N] [--without-litellm]``. Figures are medians;
+the clock of the loopback server and of this process is the same. Progress goes to stderr.
 
-* first request: from calling ``stream`` to the request's arrival at the server, for the first call after warming up and
-  for later ones;
-* burst: chunks served at once, from calling ``stream`` to the last text; per chunk, ours is the whole way less
-  LiteLLM's own time for the same bytes, measured in a process that does nothing else; raw is parsing the bytes alone.
+* whole: ``agent-tui -p hello`` as a process of its own, from its start to its end, beside ``import httpx`` and
+  ``import litellm`` in a bare interpreter of the same run;
+* request: from that process's start until its request has arrived;
+* cold: from the start of a worker until a first request, made at once, has arrived; warm: later requests;
+* burst: chunks served at once, from calling ``stream`` to the last text, with the CPU time of both processes and the
+  worker's memory after it; raw is parsing the bytes alone.
 """
 
 from __future__ import annotations
@@ -14,45 +16,62 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from agent_tui.models.requests import Delta, Finished, ModelSpec  # noqa: E402
+from agent_tui.models.requests import Delta, Finished, ModelSpec, Via  # noqa: E402
 from agent_tui.providers.client import WorkerClient  # noqa: E402
 from tests.support.loopback import Loopback, anthropic_events, chat_stream, sse  # noqa: E402
 from tests.support.model_calls import KEY, make_request  # noqa: E402
 
 WORDS = ("The ", "quick ", "**brown** ", "fox\n\n", "- jumps ", "over `code` ", "and ", "runs. ")
-
-_LITELLM_ONLY = """
-import asyncio, json, sys, time
-sys.path.insert(0, sys.argv[2])
-from agent_tui.providers import litellm_setup
-litellm = litellm_setup.load()
-async def once():
-    began = time.perf_counter()
-    stream = await litellm.acompletion(model="openai/x", api_base=sys.argv[1] + "/v1", api_key="k", stream=True,
-        messages=[{"role": "user", "content": "hi"}], stream_options={"include_usage": True}, max_retries=0)
-    last = began
-    async for chunk in stream:
-        if chunk.choices and chunk.choices[0].delta.content:
-            last = time.perf_counter()
-    return last - began
-async def main():
-    await once()
-    print(json.dumps([await once() for _ in range(int(sys.argv[3]))]))
-asyncio.run(main())
-"""
+TICK = os.sysconf("SC_CLK_TCK")
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def seconds(command: list[str], environment: dict[str, str] | None = None) -> float:
+    began = time.monotonic()
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=environment)
+    return time.monotonic() - began
+
+
+def whole_process(server: Loopback, runs: int, ways: list[Via]) -> dict[str, Any]:
+    """``agent-tui -p hello`` from start to end, and until its request arrived."""
+    server.serve("/v1/chat/completions", chat_stream(["hello"]))
+    result: dict[str, Any] = {}
+    for via in ways:
+        with tempfile.TemporaryDirectory() as home:
+            config = Path(home, "config.toml")
+            config.write_text(
+                f'default_model = "m"\n[models.m]\nmodel = "openai/local"\napi_base = "{server.url}/v1"\n'
+                f'context_window = 128000\nvia = "{via}"\n'
+            )
+            environment = {**os.environ, "AGENT_TUI_HOME": home, "PYTHONPATH": str(ROOT)}
+            command = [sys.executable, "-m", "agent_tui", "--config", str(config), "-p", "hello"]
+            ends, arrivals = [], []
+            for number in range(runs + 1):
+                before, began = len(server.requests), time.monotonic()
+                took = seconds(command, environment)
+                if number:  # the first one writes byte code and the database
+                    ends.append(took)
+                    arrivals.append(server.requests[before].at - began)
+                    say(f"-p hello, {via}: request after {arrivals[-1]:.2f} s, end after {took:.2f} s")
+        result[via] = {"end_s": statistics.median(ends), "request_s": statistics.median(arrivals)}
+    bare = {"python": "pass", "httpx": "import httpx"} | ({"litellm": "import litellm"} if "litellm" in ways else {})
+    for name, code in bare.items():
+        result[f"import_{name}_s"] = statistics.median(seconds([sys.executable, "-c", code]) for _ in range(runs))
+    return result
 
 
 async def to_the_wire(client: WorkerClient, server: Loopback, spec: ModelSpec) -> float:
@@ -64,52 +83,44 @@ async def to_the_wire(client: WorkerClient, server: Loopback, spec: ModelSpec) -
     return server.requests[before].at - began
 
 
-async def first_requests(server: Loopback, runs: int) -> dict[str, Any]:
-    """A new worker each time: the first call after it says that it is ready, then the median of ten more."""
+async def first_requests(server: Loopback, runs: int, ways: list[Via]) -> dict[str, Any]:
+    """A new worker each time: a call made at once, then the median of ten more."""
     server.serve("/v1/chat/completions", chat_stream(["ok"]))
     server.serve("/v1/messages", sse(anthropic_events(["ok"]), named=True))
-    specs = {
-        "openai": ModelSpec("o", "openai/local", api_base=server.url),
-        "anthropic": ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY),
-    }
     result: dict[str, Any] = {}
-    for name, spec in specs.items():
-        first, later, warm = [], [], []
-        for _ in range(runs):
-            ready = asyncio.Event()
-            began = time.monotonic()
-            client = WorkerClient(on_state=lambda state, e=ready: e.set() if state == "litellm_ready" else None)  # type: ignore[misc]
-            await client.start()
-            await client.prepare(spec)
-            await ready.wait()
-            warm.append(time.monotonic() - began)
-            first.append(await to_the_wire(client, server, spec))
-            later.append(statistics.median([await to_the_wire(client, server, spec) for _ in range(10)]))
-            await client.close()
-            say(f"{name}: ready {warm[-1]:.2f} s, first {first[-1] * 1e3:.1f} ms, later {later[-1] * 1e3:.1f} ms")
-        result[name] = {
-            "start_to_warm_s": statistics.median(warm),
-            "first_ms": statistics.median(first) * 1e3,
-            "first_ms_all": [round(v * 1e3, 2) for v in first],
-            "later_ms": statistics.median(later) * 1e3,
+    for via in ways:
+        specs = {
+            "openai": ModelSpec("o", "openai/local", api_base=server.url, via=via),
+            "anthropic": ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY, via=via),
         }
+        for name, spec in specs.items():
+            cold, warm = [], []
+            for _ in range(runs):
+                client = WorkerClient()
+                cold.append(await to_the_wire(client, server, spec))
+                warm.append(statistics.median([await to_the_wire(client, server, spec) for _ in range(10)]))
+                await client.close()
+                say(f"{name}, {via}: cold {cold[-1]:.2f} s, warm {warm[-1] * 1e3:.1f} ms")
+            result[f"{name}, {via}"] = {"cold_s": statistics.median(cold), "warm_ms": statistics.median(warm) * 1e3}
     return result
 
 
-async def burst(server: Loopback, runs: int, chunks: int) -> dict[str, Any]:
+async def burst(server: Loopback, runs: int, chunks: int, via: Via) -> dict[str, Any]:
     texts = [WORDS[i % len(WORDS)] for i in range(chunks)]
     body = chat_stream(texts)
     server.serve("/v1/chat/completions", body)
-    spec = ModelSpec("o", "openai/local", api_base=server.url)
+    spec = ModelSpec("o", "openai/local", api_base=server.url, via=via)
     client = WorkerClient()
-    whole, client_cpu, lines = [], [], []
+    await client.count(["a"])
+    whole, client_cpu, worker_cpu = [], [], []
     async for _ in client.stream(make_request(spec)):
         pass
+    pid = client.pid
+    assert pid is not None
     for _ in range(runs):
-        began, cpu, count, last = time.perf_counter(), time.process_time(), 0, 0.0
+        began, cpu, worker, last = time.perf_counter(), time.process_time(), _cpu(pid), 0.0
         text: list[str] = []
         async for item in client.stream(make_request(spec)):
-            count += 1
             if isinstance(item, Delta) and item.text:
                 text.append(item.text)
                 last = time.perf_counter()
@@ -118,26 +129,31 @@ async def burst(server: Loopback, runs: int, chunks: int) -> dict[str, Any]:
         assert "".join(text) == "".join(texts)
         whole.append(last - began)
         client_cpu.append(time.process_time() - cpu)
-        lines.append(count)
-        say(f"burst: {whole[-1]:.2f} s")
+        worker_cpu.append(_cpu(pid) - worker)
+        say(f"burst, {via}: {whole[-1]:.2f} s")
+    memory = _memory(pid)
     await client.close()
-    command = [sys.executable, "-c", _LITELLM_ONLY, server.url, str(ROOT), str(runs)]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
-    alone = statistics.median(json.loads(done.stdout.strip().splitlines()[-1]))
     raw = statistics.median(_raw(body) for _ in range(runs))
-    total = statistics.median(whole)
+    total, used = statistics.median(whole), statistics.median(client_cpu) + statistics.median(worker_cpu)
     return {
         "chunks": chunks,
         "bytes": len(body),
         "call_to_last_text_s": total,
-        "per_chunk_us": total / chunks * 1e6,
-        "litellm_per_chunk_us": alone / chunks * 1e6,
-        "ours_per_chunk_us": (total - alone) / chunks * 1e6,
+        "cpu_per_chunk_us": used / chunks * 1e6,
         "raw_parse_per_chunk_us": raw / chunks * 1e6,
-        "ratio_to_raw": total / raw,
-        "ui_process_cpu_ms": statistics.median(client_cpu) * 1e3,
-        "items": statistics.median(lines),
+        "ratio_to_raw": used / raw,
+        "worker_mb": memory,
     }
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def _memory(pid: int) -> float:
+    line = next(x for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
 
 
 def _raw(body: bytes) -> float:
@@ -152,11 +168,14 @@ def _raw(body: bytes) -> float:
     return time.perf_counter() - began
 
 
-async def measure(runs: int, chunks: int) -> dict[str, Any]:
+async def measure(runs: int, chunks: int, ways: list[Via]) -> dict[str, Any]:
     with Loopback() as server:
-        first = await first_requests(server, runs)
+        whole = await asyncio.to_thread(whole_process, server, runs, ways)
     with Loopback() as server:
-        return {"first_request": first, "burst": await burst(server, runs, chunks)}
+        first = await first_requests(server, runs, ways)
+    with Loopback() as server:
+        bursts = {via: await burst(server, runs, chunks, via) for via in ways}
+    return {"whole": whole, "first_request": first, "burst": bursts}
 
 
 def main() -> None:
@@ -164,18 +183,32 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--chunks", type=int, default=5000)
+    parser.add_argument("--without-litellm", action="store_true", help="direct calls only: much quicker")
     options = parser.parse_args()
-    result = asyncio.run(measure(options.runs, options.chunks))
+    ways: list[Via] = ["auto"] if options.without_litellm else ["auto", "litellm"]
+    result = asyncio.run(measure(options.runs, options.chunks, ways))
     if options.json:
         print(json.dumps(result))
         return
+    whole = result["whole"]
+    for via in ways:
+        ratio = whole[via]["end_s"] / whole["import_httpx_s"]
+        print(
+            f"-p hello, {via}: request after {whole[via]['request_s']:.2f} s, end after {whole[via]['end_s']:.2f} s",
+            end="",
+        )
+        print(f" (x {ratio:.1f} of importing httpx", end="")
+        if "import_litellm_s" in whole:
+            print(f", x {whole[via]['end_s'] / whole['import_litellm_s']:.2f} of importing LiteLLM", end="")
+        print(")")
     for name, row in result["first_request"].items():
-        print(f"{name}: first request on the wire after {row['first_ms']:.1f} ms, later ones {row['later_ms']:.1f} ms")
-        print(f"{name}: worker started and warm after {row['start_to_warm_s']:.1f} s")
-    b = result["burst"]
-    print(f"burst of {b['chunks']}: {b['call_to_last_text_s']:.2f} s, {b['per_chunk_us']:.0f} µs a chunk:")
-    print(f"  LiteLLM {b['litellm_per_chunk_us']:.0f} µs, ours {b['ours_per_chunk_us']:.0f} µs, ", end="")
-    print(f"raw parsing {b['raw_parse_per_chunk_us']:.1f} µs; UI process {b['ui_process_cpu_ms']:.0f} ms CPU")
+        print(f"{name}: on the wire {row['cold_s']:.2f} s after a cold start, {row['warm_ms']:.1f} ms when warm")
+    for via, b in result["burst"].items():
+        print(
+            f"burst of {b['chunks']}, {via}: {b['call_to_last_text_s']:.2f} s, {b['cpu_per_chunk_us']:.0f} µs of CPU",
+            end="",
+        )
+        print(f" a chunk (raw parsing {b['raw_parse_per_chunk_us']:.1f}), worker {b['worker_mb']:.0f} MB")
 
 
 if __name__ == "__main__":
