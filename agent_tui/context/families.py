@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from agent_tui.models.requests import Target
+from agent_tui.providers.dialects import dialect_of
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,11 +77,11 @@ CODE_FACTOR = 0.9
 
 @cache
 def family_of(target: Target) -> Family:
-    """The constants for a target: by model name where the template is finer than the tokenizer's family, and for
-    Gemini by who serves it (Vertex does not count what wraps a tool's result)."""
+    """The constants for a target: by model name where the template is finer than the tokenizer's family, else by the
+    family, and by who serves it where that one counts otherwise."""
     name = target.model.lower()
     family = next((FAMILIES[key] for key, pattern in _BY_NAME if pattern.search(name)), None)
     if family is None:
-        vertex = target.family == "gemini" and target.provider.startswith("vertex")
-        family = FAMILIES["gemini-vertex" if vertex else target.family if target.family in FAMILIES else "unknown"]
+        framed = dialect_of(target.provider).framing.get(target.family, target.family)
+        family = FAMILIES.get(framed, UNKNOWN)
     return replace(family, char_factor=CODE_FACTOR) if _CODE.search(name) else family

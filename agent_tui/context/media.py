@@ -10,12 +10,10 @@ import struct
 from functools import lru_cache
 
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.providers.model_families import family_record
 
 DEFAULT_SIDE = 1_024
 """Side in pixels assumed for an image whose header cannot be read."""
-
-PDF_PAGE_TOKENS = {"claude": 2_250, "gemini": 258}
-"""Tokens a PDF page. Anthropic documents 1 500 to 3 000, Gemini 258; others are taken like Anthropic's."""
 
 _HEADER_BYTES = 262_144
 _PAGE = re.compile(rb"/Type\s*/Page(?![s\w])")
@@ -28,7 +26,7 @@ def attachment_tokens(part: AttachmentPart, family: str) -> int:
         width, height = image_size(data)
         return image_tokens(width, height, family)
     if part.media_type == "application/pdf":
-        return pdf_pages(data) * PDF_PAGE_TOKENS.get(family, PDF_PAGE_TOKENS["claude"])
+        return pdf_pages(data) * family_record(family).pdf_page
     return math.ceil(len(data) * 3 / 4 / 4)
 
 
@@ -40,10 +38,11 @@ def image_tokens(width: int, height: int, family: str) -> int:
     to 768 px, 85 + 170 for each tile of 512 px.
     """
     width, height = max(1, width), max(1, height)
-    if family == "claude":
+    rule = family_record(family).images
+    if rule == "area":
         scale = min(1.0, 1_568 / max(width, height))
         return max(1, min(1_600, math.ceil(width * scale * height * scale / 750)))
-    if family == "gemini":
+    if rule == "tiles of 768":
         if max(width, height) <= 384:
             return 258
         return 258 * math.ceil(width / 768) * math.ceil(height / 768)

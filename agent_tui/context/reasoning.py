@@ -14,6 +14,7 @@ from agent_tui.context.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import Step
+from agent_tui.providers.model_families import retention
 from agent_tui.providers.replay import (
     ANY_RULE,
     COMPACTED,
@@ -23,7 +24,6 @@ from agent_tui.providers.replay import (
     loops_whole,
     plan_replay,
     prefix_fingerprint,
-    retention,
     turn_is_closed,
 )
 

@@ -10,7 +10,8 @@ from typing import cast
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import Api, Effort, ModelSpec, Via
-from agent_tui.providers.keys import KEY_VARIABLES, needs_no_key
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.keys import needs_no_key
 
 DEMO = "demo"
 EFFORTS: tuple[Effort, ...] = ("off", "low", "medium", "high")
@@ -64,7 +65,7 @@ class ModelCatalogue:
     def _with_key(self, spec: ModelSpec) -> ModelSpec:
         """Adds the key from the keyring where one is needed and the environment has none."""
         provider = spec.model.split("/", 1)[0]
-        names = (spec.api_key_env,) if spec.api_key_env else KEY_VARIABLES.get(provider, ())
+        names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
         if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
             return spec
         key = self._keyring(provider)

@@ -17,6 +17,7 @@ from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.bounds import BODY_LIMIT
 from agent_tui.providers.decode import Event
 from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.model_families import family_record
 from agent_tui.providers.parts import PartBuilder
 from agent_tui.providers.prices import billed
 from agent_tui.providers.stream_anthropic import AnthropicStream, ConverseStream
@@ -32,8 +33,6 @@ log = logging.getLogger(__name__)
 # Chunks that are held back while the tap has seen bytes but no event yet.
 _PATIENCE = 3
 _MISSHAPEN = (TypeError, ValueError, AttributeError, KeyError, IndexError, OverflowError, RecursionError)
-# Providers that do not say how much was reasoning: the number in LiteLLM's chunks is then its own count of the text.
-_GUESSED_REASONING = frozenset({"anthropic", "bedrock", "bedrock_converse", "mistral", "ollama", "ollama_chat"})
 
 
 class _Stream(Protocol):
@@ -50,9 +49,6 @@ _PROTOCOLS: tuple[Any, ...] = (
     OllamaStream,
 )
 
-
-_TAGLESS = frozenset({"gpt", "claude", "gemini"})
-"""Families that never do: tags in their text are meant."""
 
 _TAGGED = (ChatStream, OllamaStream)
 """Protocols of servers whose models may write their thoughts into the text."""
@@ -74,10 +70,12 @@ class Accumulator:
         limit: int = BODY_LIMIT,
     ) -> None:
         self.target = target
-        self.tap = Tap(json_lines=target.provider in ("cohere", "cohere_chat"), limit=limit)
+        dialect = dialect_of(target.provider)
+        self.tap = Tap(json_lines=dialect.json_lines, limit=limit)
         self._window = window
         self._prices = prices
-        self._tags = dialect_of(target.provider).think_tags and target.family not in _TAGLESS
+        self._tags = dialect.think_tags and family_record(target.family).think_tags
+        self._guessed = dialect.guessed_reasoning
         self._out = PartBuilder()
         self._stream: _Stream | None = None
         self._own = False
@@ -204,7 +202,7 @@ class Accumulator:
             items.append(delta)
         if self._out.usage:
             usage = normalise(self._out.usage, self._window, hidden_calls=self._out.hidden_calls)
-            if usage is not None and not self._own and self.target.provider in _GUESSED_REASONING:
+            if usage is not None and not self._own and self._guessed:
                 usage = dataclasses.replace(usage, reasoning_source="estimated")
             if usage is not None and usage != self._reported:
                 self._reported = usage

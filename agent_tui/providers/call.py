@@ -31,6 +31,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.direct.encode import encode, is_direct
 from agent_tui.providers.direct.exchange import exchange
 from agent_tui.providers.direct.http import Connections
@@ -45,21 +46,6 @@ log = logging.getLogger(__name__)
 
 YIELD_EVERY = 0.01
 """Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
-
-_DEFAULT_PATHS = {
-    "openai": "/v1",
-    "mistral": "/v1",
-    "xai": "/v1",
-    "moonshot": "/v1",
-    "groq": "/openai/v1",
-    "openrouter": "/api/v1",
-    "gemini": "/v1beta",
-    "hosted_vllm": "/v1",
-    "lm_studio": "/v1",
-    "llamafile": "/v1",
-    "zai": "/api/paas/v4",
-}
-"""Paths of the providers' own addresses: an ``api_base`` that is only a host gets them."""
 
 _VERSION = re.compile(r"/v\d+$")
 _AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
@@ -343,19 +329,20 @@ def api_base(spec: ModelSpec, target: Target) -> str | None:
         return None
     parts = urlsplit(spec.api_base.rstrip("/"))
     path = parts.path
-    if target.provider == "anthropic":
+    dialect = dialect_of(target.provider)
+    if dialect.wire == "anthropic":
         path = path.removesuffix("/v1/messages").removesuffix("/v1")
-    elif target.provider == "azure":
+    elif dialect.deployments:
         path = _AZURE_PATH.sub("", path)
-    elif target.provider in ("cohere", "cohere_chat"):
+    elif dialect.wire == "cohere":
         path = path if path.endswith("/chat") else f"{path}/chat" if _VERSION.search(path) else f"{path}/v2/chat"
     elif not path:
-        path = _DEFAULT_PATHS.get(target.provider, "")
+        path = dialect.host_path
     elif target.api == "chat" and path.endswith("/chat/completions"):
         path = path.removesuffix("/chat/completions")
     elif target.api == "responses" and path.endswith("/responses"):
         path = path.removesuffix("/responses")
-    elif target.provider == "gemini":
+    elif dialect.wire == "gemini":
         path = path.partition("/models")[0]
     return urlunsplit(parts._replace(path=path))
 

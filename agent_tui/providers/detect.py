@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.servers import default_base, fetch_json
 
 LIMIT = 0.3
@@ -73,7 +73,7 @@ def environment_models() -> tuple[list[ModelSpec], list[str]]:
     specs: list[ModelSpec] = []
     names: list[str] = []
     for provider, model in DEFAULT_MODELS.items():
-        variable = next((v for v in KEY_VARIABLES[provider] if os.environ.get(v)), None)
+        variable = next((v for v in dialect_of(provider).keys if os.environ.get(v)), None)
         if variable is not None:
             specs.append(ModelSpec(model, model, api_key_env=variable))
             names.append(f"{variable} is set")
@@ -115,7 +115,8 @@ async def _listens(base: str, limit: float) -> bool:
 
 
 def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
-    if provider == "ollama_chat":
+    dialect = dialect_of(provider)
+    if dialect.wire == "ollama":
         listed = fetch_json(f"{root}/api/tags", timeout=limit)
         # Models that only embed have a family of their own, whatever they are called.
         names = [m.get("name") for m in _dicts(listed, "models") if not _embeds(m)]
@@ -123,8 +124,8 @@ def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
     listed = fetch_json(f"{root}/v1/models", timeout=limit)
     names = [m.get("id") for m in _dicts(listed, "data")]
     chat = [str(n) for n in names if n and not _EMBEDDING.search(str(n))]
-    if provider == "llamafile":
-        # A server on 8080 may be anything; llama.cpp tells its properties.
+    if dialect.shared_port:
+        # It may be anything; llama.cpp tells its properties.
         if not isinstance(fetch_json(f"{root}/props", timeout=limit), dict):
             return []
         return [ModelSpec(f"local/{_short(n)}", f"openai/{n}", api_base=f"{root}/v1") for n in chat[:1]]

@@ -6,56 +6,21 @@ Names as LiteLLM and the providers' own documentation use them.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.dialects import DIALECTS, dialect_of
 
 DUMMY_KEY = "no-key"
 """Sent to local servers, which ignore it; LiteLLM insists on some value."""
 
-KEY_VARIABLES: dict[str, tuple[str, ...]] = {
-    "anthropic": ("ANTHROPIC_API_KEY",),
-    "openai": ("OPENAI_API_KEY",),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "azure": ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
-    "azure_ai": ("AZURE_AI_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "codestral": ("CODESTRAL_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-    "groq": ("GROQ_API_KEY",),
-    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
-    "cohere_chat": ("COHERE_API_KEY", "CO_API_KEY"),
-    "moonshot": ("MOONSHOT_API_KEY",),
-    "zai": ("ZAI_API_KEY",),
-    "minimax": ("MINIMAX_API_KEY",),
-    "dashscope": ("DASHSCOPE_API_KEY",),
-    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
-    "fireworks_ai": ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY"),
-    "cerebras": ("CEREBRAS_API_KEY",),
-    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
-    "deepinfra": ("DEEPINFRA_API_KEY",),
-    "nvidia_nim": ("NVIDIA_NIM_API_KEY",),
-    "sambanova": ("SAMBANOVA_API_KEY",),
-    "huggingface": ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
-    "vercel_ai_gateway": ("VERCEL_AI_GATEWAY_API_KEY",),
-    "novita": ("NOVITA_API_KEY",),
-    "nebius": ("NEBIUS_API_KEY",),
-    "meta_llama": ("LLAMA_API_KEY",),
-    "ai21": ("AI21_API_KEY",),
-    "replicate": ("REPLICATE_API_KEY",),
-    "wandb": ("WANDB_API_KEY",),
-}
-
-LOCAL_PROVIDERS = frozenset(
-    {"ollama", "ollama_chat", "lm_studio", "llamafile", "hosted_vllm", "vllm", "docker_model_runner", "lemonade"}
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {name: dialect.keys for name, dialect in DIALECTS.items() if dialect.keys}
 )
-"""Servers people run themselves: no key needed."""
-
-OPENAI_COMPATIBLE = frozenset({"openai", "custom_openai", "openai_like", "litellm_proxy"})
-"""Providers whose name only says which language a server speaks."""
+"""Of every provider whose key has a variable of its own."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -77,7 +42,8 @@ def needs_no_key(spec: ModelSpec, provider: str) -> bool:
     """Whether a model is served by a program of the user's own, which must not be sent a provider's key."""
     if spec.api_key_env:
         return False
-    return provider in LOCAL_PROVIDERS or (provider in OPENAI_COMPATIBLE and is_loopback(spec.api_base))
+    dialect = dialect_of(provider)
+    return dialect.local or (dialect.compatible and is_loopback(spec.api_base))
 
 
 def resolve_key(spec: ModelSpec, provider: str) -> Key:
@@ -90,17 +56,17 @@ def resolve_key(spec: ModelSpec, provider: str) -> Key:
     if spec.api_key_env:
         value = os.environ.get(spec.api_key_env)
         return Key(value) if value else Key(missing=spec.api_key_env)
-    if provider in LOCAL_PROVIDERS:
-        return Key(os.environ.get(f"{provider.upper()}_API_KEY") or DUMMY_KEY)
-    if provider in OPENAI_COMPATIBLE and is_loopback(spec.api_base):
+    dialect = dialect_of(provider)
+    if dialect.local:
+        return Key(os.environ.get(dialect.key_name) or DUMMY_KEY)
+    if dialect.compatible and is_loopback(spec.api_base):
         return Key(DUMMY_KEY)
-    names = KEY_VARIABLES.get(provider, ())
-    for name in names:
+    for name in dialect.keys:
         if value := os.environ.get(name):
             return Key(value)
-    if names:
-        return Key(missing=names[0])
-    return Key(os.environ.get(f"{provider.upper()}_API_KEY"))
+    if dialect.keys:
+        return Key(missing=dialect.key_name)
+    return Key(os.environ.get(dialect.key_name))
 
 
 def missing_key_line(provider: str, variable: str) -> str:

@@ -8,10 +8,12 @@ from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices
-from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE, missing_key_line, resolve_key
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.keys import missing_key_line, resolve_key
+from agent_tui.providers.model_names import is_openai_reasoning
 from agent_tui.providers.prices import prices_of
-from agent_tui.providers.table import entry, providers, table
-from agent_tui.providers.targets import is_openai_reasoning, resolve_target
+from agent_tui.providers.table import entry, is_provider, table
+from agent_tui.providers.targets import resolve_target
 
 SHARED_WINDOWS = frozenset({128_000, 400_000, 1_050_000})
 """Context windows of OpenAI's GPT-5 and later models (platform.openai.com/docs/models). The table's
@@ -50,7 +52,7 @@ def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
 def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> Limits:
     """Limits as the table has them, without its traps: ``max_input_tokens`` is the window, except for families where
     window = input + output; ``max_tokens`` is never read."""
-    if target.provider in ("ollama", "ollama_chat"):
+    if dialect_of(target.provider).pins_context:
         return Limits()
     if found is None:
         name = target.model.lower()
@@ -94,7 +96,7 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
     prefix, slash, _ = spec.model.partition("/")
     if not slash and spec.model not in table() and spec.api_base is None:
         return f"Unknown model {spec.model!r}: write it with its provider, for example openai/{spec.model}."
-    if slash and prefix not in providers():
+    if slash and not is_provider(prefix):
         return f"Unknown provider {prefix!r} in model {spec.model!r}: use a LiteLLM name such as openai/gpt-5."
     key = resolve_key(spec, target.provider)
     return missing_key_line(target.provider, key.missing) if key.missing else None
@@ -103,9 +105,10 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
 def is_local(spec: ModelSpec, target: Target) -> bool:
     """Whether limits are better asked of the running server than looked up: a server people run themselves, or an
     address of their own for a model that no table has. A provider's own API is never asked: it could not tell."""
-    if target.provider in LOCAL_PROVIDERS:
+    dialect = dialect_of(target.provider)
+    if dialect.local:
         return True
-    own = target.provider in OPENAI_COMPATIBLE and spec.api_base is not None
+    own = dialect.compatible and spec.api_base is not None
     return own and entry(spec.model, target)[0] is None
 
 

@@ -12,7 +12,8 @@ from functools import lru_cache
 from agent_tui.models.fingerprint import extend
 from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
-from agent_tui.providers.targets import claude_version, gemini_major
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.model_families import at_least, family_record, retention
 
 RESENT = "resent"
 OTHER_MODEL = "not resent: other model"
@@ -25,15 +26,6 @@ LEFT_OUT = "not resent: left out before, and coming back would rewrite the provi
 NEVER_SHOWN = "not resent: the provider keeps it to itself"
 DROPPED_AFTER_TURN = "not counted: dropped by the provider after a user turn"
 NOT_COUNTED = "not counted: dropped by the provider"
-
-# Share of resent reasoning that the next input contains: inside a tool loop, after a new user message.
-# Measured on recorded pairs of calls, see the table in ``retention``.
-Retention = tuple[float, float]
-
-BOUND_FROM = (5, 1)
-"""Claude from this version on binds the signature of a block to everything that was sent before it; 4.x and 5.0 do not
-(Anthropic's documentation of thinking, "prefix binding"; each case was tried live in pydantic-ai's issue 7984). Later
-models are announced to follow."""
 
 ANY_RULE = ReplayRule()
 _extend = lru_cache(maxsize=65_536)(extend)
@@ -99,6 +91,7 @@ def plan_replay(
     prefixes = _Prefixes(items, fixed_fingerprint)
     bound = prefix_bound(target) or rule.bound
     in_loop, after_user = retention(target)
+    by_signature = family_record(target.family).thought_signatures
     for i, item in enumerate(items):
         message = item.message
         if message.role != "assistant":
@@ -108,7 +101,7 @@ def plan_replay(
         if foreign:
             plan._foreign.add(message.id)
         lost = OTHER_MODEL if foreign else None
-        own_share = 0.0 if target.family == "gemini" and not _has_thought_signature(message) else share
+        own_share = 0.0 if by_signature and not _has_thought_signature(message) else share
         statuses: dict[int, ReplayStatus] = {}
         for n, part in enumerate(message.parts):
             if isinstance(part, ReasoningPart):
@@ -140,57 +133,21 @@ def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = ""
 
 
 def prefix_bound(target: Target) -> bool:
-    """Whether signatures are only valid after exactly what was sent before them (``BOUND_FROM``), wherever the model is
-    served."""
-    known = claude_version(target.model) if target.family == "claude" else None
-    return known is not None and known[1] >= BOUND_FROM
+    """Whether signatures are only valid after exactly what was sent before them, wherever the model is served."""
+    return at_least(target, family_record(target.family).binds_from)
 
 
 def asks_to_drop(target: Target, rule: ReplayRule) -> bool:
     """Whether the provider is asked to drop the blocks itself that do not fit their prefix, instead of refusing the
-    request: only Anthropic's own API knows how, and only for models that bind."""
-    return target.provider == "anthropic" and prefix_bound(target) and rule.ask_drop
+    request: not everybody who serves such a model knows how."""
+    return dialect_of(target.provider).drops_unfit and prefix_bound(target) and rule.ask_drop
 
 
 def carries_reasoning(message: Message, family: str) -> bool:
     """Whether the answer holds anything by which its reasoning could go back."""
     if any(isinstance(part, ReasoningPart) for part in message.parts):
         return True
-    return family == "gemini" and _has_thought_signature(message)
-
-
-def retention(target: Target) -> Retention:
-    """What becomes of reasoning that is resent. Measured as (input now − everything else) / reasoning tokens:
-
-    OpenAI chat 0 / 0; OpenAI Responses 1 / 0; Claude 1 / 0 up to Sonnet 4.5, 1 / 1 from Opus 4.5 and Sonnet 4.6 on;
-    Gemini 3 1 / 0; Gemini 2.5 0 / 0, on Vertex 1 / 0; Grok 4.3 (Responses) 1 / 1, other Grok Responses 1 / 0,
-    grok-3-mini chat 0 / 0, Grok through OpenRouter 0 / 0; DeepSeek 0.95 / 0; GLM 1 / 1; Kimi and the others 1 / 0.
-    """
-    provider, family, model = target.provider, target.family, target.model.lower()
-    if family == "claude":
-        return (1.0, 1.0 if _claude_keeps(model) else 0.0)
-    if family == "gemini":
-        old = (gemini_major(model) or 0) == 2 and "2.0" not in model
-        return (0.0, 0.0) if old and not provider.startswith("vertex") else (1.0, 0.0)
-    if "grok" in model:
-        if target.api == "responses":
-            return (1.0, 1.0 if "grok-4.3" in model else 0.0)
-        return (0.0, 0.0) if "grok-3" in model or provider == "openrouter" else (1.0, 0.0)
-    if family == "deepseek":
-        return (0.95, 0.0)
-    if family == "glm":
-        return (1.0, 1.0)
-    if family == "gpt" and target.api == "chat" and "gpt-oss" not in model and provider != "openrouter":
-        return (0.0, 0.0)
-    return (1.0, 0.0)
-
-
-def _claude_keeps(model: str) -> bool:
-    known = claude_version(model)
-    if known is None:
-        return False
-    name, version = known
-    return version >= ((4, 5) if name == "opus" else (4, 6))
+    return family_record(family).thought_signatures and _has_thought_signature(message)
 
 
 def _same_origin(message: Message, target: Target) -> bool:
@@ -204,7 +161,7 @@ def _same_origin(message: Message, target: Target) -> bool:
 
 def _unusable(message: Message, part: ReasoningPart, index: int, target: Target, effort: Effort | None) -> str | None:
     metadata = part.provider_metadata or {}
-    if target.family == "claude":
+    if family_record(target.family).signed_blocks:
         if effort == "off":
             return THINKING_OFF
         return None if is_signed(metadata) else UNSIGNED
@@ -217,7 +174,7 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
 
 
 def _has_thought_signature(message: Message) -> bool:
-    """Gemini's thoughts are never shown whole: a signature, on any part of the answer, stands for them."""
+    """Where thoughts are never shown whole a signature, on any part of the answer, stands for them."""
     return any((part.provider_metadata or {}).get("thought_signature") for part in message.parts)
 
 
@@ -249,7 +206,7 @@ def _of_message(
 ) -> ReplayStatus:
     if lost is not None:
         return ReplayStatus(False, 0.0, lost)
-    if not statuses and target.family == "gemini" and _has_thought_signature(message):
+    if not statuses and carries_reasoning(message, target.family):
         return _status(None, share, after_turn=after_turn)
     if not statuses:
         return ReplayStatus(False, 0.0, NEVER_SHOWN)
@@ -280,13 +237,12 @@ def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) ->
 
 def loops_whole(target: Target) -> bool:
     """Whether a tool loop is judged as a whole: the model thinks in it only where its first answer began so."""
-    return target.family == "claude" and not adaptive_thinking(target)
+    return family_record(target.family).loops_whole and not adaptive_thinking(target)
 
 
 def adaptive_thinking(target: Target) -> bool:
-    """Claude models that decide themselves how long to think (4.6 and newer); they take no token budget."""
-    known = claude_version(target.model) if target.family == "claude" else None
-    return known is not None and known[1] >= (4, 6)
+    """Models that decide themselves how long to think; they take no token budget."""
+    return at_least(target, family_record(target.family).adapts_from)
 
 
 def _starts_with_thinking(message: Message, plan: ReplayPlan) -> bool:

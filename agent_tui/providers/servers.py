@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.providers.dialects import dialect_of
-from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE
 from agent_tui.providers.plain_http import ask, parsed
 
 TIMEOUT = 2.0
@@ -36,9 +35,9 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
 
 def default_base(provider: str) -> str | None:
     """Where a local provider listens: as its environment variable says, else its usual port."""
-    if provider not in LOCAL_PROVIDERS:
-        return None
     dialect = dialect_of(provider)
+    if not dialect.local:
+        return None
     for name in dialect.base_variables:
         if value := os.environ.get(name):
             return value if "://" in value else f"http://{value.replace('0.0.0.0', '127.0.0.1')}"
@@ -50,9 +49,10 @@ async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:
     root = server_root(spec, target)
     if root is None:
         return None
-    if target.provider in ("ollama", "ollama_chat"):
+    dialect = dialect_of(target.provider)
+    if dialect.wire == "ollama":
         return await asyncio.to_thread(_ollama, root, target.model)
-    if target.provider in OPENAI_COMPATIBLE:
+    if dialect.compatible:
         # Only the language is known. Servers with a context of their own list their models; others are left alone.
         listed = await asyncio.to_thread(fetch_json, f"{root}/v1/models")
         if not isinstance(listed, dict) or not isinstance(listed.get("data"), list):

@@ -24,6 +24,9 @@ _STOP: dict[str, FinishReason] = {
     "refusal": "refused",
 }
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_NO_SIGNATURE = "mistral"
+"""What LiteLLM puts where Mistral's blocks have no signature."""
+
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -177,7 +180,7 @@ class ChatStream:
             return
         key = self.out.run("reasoning")
         text, signature = str(block.get("thinking") or ""), block.get("signature")
-        if signature == "mistral":
+        if signature == _NO_SIGNATURE:
             signature = None
         if text and not (signature and text == self.out.text_of(key)):
             self.out.add(key, "reasoning", text)

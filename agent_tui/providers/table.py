@@ -11,16 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.models.requests import Target
-from agent_tui.providers.keys import LOCAL_PROVIDERS, OPENAI_COMPATIBLE
+from agent_tui.providers.dialects import DIALECTS, dialect_of
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 PROVIDERS_FILE = "provider_endpoints_support_backup.json"
-
-EXTRA_PROVIDERS = frozenset(
-    {"openai", "anthropic", "gemini", "vertex_ai", "bedrock", "azure", "custom_openai", "openai_like", "hosted_vllm"}
-    | {"lm_studio", "llamafile", "ollama", "ollama_chat", "vllm", "docker_model_runner", "lemonade", "litellm_proxy"}
-)
-"""Known to LiteLLM whatever its files say."""
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
@@ -45,11 +39,15 @@ def table() -> dict[str, dict[str, Any]]:
     return {k: v for k, v in _read(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
 
 
+def is_provider(name: str) -> bool:
+    """Whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
+    return name in DIALECTS or name in _named_providers()
+
+
 @cache
-def providers() -> frozenset[str]:
-    """Names of providers that LiteLLM knows; more than enough to spot a misspelt one."""
+def _named_providers() -> frozenset[str]:
     named = _read(PROVIDERS_FILE).get("providers")
-    return EXTRA_PROVIDERS | frozenset(named if isinstance(named, dict) else ())
+    return frozenset(named if isinstance(named, dict) else ())
 
 
 def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
@@ -65,7 +63,8 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
             found = table().get(shorter.rsplit("/", 1)[-1])
         if found is not None:
             return found, False
-    if target.provider in OPENAI_COMPATIBLE | LOCAL_PROVIDERS:
+    dialect = dialect_of(target.provider)
+    if dialect.compatible or dialect.local:
         # Whoever runs the server decides how much of the model's context there is.
         return None, False
     return namesake(target.model), False
@@ -120,6 +119,6 @@ def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:
     plain = entries.get(model)
     if plain is not None and str(plain.get("litellm_provider", "")).split("-")[0].startswith(target.provider):
         return plain
-    if plain is not None and target.provider in ("azure", "litellm_proxy", "custom_openai"):
+    if plain is not None and dialect_of(target.provider).plain_names:
         return plain
     return None

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.model_families import family_record
+from agent_tui.providers.model_names import claude_version, gemini_major, is_openai_reasoning
 from agent_tui.providers.replay import adaptive_thinking, asks_to_drop
-from agent_tui.providers.targets import claude_version, gemini_major, is_openai_reasoning
 
 # Tokens of thinking that are asked for where a provider wants a number.
 BUDGETS: dict[Effort, int] = {"off": 0, "low": 2_048, "medium": 8_192, "high": 24_576}
@@ -27,6 +29,7 @@ _ALWAYS_THINKS = re.compile(
     r"gpt-5(?!\.\d)|gpt-oss|(?:^|/)o[134](?:-|$)|gemini-(?:2\.5|3\S*)-pro|grok-4(?!-fast|\.)|deepseek-r1|thinking|minimax-m"
 )
 """Models that refuse to be switched off; they are asked for the least instead (openrouter.ai/docs, reasoning)."""
+_ALWAYS_THINKS_OPENAI = re.compile(r"codex|-pro|gpt-oss")
 _OLLAMA_THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
 _NO_ROOM = "thinking off for one step: no room for it below the maximum output"
 
@@ -74,34 +77,35 @@ def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None 
     effort: Effort = "off" if forced_off else request.effort
     notes = (forced_off,) if forced_off and request.effort != "off" else ()
     target, model = info.target, info.target.model.lower()
-    if target.family == "claude":
+    family, style = family_record(target.family), dialect_of(target.provider).thinking
+    if family.thinking == "claude":
         return _claude(request, info, effort, notes)
     if target.api == "responses":
         return _responses(info, effort, model)
-    if target.provider == "openrouter":
+    if style == "openrouter":
         return _openrouter(info, effort)
     if info.reasoning is False:
         return Thinking(off=effort == "off")
     known = info.reasoning is True
-    if target.family == "gemini":
+    if family.thinking == "gemini":
         return _gemini(request, effort, model, known)
-    if target.provider in ("openai", "azure"):
-        if is_openai_reasoning(model) or "gpt-oss" in model:
-            return Thinking({"reasoning_effort": openai_effort(model, effort)}, effort == "off")
-        return Thinking(off=effort == "off")
-    if target.provider == "xai":
-        # Only grok-3-mini takes it; the others refuse it.
-        level = "low" if effort in ("off", "low") else "high"
-        return Thinking({"reasoning_effort": level} if "grok-3-mini" in model else {}, False)
-    if target.provider == "groq" and "gpt-oss" in model:
-        return Thinking({"reasoning_effort": "low" if effort == "off" else effort})
+    levels = family.thinking == "levels"
     switch: Metadata = {"thinking": {"type": "disabled" if effort == "off" else "enabled"}}
-    if target.provider == "deepseek" and known:
-        return Thinking(switch, effort == "off")
-    if target.provider in ("zai", "moonshot") and known:
-        return Thinking({"extra_body": switch}, effort == "off")
-    if target.provider in ("ollama", "ollama_chat") and (known or _OLLAMA_THINKS.search(model)):
-        return Thinking({"reasoning_effort": "none" if effort == "off" else effort}, effort == "off")
+    match style:
+        case "effort" if levels or is_openai_reasoning(model):
+            return Thinking({"reasoning_effort": openai_effort(model, effort)}, effort == "off")
+        case "grok":
+            # Only grok-3-mini takes it; the others refuse it.
+            level = "low" if effort in ("off", "low") else "high"
+            return Thinking({"reasoning_effort": level} if "grok-3-mini" in model else {}, False)
+        case "levels" if levels:
+            return Thinking({"reasoning_effort": "low" if effort == "off" else effort})
+        case "switch" if known:
+            return Thinking(switch, effort == "off")
+        case "extra switch" if known:
+            return Thinking({"extra_body": switch}, effort == "off")
+        case "think" if known or _OLLAMA_THINKS.search(model):
+            return Thinking({"reasoning_effort": "none" if effort == "off" else effort}, effort == "off")
     return Thinking(off=effort == "off")
 
 
@@ -111,15 +115,15 @@ def openai_effort(model: str, effort: Effort) -> str:
         return effort
     name = model.lower()
     match = re.search(r"gpt-(\d+)(?:\.(\d+))?", name)
-    if match is None or "codex" in name or "-pro" in name or "gpt-oss" in name:
+    if match is None or _ALWAYS_THINKS_OPENAI.search(name):
         return "low"
     return "none" if (int(match[1]), int(match[2] or 0)) >= (5, 1) else "minimal"
 
 
 def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple[str, ...]) -> Thinking:
-    if info.reasoning is False or effort == "off" or _too_old_to_think(info.target.model):
+    if info.reasoning is False or effort == "off" or _too_old_to_think(info):
         return Thinking(off=True, notes=notes)
-    if info.target.provider == "openrouter":
+    if dialect_of(info.target.provider).thinking == "openrouter":
         return Thinking(_openrouter(info, effort).kwargs, notes=notes)
     if asks_to_drop(info.target, request.replay):
         wanted: Metadata = {
@@ -139,10 +143,10 @@ def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple
     return Thinking({"thinking": {"type": "enabled", "budget_tokens": budget}}, notes=notes)
 
 
-def _too_old_to_think(model: str) -> bool:
-    """Claude before 3.7 refuses to be asked for thinking (docs.claude.com, extended thinking)."""
-    known = claude_version(model)
-    return known is not None and known[1] < (3, 7)
+def _too_old_to_think(info: ModelInfo) -> bool:
+    """Models below a certain version refuse to be asked for thinking; one without a version is taken for new."""
+    known, floor = claude_version(info.target.model), family_record(info.target.family).thinks_from
+    return known is not None and floor is not None and known[1] < floor
 
 
 def _responses(info: ModelInfo, effort: Effort, model: str) -> Thinking:

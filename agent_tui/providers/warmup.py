@@ -14,6 +14,7 @@ from typing import Any
 
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import Failed, ModelRequest, ModelSpec, SentMessage, StreamItem, SystemBlock, ToolSchema
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.keys import DUMMY_KEY
 from agent_tui.providers.limits import describe
 
@@ -21,9 +22,6 @@ log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0
 _PLAIN = ModelSpec("warm", "openai/warm")
-_OWN_CREDENTIALS = frozenset({"bedrock", "bedrock_converse", "sagemaker", "sagemaker_chat", "vertex_ai"})
-"""Providers whose calls look for credentials on the machine or the network; they are not called for warmth."""
-
 _TOOL = ToolSchema("noop", "Does nothing.", {"type": "object", "properties": {}})
 _USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
@@ -32,7 +30,7 @@ async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
     """Makes one call as for ``spec`` (without one: to an OpenAI-compatible server). A failure costs only the warmth."""
     from agent_tui.providers import call
 
-    if spec is None or describe(spec).target.provider in _OWN_CREDENTIALS:
+    if spec is None or dialect_of(describe(spec).target.provider).credentials_elsewhere:
         spec = _PLAIN
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
     request = _request(spec, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")

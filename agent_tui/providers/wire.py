@@ -6,26 +6,20 @@ from dataclasses import dataclass
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
-from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.dialects import Dialect, dialect_of
+from agent_tui.providers.model_families import family_record
 from agent_tui.providers.replay import ReplayPlan
 from agent_tui.providers.sending import decide
 from agent_tui.providers.thinking import Thinking
-from agent_tui.providers.wire_chat import Dialect, chat_messages, has_content_thinking
+from agent_tui.providers.wire_chat import ChatForm, chat_messages, has_content_thinking
 from agent_tui.providers.wire_claude import add_breakpoints
 from agent_tui.providers.wire_responses import response_input
 from agent_tui.providers.wire_text import clean, is_summary
 
-# Providers whose conversion in LiteLLM joins neighbouring assistant messages again, so that an answer can be sent in
-# pieces and keep its order.
-_MERGING = ("anthropic", "bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "gemini", "azure_ai")
-_CLAUDE_HOSTS = (*_MERGING, "openrouter")
-# Families whose chat templates refuse two user messages in a row: Mistral's, Gemma's (told as Gemini's), and those of
-# open models served under names that say nothing ("conversation roles must alternate"). Others take them; the
-# libraries for Claude and Gemini join them by themselves.
-_ALTERNATING = ("mistral", "gemini", "unknown")
-_CLAUDE_DEFAULT_OUTPUT = 8_192
+_MOST_UNASKED = 32_000
+"""Tokens of output that are asked for at most where nothing says how many."""
+
 _ANY: Metadata = {"type": "object", "properties": {}}
-_MISTRAL_BASE = "https://api.mistral.ai/v1"
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,19 +61,11 @@ def model_name(target: Target, configured: str) -> str:
 
 def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
     target = info.target
-    claude = target.family == "claude" and target.provider in _CLAUDE_HOSTS
-    dialect = Dialect(
-        provider=target.provider,
-        family=target.family,
-        blocks=claude and target.provider != "openrouter",
-        merging=target.provider in _MERGING,
-        lists=claude,
-        images=info.images,
-        joined=target.family in _ALTERNATING and target.provider not in _MERGING,
-    )
+    dialect, family = dialect_of(target.provider), family_record(target.family)
+    form = ChatForm.of(target, info.images)
     texts = [clean(block.text) for block in request.system if block.text.strip()]
     documents = [clean(block.text) for block in request.documents if block.text.strip()]
-    messages = chat_messages(request.messages, plan, dialect, texts, documents)
+    messages = chat_messages(request.messages, plan, form, texts, documents)
     tools = [
         {
             "type": "function",
@@ -88,11 +74,11 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         for tool in request.tools
     ]
     used = sorted({call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()})
-    stand_in = bool(used) and not tools and dialect.blocks
+    stand_in = bool(used) and not tools and form.blocks
     if stand_in:
         # A conversation with calls is refused when no tool is declared, as in a request for a summary.
         tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
-    if claude:
+    if form.lists:
         summary = bool(request.messages) and is_summary(request.messages[0].message)
         add_breakpoints(messages, tools, len(texts), starts_with_summary=summary)
     kwargs: Metadata = {
@@ -102,31 +88,32 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
     }
     if tools:
         kwargs["tools"] = tools
-    if stand_in and target.provider == "anthropic":
+    if stand_in and dialect.wire == "anthropic":
         kwargs["tool_choice"] = "none"
     limit = request.max_output
-    if limit is None and claude:
-        limit = min(info.limits.max_output or _CLAUDE_DEFAULT_OUTPUT, 32_000)
+    if limit is None and form.lists and family.output is not None:
+        limit = min(info.limits.max_output or family.output, _MOST_UNASKED)
     if limit is not None:
         kwargs["max_tokens"] = limit
-    if target.provider in ("openai", "azure") and target.family == "gpt" and "gpt-oss" not in target.model:
+    if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
-    if dialect_of(target.provider).pins_context and info.limits.window:
+    if dialect.pins_context and info.limits.window:
         # Else it loads the model anew with its own small default, and cuts the prompt off silently.
         kwargs["num_ctx"] = info.limits.window
-    if target.provider == "mistral" and has_content_thinking(messages):
-        _mistral_with_thinking(kwargs, target)
-    if target.provider == "openrouter":
+    if dialect.thoughts_past_litellm and has_content_thinking(messages):
+        _past_litellm(kwargs, target, dialect)
+    if dialect.usage_field:
         kwargs["extra_body"] = {"usage": {"include": True}}
     return "acompletion", kwargs
 
 
-def _mistral_with_thinking(kwargs: Metadata, target: Target) -> None:
+def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
     """LiteLLM's Mistral conversion (1.105–1.109) flattens content to text and drops thinking; its OpenAI one sends
-    the same body untouched. Mistral reports usage unasked and refuses unknown fields."""
+    the same body untouched."""
     kwargs["model"] = f"openai/{target.model}"
-    kwargs["api_base"] = _MISTRAL_BASE
-    kwargs.pop("stream_options")
+    kwargs["api_base"] = dialect.base
+    if dialect.no_usage_option:
+        kwargs.pop("stream_options")
 
 
 def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: ReplayPlan) -> tuple[str, Metadata]:
@@ -154,6 +141,6 @@ def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan:
         ]
     if request.max_output is not None:
         kwargs["max_output_tokens"] = request.max_output
-    if target.provider in ("openai", "azure"):
+    if dialect_of(target.provider).cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
     return "aresponses", kwargs

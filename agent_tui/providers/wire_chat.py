@@ -15,7 +15,9 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import SentMessage
+from agent_tui.models.requests import SentMessage, Target
+from agent_tui.providers.dialects import Dialect, dialect_of
+from agent_tui.providers.model_families import family_record
 from agent_tui.providers.replay import ReplayPlan
 from agent_tui.providers.think_tags import is_tagged, with_tags
 from agent_tui.providers.wire_text import (
@@ -30,48 +32,55 @@ from agent_tui.providers.wire_text import (
 
 
 @dataclass(slots=True, frozen=True)
-class Dialect:
-    """How one provider's chat format differs. ``blocks``: reasoning goes back as ``thinking_blocks``; ``merging``:
-    an answer may be sent in pieces that LiteLLM joins again; ``lists``: text is sent as content blocks, so that cache
-    markers can be put on them without changing anything else; ``images`` False: the model cannot see; ``joined``: user
-    messages in a row are sent as one, because the model's chat template may refuse them."""
+class ChatForm:
+    """How one model takes a conversation, as the records of its provider and family say. ``blocks``: reasoning goes
+    back as ``thinking_blocks``; ``lists``: text is sent as content blocks, so that cache markers can be put on them
+    without changing anything else; ``images`` False: the model cannot see; ``joined``: user messages in a row are sent
+    as one, because the model's chat template may refuse them; ``named``: a tool's result carries its name."""
 
-    provider: str
-    family: str
-    blocks: bool = False
-    merging: bool = False
-    lists: bool = False
+    dialect: Dialect
+    blocks: bool
+    lists: bool
+    joined: bool
+    named: bool
     images: bool | None = None
-    joined: bool = False
 
-    @property
-    def google(self) -> bool:
-        return self.provider in ("gemini", "vertex_ai", "vertex_ai_beta")
+    @staticmethod
+    def of(target: Target, images: bool | None = None) -> ChatForm:
+        dialect, family = dialect_of(target.provider), family_record(target.family)
+        return ChatForm(
+            dialect,
+            blocks=dialect.thinking_blocks and family.signed_blocks,
+            lists=dialect.cache == family.cache == "markers",
+            joined=family.alternates and not dialect.merging,
+            named=dialect.named_results or family.named_results,
+            images=images,
+        )
 
 
 def chat_messages(
     items: Sequence[SentMessage],
     plan: ReplayPlan,
-    dialect: Dialect,
+    form: ChatForm,
     system: Sequence[str] = (),
     documents: Sequence[str] = (),
 ) -> list[Metadata]:
     """All messages of a request. Documents come after the system prompt, which is the more stable of the two."""
-    messages = _system(dialect, [*system, *documents])
+    messages = _system(form, [*system, *documents])
     seen: list[AttachmentPart] = []
-    for entry in entries(items, provider=dialect.provider):
+    for entry in entries(items, ids=form.dialect.call_ids):
         if isinstance(entry, Result):
-            messages.append(_result(entry, dialect))
-            if not dialect.blocks:
+            messages.append(_result(entry, form))
+            if not form.blocks:
                 seen.extend(entry.attachments)
             continue
-        _show(messages, seen, dialect)
+        _show(messages, seen, form)
         if isinstance(entry, Answer):
-            messages.extend(_answer(entry, plan, dialect))
+            messages.extend(_answer(entry, plan, form))
         else:
-            messages.append({"role": "user", "content": _user_content(entry, dialect)})
-    _show(messages, seen, dialect)
-    return _joined(messages) if dialect.joined else messages
+            messages.append({"role": "user", "content": _user_content(entry, form)})
+    _show(messages, seen, form)
+    return _joined(messages) if form.joined else messages
 
 
 def _joined(messages: list[Metadata]) -> list[Metadata]:
@@ -92,53 +101,53 @@ def _blocks(content: str | list[Metadata]) -> list[Metadata]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _system(dialect: Dialect, blocks: list[str]) -> list[Metadata]:
+def _system(form: ChatForm, blocks: list[str]) -> list[Metadata]:
     if not blocks:
         return []
-    if dialect.lists:
+    if form.lists:
         return [{"role": "system", "content": [{"type": "text", "text": text} for text in blocks]}]
     return [{"role": "system", "content": "\n\n".join(blocks)}]
 
 
-def _show(messages: list[Metadata], seen: list[AttachmentPart], dialect: Dialect) -> None:
+def _show(messages: list[Metadata], seen: list[AttachmentPart], form: ChatForm) -> None:
     """Images of tool results, for providers whose tool messages are only text: as a user message after all results."""
     if seen:
-        messages.append({"role": "user", "content": [attachment_block(part, dialect.images) for part in seen]})
+        messages.append({"role": "user", "content": [attachment_block(part, form.images) for part in seen]})
         seen.clear()
 
 
-def _user_content(message: Message, dialect: Dialect) -> str | list[Metadata]:
+def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
     blocks: list[Metadata] = []
     for part in message.parts:
         if isinstance(part, AttachmentPart):
-            blocks.append(attachment_block(part, dialect.images))
+            blocks.append(attachment_block(part, form.images))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
             blocks.append({"type": "text", "text": clean(part.text)})
     if not blocks:
         blocks.append({"type": "text", "text": EMPTY_USER})
-    if not dialect.lists and all(block["type"] == "text" for block in blocks):
+    if not form.lists and all(block["type"] == "text" for block in blocks):
         return "\n\n".join(block["text"] for block in blocks)
     return blocks
 
 
-def _result(result: Result, dialect: Dialect) -> Metadata:
+def _result(result: Result, form: ChatForm) -> Metadata:
     content: str | list[Metadata] = result.text
-    if dialect.lists:
+    if form.lists:
         content = [{"type": "text", "text": result.text}]
-        if dialect.blocks:
-            content += [attachment_block(part, dialect.images) for part in result.attachments]
+        if form.blocks:
+            content += [attachment_block(part, form.images) for part in result.attachments]
     message: Metadata = {"role": "tool", "tool_call_id": result.call.id, "content": content}
-    if dialect.family == "gemini" or dialect.provider == "ollama_chat":
+    if form.named:
         message["name"] = result.call.part.name
     return message
 
 
-def _answer(answer: Answer, plan: ReplayPlan, dialect: Dialect) -> Iterator[Metadata]:
+def _answer(answer: Answer, plan: ReplayPlan, form: ChatForm) -> Iterator[Metadata]:
     """One assistant message, or several where its order would be lost in one."""
     parts = list(enumerate(answer.message.parts))
-    groups = _groups(parts) if dialect.merging else [parts]
+    groups = _groups(parts) if form.dialect.merging else [parts]
     for group in groups:
-        message = _piece(answer, group, plan, dialect)
+        message = _piece(answer, group, plan, form)
         if message is not None:
             yield message
 
@@ -160,7 +169,7 @@ def _groups(parts: list[tuple[int, Part]]) -> Iterator[list[tuple[int, Part]]]:
         yield group
 
 
-def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, dialect: Dialect) -> Metadata | None:
+def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form: ChatForm) -> Metadata | None:
     message_id = answer.message.id
     own = plan.same_origin(message_id)
     message: Metadata = {"role": "assistant", "content": None}
@@ -179,30 +188,30 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, dial
             texts.append(clean(part.text))
             signatures.extend([signature] if signature else [])
         elif isinstance(part, ToolCallPart):
-            calls.append(_call(answer, n, part, signature, dialect))
+            calls.append(_call(answer, n, part, signature, form))
     text = "".join(texts)
-    if text.strip() or (text and dialect.merging is False and not calls):
+    if text.strip() or (text and form.dialect.merging is False and not calls):
         message["content"] = text
     if calls:
         message["tool_calls"] = calls
-    if signatures and dialect.google:
+    if signatures and form.dialect.own_signatures:
         message["content"] = text
         message["provider_specific_fields"] = {"thought_signatures": signatures}
     elif signatures:
         message["extra_content"] = {"google": {"thought_signature": signatures[-1]}}
-    _add_reasoning(message, reasoning, text, dialect)
+    _add_reasoning(message, reasoning, text, form)
     return message if len(message) > 2 or message["content"] else None
 
 
-def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, dialect: Dialect) -> Metadata:
+def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, form: ChatForm) -> Metadata:
     raw = clean(part.arguments)
-    arguments = raw if raw and dialect.provider in ("openai", "azure") else object_arguments(raw)
+    arguments = raw if raw and form.dialect.raw_arguments else object_arguments(raw)
     call: Metadata = {
         "id": answer.calls[index].id,
         "type": "function",
         "function": {"name": part.name, "arguments": arguments},
     }
-    if signature and dialect.google:
+    if signature and form.dialect.own_signatures:
         call["provider_specific_fields"] = {"thought_signature": signature}
     elif signature:
         # Google's OpenAI-compatible endpoint.
@@ -210,11 +219,11 @@ def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None,
     return call
 
 
-def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, dialect: Dialect) -> None:
+def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, form: ChatForm) -> None:
     """Reasoning in the field and form in which this provider sent it. ``text`` is the answer's, blanks included."""
     if not parts:
         return
-    if dialect.blocks:
+    if form.blocks:
         message["thinking_blocks"] = [_thinking_block(part) for part in parts]
         return
     tagged = [part for part in parts if is_tagged(part.provider_metadata)]
@@ -231,7 +240,7 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, dia
         message["reasoning_details"] = details
     thoughts = fields.pop("content", "")
     if thoughts:
-        inner = thoughts if dialect.provider.startswith("cohere") else [{"type": "text", "text": thoughts}]
+        inner = thoughts if form.dialect.bare_thoughts else [{"type": "text", "text": thoughts}]
         spoken = [{"type": "text", "text": message["content"]}] if message["content"] else []
         message["content"] = [{"type": "thinking", "thinking": inner}, *spoken]
     message.update({name: thought for name, thought in fields.items() if thought})

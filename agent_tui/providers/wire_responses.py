@@ -32,7 +32,7 @@ def response_input(items: Sequence[SentMessage], plan: ReplayPlan, images: bool 
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
-    for entry in entries(items, provider="openai"):
+    for entry in entries(items, ids="plain"):
         if isinstance(entry, Result):
             found.append(_output(entry, images))
         elif isinstance(entry, Answer):

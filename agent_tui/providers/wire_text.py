@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
+from agent_tui.providers.dialects import CallIds
 
 EMPTY_USER = "(empty message)"
 EMPTY_RESULT = "(no output)"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_ID_FORMS: Mapping[CallIds, re.Pattern[str]] = MappingProxyType(
+    {"plain": re.compile(r"[a-zA-Z0-9_-]{1,64}"), "short": re.compile(r"[a-zA-Z0-9]{9}")}
+)
 
 
 def clean(text: str) -> str:
@@ -78,7 +81,7 @@ class Answer:
 Entry = Message | Answer | Result
 
 
-def entries(items: Sequence[SentMessage], *, provider: str = "") -> Iterator[Entry]:
+def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[Entry]:
     """The conversation with every call directly followed by its results, in the order of the calls: answers that are
     missing are made up, results nobody asked for are left out. Ids are unique and in a form the provider takes."""
     used: set[str] = set()
@@ -91,7 +94,7 @@ def entries(items: Sequence[SentMessage], *, provider: str = "") -> Iterator[Ent
         if message.role != "assistant":
             continue
         calls = {
-            n: Call(part, _wire_id(part.call_id, provider, used))
+            n: Call(part, _wire_id(part.call_id, ids, used))
             for n, part in enumerate(message.parts)
             if isinstance(part, ToolCallPart)
         }
@@ -107,24 +110,14 @@ def entries(items: Sequence[SentMessage], *, provider: str = "") -> Iterator[Ent
             yield Result(call, found)
 
 
-def _wire_id(call_id: str, provider: str, used: set[str]) -> str:
-    short = provider in ("mistral", "codestral")
-    pattern = _SHORT_ID if short else _PLAIN_ID
-    strict = short or provider in (
-        "anthropic",
-        "bedrock",
-        "bedrock_converse",
-        "vertex_ai",
-        "azure_ai",
-        "azure",
-        "openai",
-    )
+def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:
+    pattern = _ID_FORMS.get(ids)
     wire = clean(call_id)
-    if not wire or (strict and pattern.fullmatch(wire) is None) or wire in used:
+    if not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
         salt = 0
         while True:
             digest = hashlib.blake2b(f"{call_id}\n{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-            wire = digest[:9] if short else f"call_{digest}"
+            wire = digest[:9] if ids == "short" else f"call_{digest}"
             if wire not in used:
                 break
             salt += 1

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.failure import Failure, FailureKind, Overflow
 from agent_tui.providers.bounds import BoundError
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.secrets import redact
 
 DETAIL_LIMIT = 4_000
@@ -138,16 +138,15 @@ def _auth(provider: str, detail: str, status: int | None) -> str:
 
 
 def _package(provider: str, detail: str) -> str:
-    """Vertex AI needs google-auth; otherwise the name that could not be imported."""
-    if provider.startswith("vertex_ai"):
-        return " (google-auth; for Claude google-cloud-aiplatform)"
+    """What the provider is known to need; otherwise the name that could not be imported."""
+    if needed := dialect_of(provider).needs_package:
+        return f" ({needed})"
     match = MISSING_PACKAGE.search(detail)
     return f" ({match[1]})" if match and match[1] else ""
 
 
 def _give_key(provider: str) -> str:
-    variable = KEY_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",))[0]
-    return f"Check the key: set {variable} or run `agent-tui auth set {provider}`."
+    return f"Check the key: set {dialect_of(provider).key_name} or run `agent-tui auth set {provider}`."
 
 
 def worker_failure(detail: str = "") -> Failure:

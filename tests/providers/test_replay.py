@@ -18,8 +18,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import ReplayRule, SentMessage, Target
 from agent_tui.providers import replay
+from agent_tui.providers.model_families import model_family
 from agent_tui.providers.replay import plan_replay, prefix_fingerprint
-from agent_tui.providers.targets import model_family
 
 SIGNED = {"type": "thinking", "signature": "sig"}
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")

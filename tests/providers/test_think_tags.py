@@ -11,7 +11,7 @@ from agent_tui.models.requests import ModelSpec, SentMessage, Target
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.replay import plan_replay
 from agent_tui.providers.targets import resolve_target
-from agent_tui.providers.wire_chat import Dialect, chat_messages
+from agent_tui.providers.wire_chat import ChatForm, chat_messages
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, chat_events, sse
 
@@ -31,7 +31,7 @@ def answered(pieces: list[str], target: Target, finish: str | None = "stop") -> 
 
 def sent_back(answer: Message, target: Target) -> str | None:
     items = [SentMessage(m, m.id) for m in (wire.user("u1", "q"), answer, wire.user("u2", "and?"))]
-    messages = chat_messages(items, plan_replay(items, target), Dialect(target.provider, target.family))
+    messages = chat_messages(items, plan_replay(items, target), ChatForm.of(target))
     found = [m["content"] for m in messages if m["role"] == "assistant"]
     return found[0] if found else None
 

@@ -7,6 +7,7 @@ import json
 from agent_tui.models.messages import Metadata
 from agent_tui.providers.direct.body import Fields
 from agent_tui.providers.direct.data_urls import split_data_url
+from agent_tui.providers.model_families import family_record, model_family
 
 _OPTIONS = {
     "max_tokens": "num_predict",
@@ -21,8 +22,6 @@ _OPTIONS = {
     "num_thread": "num_thread",
     "min_p": "min_p",
 }
-_LEVELS = "gpt-oss"
-"""The family that takes a level of thinking instead of a switch."""
 
 
 def ollama_body(fields: Fields, model: str) -> Metadata:
@@ -32,8 +31,8 @@ def ollama_body(fields: Fields, model: str) -> Metadata:
     options.update(rest.pop("options", None) or {})
     effort = rest.pop("reasoning_effort", None)
     if effort is not None:
-        off = effort == "none"
-        rest["think"] = ("low" if off else effort) if _LEVELS in model else not off
+        off, by_level = effort == "none", family_record(model_family(model)).thinking == "levels"
+        rest["think"] = ("low" if off else effort) if by_level else not off
     body: Metadata = {"model": model, "messages": [_message(m) for m in fields.messages], "stream": True}
     if options:
         body["options"] = options
