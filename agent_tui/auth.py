@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_tui.errors import AgentError, ConfigError
+from agent_tui.providers.dialects import dialect_of
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +56,6 @@ def list_providers() -> list[str]:
     return [name for name in names.split(",") if name]
 
 
-def env_name(provider: str) -> str:
-    """The environment variable LiteLLM reads a provider's key from."""
-    special = {"gemini": "GEMINI_API_KEY", "azure": "AZURE_API_KEY", "together_ai": "TOGETHERAI_API_KEY"}
-    return special.get(provider, f"{provider.upper().replace('-', '_')}_API_KEY")
-
-
 def _keyring() -> Any:
     if os.environ.get("PYTHON_KEYRING_BACKEND") == "keyring.backends.null.Keyring":
         return None
@@ -76,7 +71,7 @@ def _required(provider: str) -> Any:
     if keyring is None:
         raise AgentError(
             "Storing keys needs the keyring extra: pip install 'agent-tui[keyring]'. "
-            f"Or set the environment variable {env_name(provider)}."
+            f"Or set the environment variable {dialect_of(provider).key_name}."
         )
     return keyring
 

@@ -22,9 +22,9 @@ SHARED_WINDOWS = frozenset({128_000, 400_000, 1_050_000})
 _SPLIT_WINDOW = re.compile(r"(?:^|[/.-])(?:gpt-[5-9]|gpt-chat-latest|chat-latest|codex)")
 _SPLIT_OUTPUT = 128_000
 
-_ASSUMED: tuple[tuple[str, re.Pattern[str], Limits], ...] = (
-    ("claude", re.compile("claude"), Limits(200_000, None, 32_000, "assumed")),
-    ("gemini", re.compile("gemini"), Limits(1_048_576, None, 65_536, "assumed")),
+_ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
+    (re.compile("claude"), Limits(200_000, None, 32_000, "assumed")),
+    (re.compile("gemini"), Limits(1_048_576, None, 65_536, "assumed")),
 )
 """Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
 
@@ -56,7 +56,7 @@ def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> L
         return Limits()
     if found is None:
         name = target.model.lower()
-        return next((limits for _, pattern, limits in _ASSUMED if pattern.search(name)), Limits())
+        return next((limits for pattern, limits in _ASSUMED if pattern.search(name)), Limits())
     source: LimitSource = "table" if exact else "assumed"
     most_in, most_out = _tokens(found.get("max_input_tokens")), _tokens(found.get("max_output_tokens"))
     if most_in is None:

@@ -17,7 +17,7 @@ from agent_tui.models.requests import Target
 from agent_tui.providers.dialects import Cache, Retention, dialect_of
 from agent_tui.providers.model_names import Version, claude_version, gemini_major
 
-FamilyThinking = Literal["claude", "gemini", "levels"]
+FamilyThinking = Literal["budget or effort", "budget or level", "levels"]
 Images = Literal["area", "tiles of 768", "tiles of 512"]
 
 
@@ -65,7 +65,7 @@ _RECORDS = (
         "claude",
         re.compile(r"claude"),
         maker="anthropic",
-        thinking="claude",
+        thinking="budget or effort",
         # docs.claude.com, extended thinking: older ones refuse to be asked, 4.6 and newer adapt.
         thinks_from=(3, 7),
         adapts_from=(4, 6),
@@ -83,7 +83,7 @@ _RECORDS = (
         "gemini",
         re.compile(r"gemini|gemma"),
         maker="vertex_ai",
-        thinking="gemini",
+        thinking="budget or level",
         thought_signatures=True,
         think_tags=False,
         # Gemma's templates.

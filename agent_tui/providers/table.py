@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.models.requests import Target
-from agent_tui.providers.dialects import DIALECTS, dialect_of
+from agent_tui.providers.dialects import dialect_of, has_record
 
 TABLE_FILE = "model_prices_and_context_window_backup.json"
 PROVIDERS_FILE = "provider_endpoints_support_backup.json"
@@ -41,7 +41,7 @@ def table() -> dict[str, dict[str, Any]]:
 
 def is_provider(name: str) -> bool:
     """Whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
-    return name in DIALECTS or name in _named_providers()
+    return has_record(name) or name in _named_providers()
 
 
 @cache

@@ -78,16 +78,16 @@ def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None 
     notes = (forced_off,) if forced_off and request.effort != "off" else ()
     target, model = info.target, info.target.model.lower()
     family, style = family_record(target.family), dialect_of(target.provider).thinking
-    if family.thinking == "claude":
+    if family.thinking == "budget or effort":
         return _claude(request, info, effort, notes)
     if target.api == "responses":
         return _responses(info, effort, model)
-    if style == "openrouter":
+    if style == "object":
         return _openrouter(info, effort)
     if info.reasoning is False:
         return Thinking(off=effort == "off")
     known = info.reasoning is True
-    if family.thinking == "gemini":
+    if family.thinking == "budget or level":
         return _gemini(request, effort, model, known)
     levels = family.thinking == "levels"
     switch: Metadata = {"thinking": {"type": "disabled" if effort == "off" else "enabled"}}
@@ -123,7 +123,7 @@ def openai_effort(model: str, effort: Effort) -> str:
 def _claude(request: ModelRequest, info: ModelInfo, effort: Effort, notes: tuple[str, ...]) -> Thinking:
     if info.reasoning is False or effort == "off" or _too_old_to_think(info):
         return Thinking(off=True, notes=notes)
-    if dialect_of(info.target.provider).thinking == "openrouter":
+    if dialect_of(info.target.provider).thinking == "object":
         return Thinking(_openrouter(info, effort).kwargs, notes=notes)
     if asks_to_drop(info.target, request.replay):
         wanted: Metadata = {

@@ -2,7 +2,7 @@
 ``table`` and one recording."""
 
 from agent_tui.providers.dialects.record import Auth, Cache, CallIds, Counting, Dialect, Retention, Thinking, Wire
-from agent_tui.providers.dialects.table import DIALECTS, dialect_of
+from agent_tui.providers.dialects.table import DIALECTS, dialect_of, has_record
 
 __all__ = (
     "DIALECTS",
@@ -15,4 +15,5 @@ __all__ = (
     "Thinking",
     "Wire",
     "dialect_of",
+    "has_record",
 )

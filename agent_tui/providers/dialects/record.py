@@ -10,7 +10,7 @@ from typing import Literal
 Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
 Counting = Literal["messages", "generate", "responses"]
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
-Thinking = Literal["effort", "openrouter", "switch", "extra switch", "think", "levels", "grok"]
+Thinking = Literal["effort", "object", "switch", "extra switch", "think", "levels", "grok"]
 CallIds = Literal["any", "plain", "short"]
 Cache = Literal["markers", "key"]
 
@@ -43,7 +43,7 @@ class Dialect:
     addresses that have the Responses API. ``plain_names``: LiteLLM's table has its models under their plain names.
     ``needs_package``: what has to be installed besides.
 
-    Requests. ``thinking``: how effort is said: ``effort`` as OpenAI, ``openrouter`` as a ``reasoning`` object,
+    Requests. ``thinking``: how effort is said: ``effort`` as OpenAI, ``object`` as a field ``reasoning`` (OpenRouter),
     ``switch`` on or off, ``extra switch`` the same past LiteLLM, ``think`` as Ollama, ``levels`` only for families that
     have them, ``grok`` as xAI; None: not at all. ``call_ids``: ``plain`` are letters, digits, ``_`` and ``-``, up to
     64; ``short`` nine letters and digits. ``raw_arguments``: takes a call's arguments back as they came, JSON or not.

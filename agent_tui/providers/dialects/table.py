@@ -76,7 +76,7 @@ _RECORDS = (
         base_variables=("OPENROUTER_API_BASE",),
         headers={"x-title": "agent-tui"},
         keys=("OPENROUTER_API_KEY",),
-        thinking="openrouter",
+        thinking="object",
         cache="markers",
         usage_field=True,
         retains=MappingProxyType({"grok": (0.0, 0.0), "gpt chat": (1.0, 0.0)}),
@@ -256,3 +256,8 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType({record.name: record for reco
 def dialect_of(provider: str) -> Dialect:
     """The record of a provider; of one that has none, what sends it through LiteLLM."""
     return DIALECTS.get(provider) or Dialect(provider, "gateway")
+
+
+def has_record(provider: str) -> bool:
+    """Whether anything is known of a provider by this name."""
+    return provider in DIALECTS

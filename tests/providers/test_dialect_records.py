@@ -1,0 +1,148 @@
+"""All that is known of a provider is its record: no code goes by its name, and a new one is one record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from agent_tui.models.messages import Message, ReasoningPart, user_message
+from agent_tui.models.requests import ModelSpec, StreamItem
+from agent_tui.providers import call
+from agent_tui.providers.dialects import DIALECTS, Dialect, table
+from agent_tui.providers.limits import describe
+from agent_tui.providers.model_families import MODEL_FAMILIES, RETENTION
+from tests.support import recorded, wire
+from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
+from tests.support.model_calls import Answer, environment, make_request
+from tests.support.named_providers import NAMES, comparisons
+
+PACKAGE = Path(call.__file__).parents[1]
+RECORDS = ("providers/dialects/", "providers/model_families.py")
+ALLOWED: Mapping[str, str] = MappingProxyType(
+    {
+        "context/families.py": "the table of tokenizer constants, a record each of its own",
+        "providers/detect.py": "models suggested for keys that are found, and local servers that are looked for",
+        "providers/litellm_setup.py": "names of loggers of Python packages",
+    }
+)
+"""Files in which names of providers or families stand together, and why. None of them compares with one."""
+
+ACME = Dialect("acme", base="https://api.acme.example/v1", host_path="/v1", keys=("ACME_TOKEN",), call_ids="short")
+
+
+def test_no_code_goes_by_the_name_of_a_provider_or_family() -> None:
+    found: list[str] = []
+    listed: set[str] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(RECORDS):
+            continue
+        for line, words in comparisons(path.read_text("utf-8")):
+            listed.add(name)
+            if name not in ALLOWED or not words.startswith(("(", "{", "[")):
+                found.append(f"{name}:{line}: {words}")
+    assert not found
+    assert listed == set(ALLOWED), "a file in the list that is not needed there any more"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if target.provider == 'openai': ...",
+        "x = 'claude' != family",
+        "y = provider in ('xai', 'other')",
+        "HOSTS = frozenset({'bedrock'})",
+        "a = provider.startswith('vertex')",
+        "a = name.startswith(('x', 'gemini/'))",
+        "match provider:\n    case 'groq' | 'other': ...",
+        "PATHS = {'mistral': '/v1'}",
+    ],
+)
+def test_a_comparison_with_a_name_is_found(source: str) -> None:
+    assert list(comparisons(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if dialect.wire == 'ollama': ...",
+        "match dialect.wire:\n    case 'gemini': ...",
+        "a = kind == 'other'",
+        "raise ValueError('openai')",
+        "a = url.startswith('http')",
+    ],
+)
+def test_what_reads_a_record_is_not(source: str) -> None:
+    assert list(comparisons(source)) == []
+
+
+def test_names_are_those_of_the_records() -> None:
+    assert {"openai", "bedrock", "claude", "gemini"} <= NAMES
+    rules = {rule.name for rule in RETENTION}
+    for record in DIALECTS.values():
+        assert set(record.retains) <= rules, record.name
+        assert set(record.framing) <= set(MODEL_FAMILIES), record.name
+        assert record.direct or not record.base, f"{record.name} has an address, but only LiteLLM calls it"
+    makers = {family.maker for family in MODEL_FAMILIES.values()} - {None}
+    assert makers <= set(DIALECTS)
+
+
+@pytest.fixture
+def acme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "DIALECTS", MappingProxyType({**DIALECTS, "acme": ACME}))
+
+
+async def ask(spec: ModelSpec, *, messages: list[Message] | None = None) -> Answer:
+    items: list[StreamItem] = []
+
+    async def load() -> Any:
+        raise AssertionError("LiteLLM does not know this provider")
+
+    info = describe(spec)
+    assert info.problem is None
+    await call.run(make_request(spec, messages=messages, tools=[wire.TOOL]), info, items.append, load)
+    return Answer(items)
+
+
+async def test_an_openai_compatible_provider_is_one_record(acme: None, server: Loopback) -> None:
+    spec = ModelSpec("m", "acme/think-1", api_base=server.url)
+    function = {"name": "read", "arguments": '{"path": "a"}'}
+    called = [
+        chat_chunk({"reasoning_content": "First read it."}),
+        chat_chunk({"tool_calls": [{"index": 0, "id": "call_long_0001", "type": "function", "function": function}]}),
+        chat_chunk({}, "tool_calls"),
+        chat_chunk({}, None, usage=CHAT_USAGE),
+    ]
+    server.serve("*", Reply(sse([*called, "[DONE]"])), Reply(chat_stream(["Done."])))
+    with environment({"ACME_TOKEN": "token-0123456789"}):
+        first = await ask(spec, messages=[user_message("read a")])
+        target = describe(spec).target
+        answer = recorded.assemble(first.items, Message("a1", "assistant", origin=wire.origin(target)))
+        [thought] = [part for part in answer.parts if isinstance(part, ReasoningPart)]
+        assert thought.text == "First read it."
+        again = [user_message("read a"), answer, wire.result("call_long_0001", "contents")]
+        assert (await ask(spec, messages=again)).text == "Done."
+    one, two = server.requests
+    assert (one.path, one.header("authorization")) == ("/v1/chat/completions", "Bearer token-0123456789")
+    assert one.json["model"] == "think-1"
+    assert [tool["function"]["name"] for tool in one.json["tools"]] == [wire.TOOL.name]
+    resent, result = two.json["messages"][-2:]
+    assert resent["reasoning_content"] == "First read it."
+    assert resent["tool_calls"][0]["function"] == function
+    assert len(result["tool_call_id"]) == 9
+    assert result["tool_call_id"] == resent["tool_calls"][0]["id"]
+
+
+async def test_its_errors_name_its_key(acme: None, server: Loopback) -> None:
+    server.serve("*", json_reply({"error": {"message": "token has expired"}}, 401))
+    spec = ModelSpec("m", "acme/think-1", api_base=server.url)
+    with environment({"ACME_TOKEN": "token-0123456789"}):
+        failure = (await ask(spec)).failure
+    assert "token has expired" in failure.message
+    assert "ACME_TOKEN" in failure.message
+    with environment({"ACME_TOKEN": None}):
+        assert "ACME_TOKEN" in (describe(spec).problem or "")
