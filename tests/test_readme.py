@@ -8,6 +8,7 @@ from typing import get_args
 
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser
 from agent_tui.models.events import StopReason
+from agent_tui.providers.dialects import DIALECTS
 from agent_tui.tools.registry import builtin_tools
 from tests.support.readme import command_table, key_table
 
@@ -41,6 +42,12 @@ def test_tools_are_all_there() -> None:
     line = re.search(r"The model has ([a-z, ]+);", README)
     assert line is not None
     assert set(re.split(r", | and ", line[1])) == {tool.schema.name for tool in builtin_tools()}
+
+
+def test_providers_that_are_called_directly_are_all_there() -> None:
+    line = re.search(r"Called directly, without LiteLLM: ([a-z_`,\s]+)\.", README)
+    assert line is not None
+    assert set(re.findall(r"`(\w+)`", line[1])) == {name for name, record in DIALECTS.items() if record.direct}
 
 
 def test_links_lead_somewhere() -> None:
