@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -32,6 +31,7 @@ from agent_tui.models.requests import (
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
 from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.direct.address import AZURE_PATH, VERSION
 from agent_tui.providers.direct.encode import encode, is_direct
 from agent_tui.providers.direct.exchange import exchange
 from agent_tui.providers.direct.http import Connections
@@ -46,9 +46,6 @@ log = logging.getLogger(__name__)
 
 YIELD_EVERY = 0.01
 """Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
-
-_VERSION = re.compile(r"/v\d+$")
-_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
 
 _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
@@ -333,9 +330,9 @@ def api_base(spec: ModelSpec, target: Target) -> str | None:
     if dialect.wire == "anthropic":
         path = path.removesuffix("/v1/messages").removesuffix("/v1")
     elif dialect.deployments:
-        path = _AZURE_PATH.sub("", path)
+        path = AZURE_PATH.sub("", path)
     elif dialect.wire == "cohere":
-        path = path if path.endswith("/chat") else f"{path}/chat" if _VERSION.search(path) else f"{path}/v2/chat"
+        path = path if path.endswith("/chat") else f"{path}/chat" if VERSION.search(path) else f"{path}/v2/chat"
     elif not path:
         path = dialect.host_path
     elif target.api == "chat" and path.endswith("/chat/completions"):

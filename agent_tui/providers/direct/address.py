@@ -12,9 +12,9 @@ from agent_tui.providers.dialects import Dialect
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
 
-_VERSION = re.compile(r"/v\d+$")
+VERSION = re.compile(r"/v\d+$")
 _AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
-_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
 
 
 class NoAddressError(Exception):
@@ -33,7 +33,7 @@ def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
             path = (path.partition("/models")[0] or dialect.host_path) + f"/models/{quote(target.model)}"
             return urlunsplit(parts._replace(path=f"{path}:streamGenerateContent", query="alt=sse"))
         case "cohere":
-            path = path if path.endswith("/chat") else f"{path if _VERSION.search(path) else path + '/v2'}/chat"
+            path = path if path.endswith("/chat") else f"{path if VERSION.search(path) else path + '/v2'}/chat"
         case "ollama":
             path = path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat"
         case _ if dialect.deployments:
@@ -61,7 +61,7 @@ def _azure(scheme: str, netloc: str, path: str, spec: ModelSpec, target: Target)
     """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
     configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
     version = str(configured) if configured else ""
-    bare = _AZURE_PATH.sub("", path)
+    bare = AZURE_PATH.sub("", path)
     if target.api == "responses":
         path, query = f"{bare}/openai/v1/responses", {"api-version": "preview"} if version == "preview" else {}
     elif version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
