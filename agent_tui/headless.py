@@ -15,7 +15,7 @@ from agent_tui.commands import registry
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, EXIT_STEP_LIMIT, ConfigError
 from agent_tui.headless_output import Printer
-from agent_tui.models.events import Event, StopReason, TurnEnded
+from agent_tui.models.events import Event, Notice, StopReason, TurnEnded
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.options import OutputFormat
@@ -100,9 +100,12 @@ class Run:
 
         found, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.folders)
         resources, unread = await agent.mcp_attachments(typed)
-        for problem in [*problems, *unread]:
+        attached, scaled, refused = await agent.fit_images([*found, *resources])
+        for problem in [*problems, *unread, *refused]:
             self.printer.problem(f"Not attached: {problem}", "attachment")
-        return prompt, [*found, *resources]
+        for line in scaled:
+            agent.publish(Notice("info", line, "attachment"))
+        return prompt, attached
 
 
 async def _expanded(agent: Agent, prompt: str) -> str:

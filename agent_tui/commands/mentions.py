@@ -12,12 +12,12 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.paths import is_within
-from agent_tui.tools.read import image_type
+from agent_tui.tools.pictures import PICTURE_BYTES
 
 MAX_TEXT = 256 * 1024
-MAX_IMAGE = 10 * 1024 * 1024
 MAX_LINES_FILE = 50 * 1024 * 1024
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -116,7 +116,7 @@ def attachment(path: Path, cwd: Path) -> AttachmentPart:
         more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
         text = "\n".join(entries[:LISTED] + more) or "(empty)"
         return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
-    raw = _bytes(path, MAX_IMAGE)
+    raw = _bytes(path, PICTURE_BYTES)
     # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
     if (image := image_type(raw[:16])) is not None:
         return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))

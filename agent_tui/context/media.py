@@ -6,16 +6,15 @@ import base64
 import binascii
 import math
 import re
-import struct
 from functools import lru_cache
 
+from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.model_families import family_record
 
 DEFAULT_SIDE = 1_024
 """Side in pixels assumed for an image whose header cannot be read."""
 
-_HEADER_BYTES = 262_144
 _PAGE = re.compile(rb"/Type\s*/Page(?![s\w])")
 
 
@@ -53,45 +52,13 @@ def image_tokens(width: int, height: int, family: str) -> int:
 
 def image_size(data: str) -> tuple[int, int]:
     """Width and height in pixels from the header of a base64 PNG, GIF, WebP or JPEG."""
-    head = _decode(data[: _HEADER_BYTES // 3 * 4])
-    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
-        width, height = struct.unpack(">II", head[16:24])
-        return int(width), int(height)
-    if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
-        width, height = struct.unpack("<HH", head[6:10])
-        return int(width), int(height)
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return _webp_size(head)
-    return _jpeg_size(head) if head[:2] == b"\xff\xd8" else (DEFAULT_SIDE, DEFAULT_SIDE)
+    return base64_size(data) or (DEFAULT_SIDE, DEFAULT_SIDE)
 
 
 @lru_cache(maxsize=64)
 def pdf_pages(data: str) -> int:
     """Pages of a base64 PDF, counted by its page objects; at least 1 (compressed object tables hide them)."""
     return max(1, len(_PAGE.findall(_decode(data))))
-
-
-def _webp_size(head: bytes) -> tuple[int, int]:
-    if head[12:16] == b"VP8X" and len(head) >= 30:
-        return int.from_bytes(head[24:27], "little") + 1, int.from_bytes(head[27:30], "little") + 1
-    if head[12:16] == b"VP8 " and len(head) >= 30:
-        width, height = struct.unpack("<HH", head[26:30])
-        return width & 0x3FFF, height & 0x3FFF
-    if head[12:16] == b"VP8L" and len(head) >= 25:
-        bits = int.from_bytes(head[21:25], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return DEFAULT_SIDE, DEFAULT_SIDE
-
-
-def _jpeg_size(head: bytes) -> tuple[int, int]:
-    position = 2
-    while position + 9 < len(head) and head[position] == 0xFF:
-        marker, length = head[position + 1], int.from_bytes(head[position + 2 : position + 4], "big")
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", head[position + 5 : position + 9])
-            return int(width), int(height)
-        position += 2 + length
-    return DEFAULT_SIDE, DEFAULT_SIDE
 
 
 def _decode(data: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,12 @@ from agent_tui.models.events import (
     Event,
     Notice,
 )
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.providers.dialects import images_of
+from agent_tui.providers.image_limits import USUAL, ImageLimits
+from agent_tui.tools.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
 log = logging.getLogger(__name__)
@@ -76,6 +79,7 @@ class AgentState:
         self.toolbox.hidden = parts.permissions.denies_reading
         self.toolbox.jail = parts.jail
         self.toolbox.domain = self._domain
+        self.toolbox.images = lambda: self.image_limits
 
     def _domain(self) -> Domain:
         """What commands are held to that run without a question and of which nothing else is said. What a rule allows
@@ -123,6 +127,19 @@ class AgentState:
     def model_info(self) -> ModelInfo | None:
         """What is known about the model; None until it has been described."""
         return self._runtime.info if self._described.is_set() else None
+
+    @property
+    def image_limits(self) -> ImageLimits:
+        """What the model in use takes of images; the usual while the session is still opening."""
+        return images_of(self.runtime.info.target) if self.runtime is not None else USUAL
+
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
+        that had to be left out."""
+        limits = self.image_limits
+        if not needs_fitting(parts, limits):
+            return list(parts), [], []
+        return await asyncio.to_thread(fit_attachments, parts, limits)
 
     @property
     def mode(self) -> PermissionMode:

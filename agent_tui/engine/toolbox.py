@@ -13,6 +13,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
+from agent_tui.providers.image_limits import USUAL, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
@@ -59,6 +60,7 @@ class Toolbox:
         self.hidden: Callable[[Path], bool] = lambda path: False
         self.jail: Jail | None = None
         self.domain: Callable[[], Domain] = lambda: "free"
+        self.images: Callable[[], ImageLimits] = lambda: USUAL
         self.registry = ToolRegistry(
             builtin_tools(),
             lambda: self.extra.tools() if self.extra is not None else [],
@@ -88,6 +90,7 @@ class Toolbox:
             jail=self.jail,
             domain=self.domain(),
             secrets=self.secrets,
+            images=self.images(),
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

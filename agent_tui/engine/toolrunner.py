@@ -22,10 +22,12 @@ from agent_tui.models.messages import (
     ToolResultPart,
     new_id,
 )
+from agent_tui.providers.image_limits import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.output import pictured
+from agent_tui.tools.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.registry import ToolRegistry
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.seen import version
@@ -136,7 +138,8 @@ class ToolRunner:
                 outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
-        outcome = _masked(outcome, self._context().secrets)
+        context = self._context()
+        outcome = _masked(await _fitted(outcome, context.images), context.secrets)
         parts: list[Part] = [
             ToolResultPart(
                 call.call_id,
@@ -195,6 +198,22 @@ class ToolRunner:
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
     log.exception("Tool %s failed", call.name)
     return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+
+
+async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
+    """What a tool answered with its images as the model takes them, and a line for each that is not what it was."""
+    if not needs_fitting(outcome.attachments, limits):
+        return outcome
+    kept, changed, refused = await asyncio.to_thread(fit_attachments, outcome.attachments, limits)
+    notes = [pictured(line) for line in (*changed, *(f"not attached: {line}" for line in refused))]
+    display = {**outcome.display, "summary": "; ".join([*_summary(outcome), *notes])} if outcome.display else None
+    text = "\n".join([outcome.text, *(f"[{note}]" for note in notes)])
+    return replace(outcome, text=text, display=display, attachments=kept)
+
+
+def _summary(outcome: ToolOutcome) -> list[str]:
+    said = (outcome.display or {}).get("summary")
+    return [str(said)] if said else []
 
 
 def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:

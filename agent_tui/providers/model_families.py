@@ -14,7 +14,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from agent_tui.models.requests import Target
+from agent_tui.providers import image_limits as takes
 from agent_tui.providers.dialects import Cache, Retention, dialect_of
+from agent_tui.providers.image_limits import ImageLimits
 from agent_tui.providers.model_names import Version, claude_version, gemini_major
 
 FamilyThinking = Literal["budget or effort", "budget or level", "levels"]
@@ -36,7 +38,8 @@ class ModelFamily:
     under names that say nothing. ``named_results``: a tool's result carries its name. ``cache``: how its cache is
     used where the provider can. ``output``: tokens asked for where nothing says how many, for an API that insists.
     ``images``: rule for the tokens of an image; ``pdf_page``: tokens of a page (Anthropic documents 1 500 to 3 000,
-    Gemini 258; others are taken like Anthropic's).
+    Gemini 258; others are taken like Anthropic's). ``image_limits``: what its models take of images wherever they are
+    served, where that is less than a provider takes.
     """
 
     name: str
@@ -56,6 +59,7 @@ class ModelFamily:
     output: int | None = None
     images: Images = "tiles of 512"
     pdf_page: int = 2_250
+    image_limits: ImageLimits | None = None
 
 
 UNKNOWN = ModelFamily("unknown", alternates=True)
@@ -78,6 +82,7 @@ _RECORDS = (
         cache="markers",
         output=8_192,
         images="area",
+        image_limits=takes.CLAUDE,
     ),
     ModelFamily(
         "gemini",
@@ -190,3 +195,9 @@ def retention(target: Target) -> Retention:
     if rule is None:
         return KEPT_IN_LOOP
     return dialect_of(target.provider).retains.get(rule.name, rule.retention)
+
+
+def images_of(target: Target) -> ImageLimits:
+    """What a model takes of images: no more than its family takes, and than its provider does."""
+    limits, own = dialect_of(target.provider).images, family_record(target.family).image_limits
+    return limits.with_(own) if own is not None else limits

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers.dialects import Dialect, dialect_of
-from agent_tui.providers.model_families import family_record
+from agent_tui.providers.image_limits import sendable
+from agent_tui.providers.model_families import family_record, images_of
 from agent_tui.providers.replay import ReplayPlan
 from agent_tui.providers.sending import decide
 from agent_tui.providers.thinking import Thinking
@@ -39,6 +40,8 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     """
     target = info.target
     plan, thinking = decide(request, info)
+    if info.images is not False:
+        request = replace(request, messages=sendable(request.messages, images_of(target)))
     build = _responses if target.api == "responses" else _chat
     method, kwargs = build(request, info, thinking, plan)
     kwargs.update(thinking.kwargs)

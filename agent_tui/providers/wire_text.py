@@ -12,6 +12,7 @@ from types import MappingProxyType
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Message, Metadata, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.providers.dialects import CallIds
+from agent_tui.providers.image_limits import NOT_SENT
 
 EMPTY_USER = "(empty message)"
 EMPTY_RESULT = "(no output)"
@@ -131,6 +132,8 @@ def is_summary(message: Message) -> bool:
 
 def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
     """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
+    if part.media_type == NOT_SENT:
+        return {"type": "text", "text": clean(part.text or "")}
     if part.text is not None:
         return {"type": "text", "text": f'<file name="{clean(part.name)}">\n{clean(part.text)}\n</file>'}
     data = f"data:{part.media_type};base64,{part.data or ''}"

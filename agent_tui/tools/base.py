@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.providers.image_limits import USUAL, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -59,7 +60,8 @@ class ToolContext:
     as long as the session (the todo list, files read). ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration."""
+    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer."""
 
     cwd: Path
     root: Path
@@ -78,6 +80,7 @@ class ToolContext:
     domain: Domain = "free"
     network: Network | None = None
     secrets: Redactor = field(default_factory=Redactor)
+    images: ImageLimits = USUAL
 
 
 class Tool(Protocol):

@@ -9,12 +9,12 @@ from urllib.parse import urljoin
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
+from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.output import cap, pictured
-from agent_tui.tools.read import IMAGE_BYTES, image_type
 from agent_tui.tools.threads import Stop, in_thread
 from agent_tui.tools.urls import Url, parse_url
 
@@ -66,8 +66,8 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         raise ToolError(f"{url.text}: {response.status} {pictured(response.reason)}")
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if image := image_type(response.body[:16]):
-        if len(response.body) >= IMAGE_BYTES:
-            raise ToolError("The image is too large.")
+        if not response.complete:
+            raise ToolError(f"{url.text} is an image of more than 5 MB, which is not fetched.")
         name = url.target.partition("?")[0].rpartition("/")[2] or "image"
         part = AttachmentPart(name, image, data=base64.b64encode(response.body).decode())
         return ToolOutcome(f"{image}, attached.", display={"kind": "text", "summary": image}, attachments=[part])

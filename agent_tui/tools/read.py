@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_tui.errors import ToolError
+from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools import seen
@@ -17,17 +18,15 @@ from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.output import pictured
 from agent_tui.tools.paths import resolve, shown
+from agent_tui.tools.pictures import PICTURE_BYTES
 from agent_tui.tools.threads import Stop, in_thread
 
 DEFAULT_LINES = 2_000
 LINE_BYTES = 2_000
-IMAGE_BYTES = 5_000_000  # the smallest limit among the large providers
 _COUNT_BYTES = 20_000_000  # up to this size the total number of lines is told
 
 # Paths are resolved before: a link there now was put there since.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-
-_IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
 @dataclass(slots=True)
@@ -94,7 +93,7 @@ def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> 
         info = os.fstat(file.fileno())
         start = file.read(8192)
         if media_type := image_type(start):
-            return _image(path, name, start + file.read(IMAGE_BYTES), media_type)
+            return _image(path, name, start + file.read(PICTURE_BYTES), media_type)
         if start.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ToolError(f"{name} is UTF-16 text; convert it first, for instance with iconv.")
         if b"\0" in start:
@@ -164,16 +163,9 @@ def _count(file: BinaryIO, stop: Stop) -> int:
     return lines + (last != b"\n")
 
 
-def image_type(start: bytes) -> str | None:
-    """The media type of an image models take, told by its first bytes."""
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _IMAGES.items() if start.startswith(magic)), None)
-
-
 def _image(path: Path, name: str, data: bytes, media_type: str) -> ToolOutcome:
-    if len(data) > IMAGE_BYTES:
-        raise ToolError(f"{name} is an image of more than {IMAGE_BYTES:,} bytes; make it smaller first.")
+    if len(data) > PICTURE_BYTES:
+        raise ToolError(f"{name} is an image of more than {PICTURE_BYTES:,} bytes; make it smaller first.")
     part = AttachmentPart(path.name, media_type, data=base64.b64encode(data).decode(), path=str(path))
     text = f"{name}: {media_type}, {len(data):,} bytes, attached."
     return ToolOutcome(

@@ -142,7 +142,7 @@ class Sender:
         """What goes with the message: its images and what it names with ``@``."""
         text = outgoing.text
         if "@" not in text:
-            return outgoing.attachments
+            return await self._fitting(agent, outgoing.attachments)
         from agent_tui.commands.mentions import expand_mentions, outside
 
         if not agent.busy:
@@ -153,7 +153,16 @@ class Sender:
         resources, unread = await agent.mcp_attachments(text)
         for problem in [*problems, *unread]:
             self.app.say("warning", f"Not attached: {problem}")
-        return [*outgoing.attachments, *found, *resources]
+        return await self._fitting(agent, [*outgoing.attachments, *found, *resources])
+
+    async def _fitting(self, agent: Agent, attachments: list[AttachmentPart]) -> list[AttachmentPart]:
+        """The attachments as the model takes them; what was changed or left out for that is said."""
+        attached, scaled, refused = await agent.fit_images(attachments)
+        for line in scaled:
+            self.app.say("info", line)
+        for line in refused:
+            self.app.say("warning", f"Not attached: {line}")
+        return attached
 
     async def command(self, line: str) -> None:
         """Runs a slash command and shows what it answers."""

@@ -13,7 +13,8 @@ from agent_tui.commands.format import one_line
 if TYPE_CHECKING:
     from textual.app import App
 
-IMAGE_LIMIT = 10 * 1024 * 1024
+IMAGE_LIMIT = 40_000_000
+"""Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
 _TIMEOUT = 5.0
 
 

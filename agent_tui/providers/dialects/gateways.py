@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+from agent_tui.providers import image_limits as takes
 from agent_tui.providers.dialects.record import Dialect
 
 _BEDROCK = Dialect(
@@ -16,6 +17,7 @@ _BEDROCK = Dialect(
     merging=True,
     thinking_blocks=True,
     guessed_reasoning=True,
+    images=takes.BEDROCK,
 )
 _VERTEX = Dialect(
     "vertex_ai",
@@ -30,6 +32,7 @@ _VERTEX = Dialect(
     # Vertex counts the thoughts of 2.5 in a tool loop, and not what wraps a tool's result.
     retains=MappingProxyType({"gemini 2.5": (1.0, 0.0)}),
     framing=MappingProxyType({"gemini": "gemini-vertex"}),
+    images=takes.VERTEX,
 )
 
 

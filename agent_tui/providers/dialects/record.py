@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from agent_tui.providers import image_limits as takes
+from agent_tui.providers.image_limits import ImageLimits
+
 Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
 Counting = Literal["messages", "generate", "responses"]
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
@@ -58,7 +61,7 @@ class Dialect:
     Answers. ``json_lines``: LiteLLM's reader takes bare JSON lines only. ``guessed_reasoning``: it does not say how
     much was reasoning; the number in LiteLLM's chunks is LiteLLM's. ``retains``: where it keeps another share of
     reasoning than usual, by rule of ``model_families.RETENTION``. ``framing``: families whose messages it counts
-    otherwise, with their name in ``context.families``.
+    otherwise, with their name in ``context.families``. ``images``: what it takes of images.
     """
 
     name: str
@@ -101,6 +104,7 @@ class Dialect:
     guessed_reasoning: bool = False
     retains: Mapping[str, Retention] = field(default_factory=lambda: _AS_USUAL)
     framing: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    images: ImageLimits = takes.USUAL
 
     @property
     def direct(self) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from agent_tui.providers import image_limits as takes
 from agent_tui.providers.dialects.gateways import GATEWAYS
 from agent_tui.providers.dialects.record import Dialect
 
@@ -25,6 +26,7 @@ _RECORDS = (
         thinking_blocks=True,
         drops_unfit=True,
         guessed_reasoning=True,
+        images=takes.CLAUDE,
     ),
     Dialect(
         "openai",
@@ -40,6 +42,7 @@ _RECORDS = (
         call_ids="plain",
         raw_arguments=True,
         cache="key",
+        images=takes.OPENAI,
     ),
     Dialect(
         "azure",
@@ -54,6 +57,7 @@ _RECORDS = (
         call_ids="plain",
         raw_arguments=True,
         cache="key",
+        images=takes.AZURE,
     ),
     Dialect(
         "gemini",
@@ -68,6 +72,7 @@ _RECORDS = (
         merging=True,
         thinking_blocks=True,
         own_signatures=True,
+        images=takes.GEMINI,
     ),
     Dialect(
         "openrouter",
@@ -96,6 +101,7 @@ _RECORDS = (
         base_variables=("XAI_API_BASE",),
         keys=("XAI_API_KEY",),
         thinking="grok",
+        images=takes.XAI,
     ),
     Dialect(
         "groq",
@@ -105,6 +111,7 @@ _RECORDS = (
         think_tags=True,
         keys=("GROQ_API_KEY",),
         thinking="levels",
+        images=takes.GROQ,
     ),
     Dialect(
         "mistral",
@@ -117,6 +124,7 @@ _RECORDS = (
         call_ids="short",
         thoughts_past_litellm=True,
         guessed_reasoning=True,
+        images=takes.MISTRAL,
     ),
     Dialect(
         "moonshot",
@@ -151,6 +159,7 @@ _RECORDS = (
         keys=("COHERE_API_KEY", "CO_API_KEY"),
         bare_thoughts=True,
         json_lines=True,
+        images=takes.COHERE,
     ),
     Dialect(
         "cohere_chat",
@@ -160,6 +169,7 @@ _RECORDS = (
         keys=("COHERE_API_KEY", "CO_API_KEY"),
         bare_thoughts=True,
         json_lines=True,
+        images=takes.COHERE,
     ),
     Dialect(
         "minimax",
@@ -186,6 +196,7 @@ _RECORDS = (
         local=True,
         thinking="think",
         guessed_reasoning=True,
+        images=takes.NONE,
     ),
     Dialect(
         "ollama_chat",
@@ -198,6 +209,7 @@ _RECORDS = (
         thinking="think",
         named_results=True,
         guessed_reasoning=True,
+        images=takes.NONE,
     ),
     Dialect(
         "lm_studio",
@@ -206,6 +218,7 @@ _RECORDS = (
         base_variables=("LM_STUDIO_API_BASE",),
         think_tags=True,
         local=True,
+        images=takes.NONE,
     ),
     Dialect(
         "llamafile",
@@ -215,6 +228,7 @@ _RECORDS = (
         think_tags=True,
         local=True,
         shared_port=True,
+        images=takes.NONE,
     ),
     Dialect(
         "hosted_vllm",
@@ -223,6 +237,7 @@ _RECORDS = (
         base_variables=("HOSTED_VLLM_API_BASE",),
         think_tags=True,
         local=True,
+        images=takes.NONE,
     ),
     Dialect(
         "vllm",
@@ -230,6 +245,7 @@ _RECORDS = (
         host_path="/v1",
         think_tags=True,
         local=True,
+        images=takes.NONE,
     ),
     Dialect(
         "custom_openai",
