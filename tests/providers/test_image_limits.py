@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
-from agent_tui.models.requests import ModelSpec, SentMessage
-from agent_tui.models.usage import Limits
+from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
+from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.dialects import DIALECTS, images_of
 from agent_tui.providers.direct.encode import encode
 from agent_tui.providers.image_limits import CLAUDE, GROQ, NONE, USUAL, ImageLimits, sendable
 from agent_tui.providers.targets import resolve_target
 from agent_tui.providers.wire import build_call
-from tests.support.model_calls import make_info, make_request
+from tests.support.model_calls import make_request
 
 
 def png(width: int = 10, height: int = 10, size: int = 60) -> str:
@@ -117,7 +117,7 @@ CASES = [
 def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
     spec = ModelSpec("m", model, api=api)
     target = resolve_target(spec)
-    info = replace(make_info(spec), limits=Limits(200_000, None, "test"), images=True)
+    info = ModelInfo(spec, target, Limits(200_000, None, 64_000, "config"), Prices(), False, True)
     size = images_of(target).size or 0
     call = ToolCallPart("c1", "read", '{"path": "b"}')
     messages = [
@@ -126,7 +126,7 @@ def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
         Message("t", "tool", [ToolResultPart("c1", "read", "read"), image("tool.png", png(size=size + 400))]),
         Message("u2", "user", [TextPart("and now?"), image("small.png")]),
     ]
-    request = replace(make_request(spec), messages=[SentMessage(m, m.id) for m in messages])
+    request = make_request(spec, messages=messages)
     body = json.dumps(encode(build_call(request, info), replace(spec, api_base="http://x/v1"), target, "k").body)
     for name in ("photo.png", "tool.png"):
         assert f"[image {name}: " in body
