@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_tui.config import Settings
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
-from agent_tui.providers.wording import shown_address
+from agent_tui.providers.naming import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 

@@ -35,9 +35,10 @@ from agent_tui.providers.direct.address import AZURE_PATH, VERSION
 from agent_tui.providers.direct.encode import encode, is_direct
 from agent_tui.providers.direct.exchange import exchange
 from agent_tui.providers.direct.http import Connections
-from agent_tui.providers.errors import StreamError, classify
-from agent_tui.providers.keys import Key, missing_key_line, resolve_key
+from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
+from agent_tui.providers.keys import Key, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
+from agent_tui.providers.naming import missing_key_line
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import WireCall, build_call
 from agent_tui.providers.wording import bound_failure, failure
@@ -67,7 +68,7 @@ async def run(
     connection."""
     target, spec = info.target, request.spec
     key = resolve_key(spec, target.provider)
-    if (early := _early_failure(info, key)) is not None:
+    if (early := _early_failure(request.spec, info, key)) is not None:
         emit(Failed(early))
         return
     call = _Call(request, info, emit, key)
@@ -202,6 +203,8 @@ class _Call:
             self._emit_failure(StreamError(said))
         elif ends and self._said_why():
             self.emit(ends[-1])
+        elif (odd := self._no_answer()) is not None:
+            self._emit_failure(odd)
         else:
             target = self.info.target
             kind: FailureKind = "interrupted_stream" if self.started else "empty_answer"
@@ -231,10 +234,17 @@ class _Call:
                 self.emit(Failed(bound_failure(self._silence(), target.provider, self.started)))
                 return
             seconds = f"{self.request.timeout:g} s without a byte"
-            self.emit(Failed(failure("timeout", provider=target.provider, model=target.model, detail=seconds)))
+            address = self.request.spec.api_base
+            told = failure("timeout", provider=target.provider, model=target.model, detail=seconds, address=address)
+            self.emit(Failed(told))
             return
         said = self.accumulator.raw_error
-        self._emit_failure(StreamError(said) if said is not None else error)
+        self._emit_failure(StreamError(said) if said is not None else self._no_answer() or error)
+
+    def _no_answer(self) -> NotAnAnswerError | None:
+        """What came with status 200 and is nothing that a model's API sends."""
+        found = None if self.started else self.accumulator.tap.no_answer()
+        return NotAnAnswerError(*found) if found is not None else None
 
     def _emit_failure(self, error: BaseException) -> None:
         target = self.info.target
@@ -246,6 +256,7 @@ class _Call:
             started=self.started,
             secrets=known,
             address=self.request.spec.api_base,
+            key_env=self.request.spec.api_key_env,
         )
         self.emit(Failed(found))
 
@@ -344,11 +355,11 @@ def api_base(spec: ModelSpec, target: Target) -> str | None:
     return urlunsplit(parts._replace(path=path))
 
 
-def _early_failure(info: ModelInfo, key: Key) -> Failure | None:
+def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
     """What is wrong before anything is sent, without waiting for LiteLLM's import."""
     provider = info.target.provider
     if key.missing:
-        return Failure("auth", f"{missing_key_line(provider, key.missing)} Your text is kept.")
+        return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} Your text is kept.")
     if info.problem:
         return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
     return None

@@ -6,6 +6,7 @@ Works on attributes and names alone, so nothing of LiteLLM is imported here.
 from __future__ import annotations
 
 import email.utils
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.overflow_sizes import sizes
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, clean, failure
+from agent_tui.providers.words import words_of
 
 _REFUSED = re.compile(
     r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
@@ -71,6 +73,19 @@ _TIMEOUT_NAMES = frozenset(
 )
 
 
+_UNABLE = re.compile(
+    r"--jinja\b|jinja template|chat template|parser for this template|\btemplate: ?[\w.]*:\d+|at row \d+, column \d+|"
+    r"conversation roles must|failed to parse (?:messages|tools)|does not support (?:tools|images|thinking|chat)|"
+    r"(?:image|audio|tool|tool_choice)s? (?:input |param |call )?(?:is|are) not supported|not supported by this model",
+    re.IGNORECASE,
+)
+"""What servers of one's own answer with 500 that will be the same next time: what the model, its template or the way
+it was started cannot do."""
+
+SHOWN = 120
+"""Characters of an answer that is no model's, for the line that says so."""
+
+
 class StreamError(Exception):
     """An error the provider sent as an event of a stream that had begun with status 200."""
 
@@ -82,6 +97,21 @@ class StreamError(Exception):
         code = inner.get("code", inner.get("status_code"))
         self.status_code = int(code) if str(code).isdigit() else None
         super().__init__(self.message)
+
+
+class NotAnAnswerError(Exception):
+    """Status 200, and yet nothing that a model's API sends: a login page, another program's words."""
+
+    def __init__(self, content_type: str, head: bytes) -> None:
+        text = head.decode("utf-8", "replace").strip()
+        try:
+            words = words_of(json.loads(text)) or text
+        except (ValueError, RecursionError):
+            words = words_of(text) or text
+        shown = " ".join(words.split())
+        more = "…" if len(shown) > SHOWN else ""
+        kind = content_type.partition(";")[0].strip()[:60] or "no content type"
+        super().__init__(f"{kind} “{shown[:SHOWN]}{more}”")
 
 
 def chain(error: BaseException) -> list[BaseException]:
@@ -138,9 +168,10 @@ def classify(
     started: bool,
     secrets: Iterable[str] = (),
     address: str | None = None,
+    key_env: str | None = None,
 ) -> Failure:
     """The failure an exception stands for. ``started``: part of the answer had arrived; ``address``: where the call
-    went. Never raises."""
+    went; ``key_env``: the configured variable of its key. Never raises."""
     known = [*secrets]
     error = unwrap(error)
     errors = chain(error)
@@ -165,6 +196,7 @@ def classify(
         wait=wait,
         names=names,
         address=address,
+        key_env=key_env,
         overflow=told if kind in ("context_overflow", "invalid_request") else None,
     )
 
@@ -172,6 +204,8 @@ def classify(
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
     if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
         return "context_overflow"
+    if "NotAnAnswerError" in own:
+        return "bad_answer"
     if names & {"ModuleNotFoundError", "ImportError"} or MISSING_PACKAGE.search(text):
         return "invalid_request"
     if "ContentPolicyViolationError" in names:
@@ -200,6 +234,8 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "not_found"
     if status == 408:
         return "timeout"
+    if status in (500, 501, None) and _UNABLE.search(text):
+        return "invalid_request"
     if status in (529, 503) or re.search(r"overloaded_error", text, re.I):
         return "overloaded"
     if status in (400, 422, None) and _REFUSED.search(text):

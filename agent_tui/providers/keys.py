@@ -67,8 +67,3 @@ def resolve_key(spec: ModelSpec, provider: str) -> Key:
     if dialect.keys:
         return Key(missing=dialect.key_name)
     return Key(os.environ.get(dialect.key_name))
-
-
-def missing_key_line(provider: str, variable: str) -> str:
-    """The one line for a missing key, naming both ways to give it."""
-    return f"No API key for {provider}: set {variable}, or run `agent-tui auth set {provider}`."

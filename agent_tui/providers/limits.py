@@ -9,8 +9,9 @@ from typing import Any
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices
 from agent_tui.providers.dialects import dialect_of
-from agent_tui.providers.keys import missing_key_line, resolve_key
+from agent_tui.providers.keys import resolve_key
 from agent_tui.providers.model_names import is_openai_reasoning
+from agent_tui.providers.naming import missing_key_line
 from agent_tui.providers.prices import prices_of
 from agent_tui.providers.table import entry, is_provider, table
 from agent_tui.providers.targets import resolve_target
@@ -99,7 +100,7 @@ def problem(spec: ModelSpec, target: Target) -> str | None:
     if slash and not is_provider(prefix):
         return f"Unknown provider {prefix!r} in model {spec.model!r}: use a LiteLLM name such as openai/gpt-5."
     key = resolve_key(spec, target.provider)
-    return missing_key_line(target.provider, key.missing) if key.missing else None
+    return missing_key_line(spec, target.provider, key.missing) if key.missing else None
 
 
 def is_local(spec: ModelSpec, target: Target) -> bool:

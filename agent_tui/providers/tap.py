@@ -19,6 +19,10 @@ from agent_tui.providers.bounds import BODY_LIMIT, BoundError, LineBuffer
 from agent_tui.providers.decode import Decoder, Event, EventStreamDecoder, FrameBuffer, decoder_for
 
 _SNIFF = 16
+_KEPT = 4_000
+"""Bytes of a body's beginning that are kept, to say what came where it is no answer."""
+
+_STREAM_STARTS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 class Tap:
@@ -45,12 +49,15 @@ class Tap:
         self._events: deque[Event] = deque()
         self._head = b""
         self._content_type = ""
+        self._start = b""
+        self._ended = False
         self._body: AsyncIterator[bytes] | None = None
 
     def begin(self, content_type: str) -> None:
         """A response starts; a later one (a retry) replaces one that brought no event."""
         self._content_type = content_type.lower()
         self._decoder, self._frames, self._head = None, None, b""
+        self._start, self._ended = b"", False
 
     def feed(self, data: bytes) -> bytes:
         """Takes bytes of the body; gives those to read on with below. Raises BoundError, which is kept."""
@@ -61,6 +68,8 @@ class Tap:
             raise
 
     def _feed(self, data: bytes) -> bytes:
+        if len(self._start) < _KEPT:
+            self._start += data[: _KEPT - len(self._start)]
         if self._frames is None:
             self._head += data
             if len(self._head) < _SNIFF and "stream" not in self._content_type:
@@ -76,6 +85,7 @@ class Tap:
 
     def close(self) -> bytes:
         """The body ended: what is still buffered is the last event, and is given to be read below."""
+        self._ended = True
         if self._decoder is None or self._frames is None:
             rest, self._head = self._head, b""
             return rest
@@ -87,6 +97,14 @@ class Tap:
         except BoundError as error:
             self.broken = error
         return rest
+
+    def no_answer(self) -> tuple[str, bytes] | None:
+        """Content type and beginning of a body that came to its end and is no stream of events; None for one that is,
+        and for one without a word. Only worth asking where nothing of an answer was found in it."""
+        start = self._start.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not self._ended or not start or start.startswith(_STREAM_STARTS):
+            return None
+        return None if isinstance(self._decoder, EventStreamDecoder) else (self._content_type, self._start)
 
     def _decode(self, events: Iterable[Event]) -> None:
         for event in events:

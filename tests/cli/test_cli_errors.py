@@ -154,7 +154,7 @@ context_window = 8000
     assert outcome.code == 75
     (notice,) = [n for n in outcome.json["notices"] if n["level"] == "error"]
     assert notice["code"] == "connection"
-    assert f"No connection to openai at http://127.0.0.1:{port}/v1." in notice["text"]
+    assert f"No connection to the server at http://127.0.0.1:{port}/v1." in notice["text"]
     assert "api_base" in notice["text"]
     assert "sk-secret" not in outcome.err + outcome.out + cli.paths.log_file.read_text("utf-8")
 

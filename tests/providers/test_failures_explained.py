@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
+from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import MASK, Redactor, redact
+from agent_tui.providers.targets import resolve_target
 from tests.support.model_calls import environment
 
 OVERFLOWS = [
@@ -162,10 +165,11 @@ def test_messages_are_one_clean_line() -> None:
     ("address", "shown"),
     [
         (None, "No connection to openai."),
-        ("http://127.0.0.1:8000/v1", "No connection to openai at http://127.0.0.1:8000/v1."),
-        ("https://me:secret@host:1/v1?key=secret#secret", "No connection to openai at https://host:1/v1."),
-        ("http://[::1]:8000", "No connection to openai at http://[::1]:8000."),
-        ("http://[broken", "No connection to openai at the address in api_base."),
+        ("http://127.0.0.1:8000/v1", "No connection to the server at http://127.0.0.1:8000/v1."),
+        ("https://me:secret@host:1/v1?key=secret#secret", "No connection to the server at https://host:1/v1."),
+        ("http://[::1]:8000", "No connection to the server at http://[::1]:8000."),
+        ("https://api.openai.com/v1", "No connection to openai at https://api.openai.com/v1."),
+        ("http://[broken", "No connection to the server at the address in api_base."),
     ],
 )
 def test_no_connection_names_the_address_but_no_secret(address: str | None, shown: str) -> None:
@@ -252,3 +256,112 @@ def test_what_is_no_answer_is_not_called_a_status_or_a_lost_connection(error: Ex
 def test_garbage_that_comes_first_is_no_lost_connection() -> None:
     broken = caused(_Http(None, "APIConnectionError: Expecting value"), json.JSONDecodeError("Expecting value", "x", 0))
     assert classify(broken, provider="p", model="m", started=False).kind == "bad_answer"
+
+
+OWN = "http://127.0.0.1:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("provider", "address", "key_env", "first", "advice"),
+    [
+        ("openai", None, None, "openai refused the key", "set OPENAI_API_KEY or run `agent-tui auth set openai`"),
+        ("openai", None, "WORK_KEY", "openai refused the key", "Check the key in WORK_KEY."),
+        (
+            "openai",
+            OWN,
+            "WORK_KEY",
+            "The server at http://127.0.0.1:8000 refused the key",
+            "Check the key in WORK_KEY.",
+        ),
+        ("openai", OWN, None, "The server at http://127.0.0.1:8000 refused the key", "in api_key_env of the model"),
+        ("openai", "https://api.openai.com/v1", None, "openai refused the key", "set OPENAI_API_KEY"),
+        ("litellm_proxy", OWN, "WORK_KEY", "The server at http://127.0.0.1:8000 refused", "in WORK_KEY."),
+        ("groq", "https://eu.groq.example", "WORK_KEY", "groq refused the key", "in WORK_KEY."),
+        ("anthropic", None, None, "anthropic refused the key", "set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_refused_key_names_what_is_configured(
+    provider: str, address: str | None, key_env: str | None, first: str, advice: str
+) -> None:
+    failure = classify(
+        _Http(401, "nope"), provider=provider, model="m", started=False, address=address, key_env=key_env
+    )
+    assert failure.message.startswith(first)
+    assert advice in failure.message
+    assert key_env is None or "OPENAI_API_KEY" not in failure.message
+    assert key_env is None or "auth set" not in failure.message
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 403, 402, 408])
+def test_a_server_of_ones_own_is_never_called_openai(status: int) -> None:
+    failure = classify(_Http(status, "no"), provider="openai", model="m", started=False, address=OWN, key_env="K")
+    assert "openai" not in failure.message.lower()
+    assert "he server at http://127.0.0.1:8000" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (ModelSpec("m", "openai/x"), "No API key for openai: set OPENAI_API_KEY, or run `agent-tui auth set openai`."),
+        (
+            ModelSpec("m", "openai/x", api_base="https://llm.example/v1"),
+            "No API key for the server at https://llm.example: set OPENAI_API_KEY, or name the variable that holds it "
+            "in api_key_env.",
+        ),
+        (
+            ModelSpec("m", "openai/x", api_base="https://llm.example/v1", api_key_env="WORK_KEY"),
+            "No API key for the server at https://llm.example: set WORK_KEY, which api_key_env of the model names.",
+        ),
+    ],
+)
+def test_a_missing_key_names_the_variable_and_the_server(spec: ModelSpec, words: str) -> None:
+    with environment({"OPENAI_API_KEY": None, "WORK_KEY": None}):
+        assert problem(spec, resolve_target(spec)) == words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tools param requires --jinja flag",
+        "tool_choice param requires --jinja flag",
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        "Unable to generate parser for this template. Automatic parser generation failed",
+        "Error rendering prompt with jinja template: unknown filter",
+        'template: :3:20: executing "" at <.Messages>: no entry',
+        "Conversation roles must alternate user/assistant/user/assistant/... at row 1, column 87:",
+        "registry.ollama.ai/library/x does not support tools",
+    ],
+)
+@pytest.mark.parametrize("event", [False, True], ids=["status", "event"])
+def test_what_a_server_cannot_do_is_not_tried_again(text: str, event: bool) -> None:
+    error: Exception = StreamError({"error": {"message": text, "code": 500}}) if event else _Http(500, text)
+    failure = classify(error, provider="openai", model="m", started=False, address=OWN)
+    assert (failure.kind, failure.retryable) == ("invalid_request", False)
+    assert text[:40].split(" at row")[0][:30] in failure.message
+
+
+@pytest.mark.parametrize("text", ["loading model", "internal server error", "CUDA error: out of memory", "slot busy"])
+def test_what_may_pass_is_tried_again(text: str) -> None:
+    assert classify(_Http(500, text), provider="openai", model="m", started=False).retryable
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            '{"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}}',
+            "Method not found",
+        ),
+        ('{"type": "https://x/e", "title": "Unauthorized", "status": 400, "detail": "Token is old"}', "Token is old"),
+        ("{'title': 'Unauthorized', 'detail': 'It\\'s \"old\"'}", 'It\'s "old"'),
+        ("<!DOCTYPE html><html><head><title>Bad &amp; Gateway</title></head><body>x</body></html>", "Bad & Gateway"),
+        ("<html><style>p {}</style><body><p>Come <b>back</b> later</p></body></html>", "Come back later"),
+        ("<html><h1>502</h1></html>", "502"),
+    ],
+    ids=["json-rpc", "problem", "python", "page", "page without heading", "heading"],
+)
+@pytest.mark.parametrize("wrapped", ["{}", "litellm.BadRequestError: OpenAIException - {}", "Error code: 400 - {}"])
+def test_bodies_of_every_kind_are_told_in_one_line(body: str, words: str, wrapped: str) -> None:
+    failure = classify(_Http(400, wrapped.format(body)), provider="p", model="m", started=False)
+    assert f"{words}. Your text is kept" in failure.message
+    assert not {"<", "{", "\n"} & set(failure.message)

@@ -13,7 +13,8 @@ import pytest
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.dialects import DIALECTS, images_of
+from agent_tui.providers.dialects import DIALECTS
+from agent_tui.providers.model_families import images_of
 from agent_tui.providers.direct.encode import encode
 from agent_tui.providers.image_limits import CLAUDE, GROQ, NONE, USUAL, ImageLimits, sendable
 from agent_tui.providers.targets import resolve_target

@@ -175,15 +175,41 @@ async def test_silence_ends_in_a_timeout(worker: WorkerClient, server: Loopback,
     assert answer.text == ("wörd " if begun else "")
 
 
+both_ways = pytest.mark.parametrize("via", ["auto", "litellm"])
+
+
 @every_api
-@pytest.mark.parametrize("body", [b"", b"<html>a login page</html>"])
-async def test_an_answer_without_events_is_no_success(
-    worker: WorkerClient, server: Loopback, api: Api, body: bytes
+@both_ways
+@pytest.mark.parametrize("body", [b"", b": still thinking\n\n"], ids=["nothing", "comments"])
+async def test_an_answer_without_a_word_is_no_success(
+    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes
 ) -> None:
-    server.serve(api.path, Reply(body, content_type="text/html"))
-    answer = await collect(worker.stream(make_request(api.spec(server))))
+    server.serve(api.path, Reply(body))
+    answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
     assert (answer.failure.kind, answer.failure.retryable) == ("empty_answer", True)
     assert "without a word" in answer.failure.message and "api_base" in answer.failure.message
+
+
+@every_api
+@both_ways
+@pytest.mark.parametrize(
+    ("body", "content_type", "words"),
+    [
+        (b"<html><title>Log in</title><form></form></html>", "text/html; charset=utf-8", "text/html “Log in”"),
+        (b'{"status": "ok", "version": 3}', "application/json", "application/json “{"),
+        (b'{"result": {"tools": []}, "jsonrpc": "2.0"}', "application/json", "application/json “{"),
+        (b"Ollama is running", "text/plain", "text/plain “Ollama is running”"),
+    ],
+    ids=["login page", "other json", "json-rpc", "words"],
+)
+async def test_what_is_no_models_answer_is_told(
+    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes, content_type: str, words: str
+) -> None:
+    server.serve(api.path, Reply(body, content_type=content_type))
+    answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
+    assert (answer.failure.kind, answer.failure.retryable, answer.failure.status) == ("bad_answer", False, None)
+    assert words in answer.failure.message and "api_base" in answer.failure.message
+    assert "No connection" not in answer.failure.message
 
 
 @every_api

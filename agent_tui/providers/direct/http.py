@@ -11,7 +11,7 @@ from urllib.request import getproxies
 
 from agent_tui.providers import http_guard
 from agent_tui.providers.bounds import Unpacker
-from agent_tui.providers.direct.words import words_of
+from agent_tui.providers.words import words_of
 
 if TYPE_CHECKING:
     import httpx

@@ -7,7 +7,13 @@ import re
 from typing import Any
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>|<h1[^>]*>(.*?)</h1>", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile(r"<(script|style|head)\b.*?(?:</\1>|$)|<!--.*?(?:-->|$)", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
+PAGE = re.compile(r"<!doctype html|<html\b|<title>", re.IGNORECASE)
+"""Where an HTML page begins."""
+
+_PAGE_CHARS = 20_000
+_SEEN_CHARS = 200
 _NAMES = ("message", "error", "detail", "details", "error_message", "msg", "errors", "reason", "title", "type")
 _DEPTH = 4
 
@@ -32,7 +38,14 @@ def _inside(value: Any, depth: int) -> str:
 
 
 def _page(text: str) -> str:
-    """The heading of an HTML page: what stands below it is for browsers."""
-    found = _TITLE.search(text[:20_000])
+    """The heading of an HTML page, for what stands below it is for browsers; without one, how its text begins."""
+    text = text[:_PAGE_CHARS]
+    found = _TITLE.search(text)
     inner = next((group for group in found.groups() if group), "") if found else ""
-    return " ".join(html.unescape(_TAG.sub(" ", inner)).split())
+    if words := _visible(inner):
+        return words
+    return _visible(_UNSEEN.sub(" ", text))[:_SEEN_CHARS]
+
+
+def _visible(markup: str) -> str:
+    return " ".join(html.unescape(_TAG.sub(" ", markup)).split())
