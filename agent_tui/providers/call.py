@@ -201,10 +201,10 @@ class _Call:
         ends = [item for item in last if isinstance(item, Finished)]
         if (said := self.accumulator.raw_error) is not None:
             self._emit_failure(StreamError(said))
-        elif ends and self._said_why():
-            self.emit(ends[-1])
         elif (odd := self._no_answer()) is not None:
             self._emit_failure(odd)
+        elif ends and self._said_why():
+            self.emit(ends[-1])
         else:
             target = self.info.target
             kind: FailureKind = "interrupted_stream" if self.started else "empty_answer"
@@ -224,6 +224,8 @@ class _Call:
         log.info("Call to %s failed: %s", target.provider, type(error).__name__)
         if isinstance(error, BoundError):
             self.broken = self.broken or error
+        # Asked before what remains is taken, which ends the body whether it came to its end or was cut off.
+        odd = self._no_answer()
         with contextlib.suppress(BoundError):
             self._emit_content(self._remains())
         if (bound := self._bound()) is not None:
@@ -239,11 +241,12 @@ class _Call:
             self.emit(Failed(told))
             return
         said = self.accumulator.raw_error
-        self._emit_failure(StreamError(said) if said is not None else self._no_answer() or error)
+        self._emit_failure(StreamError(said) if said is not None else odd or error)
 
     def _no_answer(self) -> NotAnAnswerError | None:
         """What came with status 200 and is nothing that a model's API sends."""
-        found = None if self.started else self.accumulator.tap.no_answer()
+        known = self.started or self.accumulator.independent
+        found = None if known else self.accumulator.tap.no_answer()
         return NotAnAnswerError(*found) if found is not None else None
 
     def _emit_failure(self, error: BaseException) -> None:

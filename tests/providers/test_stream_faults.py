@@ -213,6 +213,17 @@ async def test_what_is_no_models_answer_is_told(
 
 
 @every_api
+@both_ways
+@pytest.mark.parametrize("body", [b'{"mess', b"<html><title>Log"], ids=["json", "page"])
+async def test_a_connection_that_is_lost_at_once_is_tried_again(
+    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes
+) -> None:
+    server.serve(api.path, Reply(body, content_type="application/json", cut=True))
+    answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
+    assert answer.failure.retryable, answer.failure
+
+
+@every_api
 async def test_a_refused_connection(worker: WorkerClient, server: Loopback, api: Api) -> None:
     spec = replace(api.spec(server), api_base=f"http://127.0.0.1:{closed_port()}")
     answer = await collect(worker.stream(make_request(spec)))
