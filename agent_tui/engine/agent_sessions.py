@@ -26,6 +26,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.dialects import images_of
+from agent_tui.providers.image_limits import not_taken
 from agent_tui.providers.targets import resolve_target
 from agent_tui.store.salvage import lacks
 
@@ -181,12 +183,21 @@ class SessionControl(Turns):
         self._refresh_prelude()
         self._described.set()
         self._tell_problems(info)
+        self._tell_images(info)
         self._prepare_backend(info)
         self.publish(SessionChanged(self.info))
         self.metrics.recalculation()
         self.recount()
         self._count_exact_soon()
         return info
+
+    def _tell_images(self, info: ModelInfo) -> None:
+        """Images of the session that the model just chosen does not take."""
+        count = not_taken(self.conversation.view(), images_of(info.target)) if info.images is not False else 0
+        if count:
+            what = "1 image of this session is" if count == 1 else f"{count} images of this session are"
+            line = f"{what} more than {info.spec.key} takes; it gets a line in the place of each."
+            self.publish(Notice("info", line, "images"))
 
     async def forget_limits(self) -> int:
         """Forgets what servers said of models' limits; how many models that was. This session's is described anew.

@@ -74,8 +74,9 @@ class ImageLimits:
 USUAL = ImageLimits()
 """For providers that say nothing: what all of the large ones take."""
 
-NONE = ImageLimits(None, None, None, None, None, None, None)
-"""Programs on the user's own machine, which scale for themselves."""
+NONE = ImageLimits(20_000_000, None, None, None, None, None, None)
+"""Programs on the user's own machine, which scale for themselves and name no limits: only what would be a burden to
+store and send with every step is kept smaller."""
 
 # docs.claude.com/en/docs/build-with-claude/vision: 5 MB an image (the refusal counts the base64 text against
 # 5 242 880), 8 000 px, 100 images, above 20 images 2 000 px; 32 MB a request.
@@ -98,6 +99,12 @@ MISTRAL = ImageLimits(10_000_000, None, count=8, total=45_000_000)
 XAI = ImageLimits(20 * _MEBI, None, count=None, total=45_000_000, types=frozenset({"image/png", "image/jpeg"}))
 # docs.cohere.com/docs/image-inputs: 20 images, 20 MB together.
 COHERE = ImageLimits(18_000_000, None, count=20)
+
+
+def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
+    """How many images of a conversation would be told in a line."""
+    sent = sendable(items, limits)
+    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
 
 
 def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:

@@ -17,6 +17,8 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
+from agent_tui.providers.image_limits import CLAUDE
+from agent_tui.tools.pictures import fit_attachments
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
@@ -317,6 +319,9 @@ class FakeAgent:
 
     def mcp_resources(self) -> list[tuple[str, str]]:
         return self.resources
+
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        return fit_attachments(parts, CLAUDE)
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         return [], []

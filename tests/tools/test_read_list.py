@@ -11,6 +11,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.list import ListTool
+from agent_tui.tools.pictures import PICTURE_BYTES
 from agent_tui.tools.read import ReadTool
 from tests.support.tool_context import make_context
 
@@ -88,7 +89,7 @@ async def test_an_image_is_attached(context: ToolContext) -> None:
     outcome = await ReadTool().run({"path": "a.png"}, context)
     (part,) = outcome.attachments
     assert part.media_type == "image/png" and part.text is None and part.data is not None
-    (context.root / "big.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * 5_000_001)
+    (context.root / "big.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"x" * PICTURE_BYTES)
     with pytest.raises(ToolError, match="smaller"):
         await read(context, "big.png")
 

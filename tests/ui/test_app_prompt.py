@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from textual import events
 
+from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.fuzzy import match_paths
 from agent_tui.ui.history import History
@@ -96,6 +98,19 @@ async def test_pasted_image_path_becomes_the_image(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("submit"))
         _, attachments = run.agent.called("submit")[0]
         assert [(a.media_type, a.name) for a in attachments] == [("image/png", "shot.png")]
+
+
+async def test_an_image_that_is_too_large_is_scaled_and_it_is_said(tmp_path: Path) -> None:
+    image = tmp_path / "shot.png"
+    Image.new("RGB", (4_000, 1_000), "navy").save(image)
+    async with running(tmp_path) as run:
+        run.app.prompt.post_message(events.Paste(str(image)))
+        await run.until(lambda: not run.app.prompt.is_empty)
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        _, (attachment,) = run.agent.called("submit")[0]
+        assert base64_size(attachment.data or "") == (2_000, 500)
+        await run.until(lambda: "shot.png scaled from 4000×1000 to 2000×500" in run.shown())
 
 
 async def test_exclamation_mark_runs_in_the_shell(tmp_path: Path) -> None:
