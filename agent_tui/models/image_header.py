@@ -7,11 +7,9 @@ import binascii
 import struct
 
 _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
-_HEAD = 64
-"""Bytes in which every format but JPEG says its size."""
-
-_JPEG_HEAD = 262_144
-"""Bytes of a JPEG that are looked through for its size: cameras put previews before it."""
+_HEADS = (64, 8_192, 262_144)
+"""Bytes that are looked through for the size, one after the other: every format but JPEG says it at once, and cameras
+put previews before it."""
 
 
 def image_type(start: bytes) -> str | None:
@@ -23,10 +21,11 @@ def image_type(start: bytes) -> str | None:
 
 def base64_size(data: str) -> tuple[int, int] | None:
     """Width and height in pixels of a base64 image, as its header says; None where that cannot be read."""
-    head = _decode(data[: _HEAD // 3 * 4])
-    if head[:2] == b"\xff\xd8":
-        head = _decode(data[: _JPEG_HEAD // 3 * 4])
-    return pixel_size(head)
+    for length in _HEADS:
+        head = _decode(data[: length // 3 * 4])
+        if (size := pixel_size(head)) is not None or head[:2] != b"\xff\xd8" or len(head) < length // 3 * 3:
+            return size
+    return None
 
 
 def pixel_size(head: bytes) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from agent_tui.models.image_header import pixel_size
+from agent_tui.models.image_header import base64_size, pixel_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.image_limits import CLAUDE, GROQ, NONE, XAI, ImageLimits
 from agent_tui.tools.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
@@ -234,6 +234,18 @@ def test_a_photo_of_a_phone_fits_everywhere(limits: ImageLimits) -> None:
     kept, _, refused = fit_attachments([part(raw, "image/jpeg")], limits)
     assert refused == []
     assert not needs_fitting(kept, limits)
+
+
+@pytest.mark.parametrize("before", [0, 3_000, 60_000, 200_000])
+def test_the_size_of_a_jpeg_is_found_behind_its_preview(before: int) -> None:
+    raw = encoded(screenshot(300, 200), "JPEG")
+    segment = b"".join(
+        b"\xff\xe1" + struct.pack(">H", min(60_000, before - n) + 2) + b"x" * min(60_000, before - n)
+        for n in range(0, before, 60_000)
+    )
+    data = base64.b64encode(raw[:2] + segment + raw[2:]).decode()
+    assert base64_size(data) == (300, 200)
+    assert base64_size(data[: len(data) // 2 if before else 40]) is None
 
 
 def test_nothing_is_imported_for_what_fits() -> None:
