@@ -26,8 +26,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.dialects import images_of
 from agent_tui.providers.image_limits import not_taken
+from agent_tui.providers.model_families import images_of
 from agent_tui.providers.targets import resolve_target
 from agent_tui.store.salvage import lacks
 

@@ -30,8 +30,8 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
-from agent_tui.providers.model_families import images_of
 from agent_tui.providers.image_limits import USUAL, ImageLimits
+from agent_tui.providers.model_families import images_of
 from agent_tui.tools.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 

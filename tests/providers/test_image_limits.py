@@ -14,9 +14,9 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCal
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.dialects import DIALECTS
-from agent_tui.providers.model_families import images_of
 from agent_tui.providers.direct.encode import encode
 from agent_tui.providers.image_limits import CLAUDE, GROQ, NONE, USUAL, ImageLimits, sendable
+from agent_tui.providers.model_families import images_of
 from agent_tui.providers.targets import resolve_target
 from agent_tui.providers.wire import build_call
 from tests.support.model_calls import make_request
