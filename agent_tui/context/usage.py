@@ -58,7 +58,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     cache = inputs.cache if inputs.cache is not None else ContextCache()
     model, target = inputs.model, inputs.model.target
     family, limits = family_of(target), inputs.model.limits
-    scale = cache.fixed_scale.follow(inputs.steps, target, family)
+    scale = cache.fixed_scale.follow(inputs.steps, target, family, inputs.view, inputs.records)
     cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale)
     prunes = PruneStates(inputs.records)
     rule = replay_rule(inputs, cache.prefixes, prunes)

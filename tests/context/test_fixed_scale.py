@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from agent_tui.context.accuracy import before_step
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.usage import calculate_context_usage
+from agent_tui.models.messages import Message, SummaryPart
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, row
 
@@ -27,8 +29,17 @@ def measured(factor: float, raw: int = 2_000, words: int = 13) -> Conversation:
 
 def compact(conversation: Conversation) -> None:
     """What follows is sent without anything that was measured."""
+    ids = [message.id for message in conversation.path]
+    summary = Message("sum", "user", [SummaryPart("summary", "rec")], raw_tokens=93)
+    conversation.summaries["sum"] = summary
+    conversation.records.append(CompactionRecord("rec", "cmp", "summary", ids, summary_id="sum"))
+
+
+def test_a_step_of_another_branch_measures_nothing() -> None:
+    conversation = measured(1.3)
     conversation.path.clear()
-    conversation.say("summary", raw=93)
+    conversation.say(raw=93)
+    assert conversation.usage().total == 2_700
 
 
 @pytest.mark.parametrize("factor", [0.8, 0.92, 1.0, 1.1, 1.4])
