@@ -60,7 +60,8 @@ class Called:
 def missing_key_line(spec: ModelSpec, provider: str, variable: str) -> str:
     """The one line for a missing key, naming the ways to give it. ``variable`` is the one that was looked for."""
     called = Called(provider, spec.api_base, spec.api_key_env)
-    if spec.api_key_env:
+    if spec.api_key_env and called.own:
+        # No word of the keyring: what is stored there for the provider's name is meant for the provider itself.
         return f"No API key for {called.name}: set {variable}, which api_key_env of the model names."
     if called.own:
         return f"No API key for {called.name}: set {variable}, or name the variable that holds it in api_key_env."
