@@ -52,7 +52,6 @@ ACCEPTED: tuple[tuple[str, str, str], ...] = (
     ("ollama", r"\.images: - \| \[\]", "no pictures"),
     ("ollama", r"\.tool_name: \"read\" \| -", "the field in which Ollama's API names a result's tool"),
     ("ollama", r"\.content: \"<file name", "LiteLLM puts texts together without a blank line"),
-    ("ollama", r"\.options: - \| \{\}", "no options"),
     ("ollama_chat/gpt-oss", r"\.think: \"low\" \| \"none\"", "the model takes levels and knows no none"),
     ("openai/some-own", r"\.stream: true \| -", "LiteLLM does not stream Responses of models it does not know"),
 )
