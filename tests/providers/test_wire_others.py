@@ -333,7 +333,7 @@ def test_ollama() -> None:
             {"role": "tool", "content": "B", "images": [], "tool_call_id": "call_2"},
             {"role": "user", "content": "thanks", "images": []},
         ],
-        "options": {"num_predict": 8000},
+        "options": {"num_predict": 8000, "num_ctx": 200_000},
         "stream": True,
         "tools": [
             {
