@@ -1,7 +1,8 @@
 """After a refusal as too long: the same request with a shorter answer where the input fits, else a compaction.
 
-At most one of each in a step, and one shorter answer more after the compaction where the refusal says what fits: that
-is another request, whose size nobody has measured before. What the refusal states is believed before our own estimate:
+At most one of each in a step. A refusal of the answer's length alone and one of the whole request are two: the first
+says nothing of the window. After a compaction, which makes another request, both count anew where the refusal says what
+fits. What the refusal states is believed before our own estimate:
 the window is learned, and an exact input size becomes a step of kind ``count``, on which the numbers stand then.
 """
 
@@ -52,7 +53,8 @@ class OverflowRecovery:
         self._compaction = compaction
         self._emit = emit
         self._prepare = prepare
-        self._shortened = self._compacted = False
+        self._shortened: set[bool] = set()
+        self._compacted = False
 
     async def next(self, result: StepResult) -> Again | None:
         """How to send the step again; None when it was not refused for its size, or nothing is left to try. Raises
@@ -65,17 +67,18 @@ class OverflowRecovery:
             return None
         told = await self._take_in(result, overflow)
         runtime, asked = self._runtime, result.step.max_output
-        if not self._shortened and (told is not None or not self._compacted):
-            self._shortened = True
+        alone = overflow is not None and overflow.only_output
+        if alone not in self._shortened and (told is not None or not self._compacted):
+            self._shortened.add(alone)
             output = shorter_output(told, runtime.usage(), runtime.info.limits, asked)
             if output is not None:
                 self._emit(Notice("info", _shortened_text(output, asked), "less_output"))
                 return Again(output)
-        if overflow is not None and overflow.only_output:
+        if alone:
             return None
         if not await self._compaction.after_overflow(self._emit, self._prepare):
             return None
-        self._shortened, self._compacted = False, True
+        self._shortened, self._compacted = set(), True
         return Again()
 
     async def _take_in(self, result: StepResult, overflow: Overflow | None) -> Overflow | None:
