@@ -45,10 +45,9 @@ class Runtime:
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""
         context, state = self.settings.context, self.conversation.info.state
-        compact_at = self.info.spec.compact_at if self.info.spec.compact_at is not None else context.compact_at
         return CompactPolicy(
             auto_compact=context.auto_compact,
-            compact_at=compact_at,
+            compact_at=context.compact_at,
             max_output_reserve=context.max_output_reserve,
             paused=bool(state.get("compaction_paused")),
             off=bool(state.get("compaction_off")),
