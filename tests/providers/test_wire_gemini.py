@@ -86,5 +86,5 @@ def test_the_thinking_budget_stays_below_the_output() -> None:
     assert [body(model, [user("u1", "x")], effort=e)["generationConfig"] for e in EFFORTS] == [
         {"max_output_tokens": 8000, "thinkingConfig": {"thinkingBudget": 0}},
         {"max_output_tokens": 8000, "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2048}},
-        {"max_output_tokens": 8000, "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 6000}},
+        {"max_output_tokens": 8000, "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 4096}},
     ]
