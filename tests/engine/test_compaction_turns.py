@@ -359,3 +359,30 @@ async def test_where_one_model_compacts_says_nothing_of_the_model_switched_to(be
     assert world.runtime.usage().limit == 4_000
     await world.service.before_switch(model_info(100_000, 8_192), world.events.append, world.prepare)
     assert world.events == []
+
+
+@dataclass
+class Gateway(Model):
+    """Adds a prompt of its own to every request."""
+
+    added: int = 30_000
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        async for item in super().stream(request):
+            if isinstance(item, UsageReport):
+                yield UsageReport(replace(item.usage, input=item.usage.input + self.added))
+            else:
+                yield item
+
+
+async def test_what_a_gateway_adds_is_part_of_the_numbers_after_some_turns(bench: Make) -> None:
+    world = bench(Gateway(), model_info(200_000, 8_192))
+    await world.turn(words(500))
+    assert world.runtime.usage().total < 1_000
+    assert "not believed" in world.notices("usage")[0].text
+    for _ in range(2):
+        await world.turn(words(500))
+    usage = world.runtime.usage()
+    assert usage.anchor_step == world.conversation.steps[-1].id
+    assert 31_000 < usage.total < 33_000
+    assert len(world.notices("usage")) == 1
