@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accuracy import accuracy_of, clamp_ratio
+from agent_tui.context.accuracy import accuracy_of, clamp_ratio, coarse_ratio
 from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
@@ -38,6 +38,10 @@ from agent_tui.models.requests import ReplayRule
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
+OTHERS_SHARE = 0.1
+"""Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
+providers that count no reasoning would teach next to nothing."""
+
 SMALL_MISFIT = 0.1
 GIVE_WAY = 0.5
 """Shares of the estimates that are within their error.
@@ -59,11 +63,11 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     model, target = inputs.model, inputs.model.target
     family, limits = family_of(target), inputs.model.limits
     scale = cache.fixed_scale.follow(inputs.steps, target, family)
-    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale)
+    ratio = clamp_ratio(inputs.ratio)
+    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale, coarse_ratio(ratio))
     prunes = PruneStates(inputs.records)
     rule = replay_rule(inputs, cache.prefixes, prunes)
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
-    ratio = clamp_ratio(inputs.ratio)
     measured = Measurement(inputs, cache, family, prunes, ratio, scale or 1.0)
     anchor = measured.anchor
     fixed = estimate_fixed_parts(inputs.fixed, family, scale or (1.0 if anchor else ratio))
@@ -147,7 +151,7 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
     estimated = others + new.total
     single = total == anchor.usage.input and output == 0 and not estimated
     calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total, guessed)
-    calculation.others_sure = not others
+    calculation.others_sure = others <= OTHERS_SHARE * new.text
     _calculated(calculation, new)
     basis: Basis = "measured" if single else "derived"
     return _Terms(total, calculation, basis, min(estimated, total), uncounted or delta_uncounted)
