@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accuracy import accuracy_of, clamp_ratio, coarse_ratio
+from agent_tui.context.accuracy import RATIO_LOW, accuracy_of, clamp_ratio, coarse_ratio
 from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
@@ -43,13 +43,15 @@ OTHERS_SHARE = 0.1
 providers that count no reasoning would teach next to nothing."""
 
 SMALL_MISFIT = 0.1
-GIVE_WAY = 0.5
+GIVE_WAY = 1 - RATIO_LOW
 """Shares of the estimates that are within their error.
 
 The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
-than was measured, the provider's tokens are larger than the family's, and both are scaled down in proportion, by up to
-half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could
-be more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
+than was measured, and the ephemeral rows were never measured by themselves, the provider's tokens are larger than the
+family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
+way by no more than a tenth. A misfit of up to a tenth of the ephemeral rows is theirs alone: taken from the first
+message, 2 % of a long prompt could be more than the message. Any larger misfit is a warning, and the proof does not
+hold. None of it moves the total.
 """
 
 
@@ -209,7 +211,8 @@ def _fit(cache: ContextCache, measured: Measurement, fixed: int, total: int, new
         # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
         return _Fit(fixed - missing, wanted, absorb)
     both, measured_both = fixed + wanted, fixed + rest
-    if measured.head and (1 - GIVE_WAY) * both <= measured_both:
+    way = GIVE_WAY if cache.fixed_scale.value is None else SMALL_MISFIT
+    if measured.head and (1 - way) * both <= measured_both:
         # The provider's tokens are larger than the family's: both sides are.
         scaled = round(fixed * measured_both / both)
         return _Fit(scaled, measured_both - scaled, absorb)
