@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_tui.context.anchor import ABSURD_FACTOR
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 
 TIMES_OFF = 3
 TOKENS_OFF = 2_000
@@ -93,7 +92,7 @@ def _judged(usage: TokenUsage, expected: ContextUsage, answer: int, problem: str
             expected.total, answer, source="estimated", reasoning_source="estimated", output_source="estimated"
         )
         return Judged(made, problem)
-    if answer and (not usage.output or (_far_off(answer, usage.output) and answer > usage.output)):
+    if answer and (not usage.output or (far_off(answer, usage.output) and answer > usage.output)):
         reasoning = usage.reasoning or None
         made = replace(usage, output=max(answer, reasoning or 0), reasoning=reasoning, output_source="estimated")
         return Judged(made, f"it counts {usage.output:,} tokens for an answer of about {answer:,}")
@@ -109,13 +108,14 @@ def _input_problem(usage: TokenUsage, expected: ContextUsage) -> str | None:
     if usage.input < expected.total and expected.estimated_tokens > expected.total // 2:
         # A server may count less than we think for reasons of its own; only what it said before is held against it.
         return None
-    return sent if _far_off(expected.total, usage.input) else None
+    return sent if far_off(expected.total, usage.input) else None
 
 
 def _absurd(usage: TokenUsage, expected: ContextUsage) -> bool:
-    return bool(expected.window) and usage.input + usage.output > ABSURD_FACTOR * (expected.window or 0)
+    return bool(expected.window) and usage.input + usage.output > ABSURD_WINDOWS * (expected.window or 0)
 
 
-def _far_off(estimate: int, reported: int) -> bool:
+def far_off(estimate: int, reported: int) -> bool:
+    """Whether a number of tokens that a provider states, here or in a refusal, is too far from our own."""
     low, high = sorted((estimate, reported))
     return high > TIMES_OFF * low and high - low > TOKENS_OFF

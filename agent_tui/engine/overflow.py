@@ -12,6 +12,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
+from agent_tui.context.plausible import far_off
 from agent_tui.context.policy import min_output
 from agent_tui.engine.compaction_service import CompactionService, Prepare
 from agent_tui.engine.learned import learn
@@ -27,9 +28,6 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, TokenUsage
 
 log = logging.getLogger(__name__)
-
-ABSURD_FACTOR, ABSURD_TOKENS = 3, 2_000
-"""A stated input that is this many times off our estimate, and by this many tokens, is not believed."""
 
 EXACT_MARGIN = 16
 """Tokens left free beside an input that the provider itself has counted."""
@@ -103,10 +101,7 @@ class OverflowRecovery:
 
 def believable(overflow: Overflow, estimate: int) -> bool:
     """Whether the stated input can be the request's: not absurdly far from our own estimate."""
-    if overflow.input is None:
-        return True
-    low, high = sorted((overflow.input, max(1, estimate)))
-    return high - low <= ABSURD_TOKENS or high <= ABSURD_FACTOR * low
+    return overflow.input is None or not far_off(estimate, overflow.input)
 
 
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
