@@ -17,6 +17,7 @@ RATIO_TOKENS = 100
 RATIO_SAMPLES = 3
 RATIO_WEIGHT = 2_000
 """Tokens up to which a step counts for more the more it brought."""
+RATIO_GRAIN = 0.05
 DRIFT_TOKENS = 10
 """Difference between the tracked total and a recount that is worth a line in the log, in tokens."""
 
@@ -79,6 +80,11 @@ def growth_ratio(growths: Sequence[tuple[int, int]]) -> float | None:
         if passed == half:
             return clamp_ratio((ratio + usable[number + 1][0]) / 2)
     raise AssertionError("unreachable: half of the weights is passed within them")
+
+
+def coarse_ratio(ratio: float) -> float:
+    """The ratio in steps of ``RATIO_GRAIN``, for what is kept between calculations and must not move with each."""
+    return round(clamp_ratio(ratio) / RATIO_GRAIN) * RATIO_GRAIN
 
 
 def clamp_ratio(ratio: float) -> float:

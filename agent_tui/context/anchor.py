@@ -10,10 +10,7 @@ from collections.abc import Iterable, Sequence
 from agent_tui.models.fingerprint import EMPTY, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import TokenUsage
-
-ABSURD_FACTOR = 2
-"""Usage above this many windows is a provider's mistake and not built on."""
+from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 
 
 class SentPrefixes:
@@ -67,7 +64,7 @@ def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
         return "the provider reported no usage"
     if not usage.anchors or usage.output < 0:
         return "the provider's usage is not the size of a context"
-    if window and usage.input + usage.output > ABSURD_FACTOR * window:
+    if window and usage.input + usage.output > ABSURD_WINDOWS * window:
         return "the provider's usage is absurd"
     return None
 

@@ -57,6 +57,7 @@ class ContextCache:
     """Leading messages whose key is as it was at the last calculation."""
 
     _setting: Setting | None = None
+    _spoken: float = 1.0
     _records: tuple[str, ...] = ()
     _reach: int = 0
     _keys: list[str] = field(default_factory=list)
@@ -72,6 +73,7 @@ class ContextCache:
         target: Target,
         window: int | None,
         fixed_scale: float | None = None,
+        spoken: float = 1.0,
     ) -> None:
         """Bring prefixes and chain up to date; drop what no longer holds."""
         known_records = tuple(r.id for r in records)
@@ -84,6 +86,10 @@ class ContextCache:
             self._keys, self._reach = [], 0
             self.chain, self._seen = [], []
             self.seals, self.estimated, self.head, self.head_estimate, self.dropped = [], None, None, None, None
+        if spoken != self._spoken:
+            # Reasoning that nobody counted is what the text leaves of an answer.
+            self._spoken = spoken
+            self.seals, self.head, self.dropped = [], None, None
         length = len(self.prefixes.ids)
         extended = self.prefixes.update(view) == length
         keys = [item.key for item in view]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_tui.context.accuracy import coarse_ratio
 from agent_tui.context.cache import ContextCache, Seal
 from agent_tui.context.coverage import Coverage
 from agent_tui.context.estimate import Kind
@@ -90,7 +91,7 @@ class Measurement:
 
     def _spoken(self, message: Message) -> float:
         """Estimate of an answer's text and calls, which is its output without the reasoning."""
-        return self._cache.estimate(message, message.id, self._family, True).exact
+        return self._cache.estimate(message, message.id, self._family, True).exact * coarse_ratio(self.ratio)
 
     def dropped(self) -> Change:
         """Reasoning in the anchor's input and output that the next input will not have."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accuracy import accuracy_of, clamp_ratio
+from agent_tui.context.accuracy import RATIO_LOW, accuracy_of, clamp_ratio, coarse_ratio
 from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.coverage import PREAMBLE, Coverage, covered, total_read, unchanged, with_preamble
@@ -38,14 +38,20 @@ from agent_tui.models.requests import ReplayRule
 
 __all__ = ["CompactPolicy", "ContextInputs", "calculate_context_usage", "max_output_for"]
 
+OTHERS_SHARE = 0.1
+"""Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
+providers that count no reasoning would teach next to nothing."""
+
 SMALL_MISFIT = 0.1
-GIVE_WAY = 0.5
+GIVE_WAY = 1 - RATIO_LOW
 """Shares of the estimates that are within their error.
 
 The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
-than was measured, the provider's tokens are larger than the family's, and both are scaled down in proportion, by up to
-half. A misfit of up to a tenth is the ephemeral rows' alone: taken from the first message, 2 % of a long prompt could
-be more than the message. Any larger misfit is a warning, and the proof does not hold. None of it moves the total.
+than was measured, and the ephemeral rows were never measured by themselves, the provider's tokens are larger than the
+family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
+way by no more than a tenth. A misfit of up to a tenth of the ephemeral rows is theirs alone: taken from the first
+message, 2 % of a long prompt could be more than the message. Any larger misfit is a warning, and the proof does not
+hold. None of it moves the total.
 """
 
 
@@ -59,11 +65,11 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     model, target = inputs.model, inputs.model.target
     family, limits = family_of(target), inputs.model.limits
     scale = cache.fixed_scale.follow(inputs.steps, target, family, inputs.view, inputs.records)
-    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale)
+    ratio = clamp_ratio(inputs.ratio)
+    cache.follow(inputs.view, inputs.steps, inputs.records, target, limits.window, scale, coarse_ratio(ratio))
     prunes = PruneStates(inputs.records)
     rule = replay_rule(inputs, cache.prefixes, prunes)
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
-    ratio = clamp_ratio(inputs.ratio)
     measured = Measurement(inputs, cache, family, prunes, ratio, scale or 1.0)
     anchor = measured.anchor
     fixed = estimate_fixed_parts(inputs.fixed, family, scale or (1.0 if anchor else ratio))
@@ -147,7 +153,7 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
     estimated = others + new.total
     single = total == anchor.usage.input and output == 0 and not estimated
     calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total, guessed)
-    calculation.others_sure = not others
+    calculation.others_sure = others <= OTHERS_SHARE * new.text
     _calculated(calculation, new)
     basis: Basis = "measured" if single else "derived"
     return _Terms(total, calculation, basis, min(estimated, total), uncounted or delta_uncounted)
@@ -205,7 +211,8 @@ def _fit(cache: ContextCache, measured: Measurement, fixed: int, total: int, new
         # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
         return _Fit(fixed - missing, wanted, absorb)
     both, measured_both = fixed + wanted, fixed + rest
-    if measured.head and (1 - GIVE_WAY) * both <= measured_both:
+    way = GIVE_WAY if cache.fixed_scale.value is None else SMALL_MISFIT
+    if measured.head and (1 - way) * both <= measured_both:
         # The provider's tokens are larger than the family's: both sides are.
         scaled = round(fixed * measured_both / both)
         return _Fit(scaled, measured_both - scaled, absorb)

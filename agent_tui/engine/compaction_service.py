@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from agent_tui.context.compaction import CompactionReason, plan_compaction, preview_text, undo_target
 from agent_tui.context.notices import cancelled_text, overflow_stop_text
@@ -42,9 +43,10 @@ class CompactionService:
         )
 
     def _stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
-        """The summary call, tried again as a step is."""
-        runtime = self._runtime
-        return stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
+        """The summary call, waited for and tried again as a step is."""
+        runtime, patience = self._runtime, self._runtime.settings.agent
+        request = replace(request, timeout=patience.timeout, content_timeout=patience.content_timeout)
+        return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
 
     def turn_started(self) -> None:
         self.policy.turn_started()
@@ -127,7 +129,6 @@ class CompactionService:
                 focus=focus,
                 summary_model=summary_model,
                 session_id=conversation.info.id,
-                timeout=runtime.settings.agent.timeout,
                 emit=emit,
                 without_model=without_model,
             )

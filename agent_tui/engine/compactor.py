@@ -101,7 +101,6 @@ class Compactor:
         focus: str = "",
         summary_model: ModelInfo | None = None,
         session_id: str = "",
-        timeout: float = 120.0,
         emit: Callable[[Event], None] | None = None,
         without_model: bool = False,
     ) -> CompactionResult:
@@ -110,7 +109,7 @@ class Compactor:
         plan = plan_compaction(inputs, usage, path, summaries, reason=reason, focus=focus, without_model=without_model)
         if plan.action in ("prune", "summary") and emit is not None:
             emit(CompactionStarted(plan.before, plan.why))
-        return await self.run(plan, summary_model=summary_model, session_id=session_id, timeout=timeout)
+        return await self.run(plan, summary_model=summary_model, session_id=session_id)
 
     async def run(
         self,
@@ -118,7 +117,6 @@ class Compactor:
         *,
         summary_model: ModelInfo | None = None,
         session_id: str = "",
-        timeout: float = 120.0,
     ) -> CompactionResult:
         """Carries the plan out. Provider failures and ``cancel`` are results; only a cancellation of the calling task
         is raised, after the call has been closed (``taken_steps`` then has what it cost)."""
@@ -134,7 +132,7 @@ class Compactor:
             raise RuntimeError("a compaction is already running")
         self._cancelled, self._call.steps = False, []
         work = self._work = asyncio.create_task(
-            self._carry_out(plan, summary_model or plan.inputs.model, session_id, timeout), name="compaction"
+            self._carry_out(plan, summary_model or plan.inputs.model, session_id), name="compaction"
         )
         try:
             await asyncio.wait({work})
@@ -153,16 +151,14 @@ class Compactor:
         """The model calls of the newest compaction, for one that was cut short from outside."""
         return list(self._call.steps)
 
-    async def _carry_out(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, timeout: float
-    ) -> CompactionResult:
+    async def _carry_out(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> CompactionResult:
         started = self._clock()
         record_id = new_id("rec")
         summary: Message | None = None
         if plan.summary is not None:
             sections: Mapping[str, str] = {}
             if plan.summary.needs_model:
-                answer = await self._call.ask(plan, model, session_id, timeout)
+                answer = await self._call.ask(plan, model, session_id)
                 if answer.failure is not None:
                     return await self._without_model(plan, answer.failure.message.rstrip("."), started, answer.failure)
                 problem = check_text(answer.text, answer.finish or "unknown", needed=plan.needed)

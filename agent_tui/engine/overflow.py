@@ -1,7 +1,8 @@
 """After a refusal as too long: the same request with a shorter answer where the input fits, else a compaction.
 
-At most one of each in a step, and one shorter answer more after the compaction where the refusal says what fits: that
-is another request, whose size nobody has measured before. What the refusal states is believed before our own estimate:
+At most one of each in a step. A refusal of the answer's length alone and one of the whole request are two: the first
+says nothing of the window. After a compaction, which makes another request, both count anew where the refusal says what
+fits. What the refusal states is believed before our own estimate:
 the window is learned, and an exact input size becomes a step of kind ``count``, on which the numbers stand then.
 """
 
@@ -11,6 +12,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
+from agent_tui.context.plausible import far_off
 from agent_tui.context.policy import min_output
 from agent_tui.engine.compaction_service import CompactionService, Prepare
 from agent_tui.engine.learned import learn
@@ -26,9 +28,6 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, TokenUsage
 
 log = logging.getLogger(__name__)
-
-ABSURD_FACTOR, ABSURD_TOKENS = 3, 2_000
-"""A stated input that is this many times off our estimate, and by this many tokens, is not believed."""
 
 EXACT_MARGIN = 16
 """Tokens left free beside an input that the provider itself has counted."""
@@ -52,7 +51,8 @@ class OverflowRecovery:
         self._compaction = compaction
         self._emit = emit
         self._prepare = prepare
-        self._shortened = self._compacted = False
+        self._shortened: set[bool] = set()
+        self._compacted = False
 
     async def next(self, result: StepResult) -> Again | None:
         """How to send the step again; None when it was not refused for its size, or nothing is left to try. Raises
@@ -65,17 +65,18 @@ class OverflowRecovery:
             return None
         told = await self._take_in(result, overflow)
         runtime, asked = self._runtime, result.step.max_output
-        if not self._shortened and (told is not None or not self._compacted):
-            self._shortened = True
+        alone = overflow is not None and overflow.only_output
+        if alone not in self._shortened and (told is not None or not self._compacted):
+            self._shortened.add(alone)
             output = shorter_output(told, runtime.usage(), runtime.info.limits, asked)
             if output is not None:
                 self._emit(Notice("info", _shortened_text(output, asked), "less_output"))
                 return Again(output)
-        if overflow is not None and overflow.only_output:
+        if alone:
             return None
         if not await self._compaction.after_overflow(self._emit, self._prepare):
             return None
-        self._shortened, self._compacted = False, True
+        self._shortened, self._compacted = set(), True
         return Again()
 
     async def _take_in(self, result: StepResult, overflow: Overflow | None) -> Overflow | None:
@@ -100,10 +101,7 @@ class OverflowRecovery:
 
 def believable(overflow: Overflow, estimate: int) -> bool:
     """Whether the stated input can be the request's: not absurdly far from our own estimate."""
-    if overflow.input is None:
-        return True
-    low, high = sorted((overflow.input, max(1, estimate)))
-    return high - low <= ABSURD_TOKENS or high <= ABSURD_FACTOR * low
+    return overflow.input is None or not far_off(estimate, overflow.input)
 
 
 def counted_by_refusal(refused: Step, tokens: int) -> Step:

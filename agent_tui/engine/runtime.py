@@ -9,6 +9,7 @@ from typing import TypeAlias
 from agent_tui.config import Settings
 from agent_tui.context.cache import ContextCache
 from agent_tui.context.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.plausible import Surplus
 from agent_tui.context.prunes import PruneStates
 from agent_tui.context.usage import calculate_context_usage, replay_rule
 from agent_tui.engine.conversation import Conversation
@@ -26,6 +27,7 @@ class Runtime:
     """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
     subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
     streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
+    ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back."""
 
     conversation: Conversation
@@ -40,15 +42,15 @@ class Runtime:
     parent: Conversation | None = None
     in_flight: int = 0
     usage_doubted: bool = False
+    surplus: Surplus | None = None
     replay: ReplayRule = field(default_factory=ReplayRule)
 
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""
         context, state = self.settings.context, self.conversation.info.state
-        compact_at = self.info.spec.compact_at if self.info.spec.compact_at is not None else context.compact_at
         return CompactPolicy(
             auto_compact=context.auto_compact,
-            compact_at=compact_at,
+            compact_at=context.compact_at,
             max_output_reserve=context.max_output_reserve,
             paused=bool(state.get("compaction_paused")),
             off=bool(state.get("compaction_off")),

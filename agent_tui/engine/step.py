@@ -276,7 +276,8 @@ class StepRunner:
         if step.usage is not None:
             prices, reported = runtime.info.prices, step.usage
             answer = round_up(processor.tokens * self._char_factor)
-            judged = judge_usage(reported, result.usage_before, answer)
+            judged = judge_usage(reported, result.usage_before, answer, runtime.surplus)
+            runtime.surplus = judged.surplus
             if judged.usage is not reported and step.cost_usd == prices.cost(reported):
                 step.cost_usd = prices.cost(judged.usage)
             step.usage, problem = judged.usage, judged.problem or problem

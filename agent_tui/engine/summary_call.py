@@ -68,12 +68,12 @@ class SummaryCall:
         self._clock = clock
         self.steps: list[Step] = []
 
-    async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str, timeout: float) -> SummaryAnswer:
+    async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> SummaryAnswer:
         """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
         refusal says that the input fits, it is made again with a shorter answer, once."""
         source, words = self._source(plan, model)
         for trims in range(MAX_TRIMS + 1):
-            request = self._request(plan, model, source, words, session_id, timeout)
+            request = self._request(plan, model, source, words, session_id)
             answer = await self._call(request, model)
             if trims == 0 and (output := fitting_output(answer.failure, request.max_output, model)) is not None:
                 answer = await self._call(replace(request, id=new_id("req"), max_output=output), model)
@@ -116,7 +116,6 @@ class SummaryCall:
         source: SummaryInput,
         words: int,
         session_id: str,
-        timeout: float,
     ) -> ModelRequest:
         text = user_text(source)
         system = system_text(words)
@@ -136,7 +135,6 @@ class SummaryCall:
             [],
             output,
             "off",
-            timeout=timeout,
             kind="compaction",
         )
 

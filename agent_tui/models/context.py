@@ -37,7 +37,8 @@ class Calculation:
 
     ``output_estimated``: the provider did not say how long its answer was. For the calibration: ``new_text`` is what
     the text of the new messages was estimated at before it was corrected, ``new_text_corrected`` after; ``new_given``
-    are their images and the like. ``others_sure``: all other terms are the provider's own numbers.
+    are their images and the like. ``others_sure``: the other terms are the provider's own numbers, or estimates
+    that are small beside the new text.
     """
 
     last_input: int | None

@@ -9,6 +9,9 @@ from typing import Literal
 UsageSource = Literal["provider", "estimated"]
 LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo", "chosen"]
 
+ABSURD_WINDOWS = 2
+"""A report over this many windows is a provider's mistake and not the size of a context."""
+
 
 @dataclass(slots=True, frozen=True)
 class TokenUsage:

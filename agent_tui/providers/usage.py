@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 from agent_tui.providers.bounds import finite
 
-# A report over this many windows is not a context size.
-ABSURD_WINDOWS = 2
 # Without a known window: larger than any model's.
 _ABSURD_TOKENS = 20_000_000
 _ABSURD_NUMBER = 1e15

@@ -124,3 +124,25 @@ def test_a_session_of_an_older_version_goes_on() -> None:
         rows = {r.id: r.tokens for r in outcome.usage.rows}
         assert rows["system"] > 0 and rows["tools"] > 0
         assert_identities(outcome.usage)
+
+
+@pytest.mark.parametrize("factor", [0.88, 1.15])
+def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
+    session = Session(DEEPSEEK, 2, factor, counts_reasoning=False)
+    session.run(25)
+    assert session.ratio == pytest.approx(factor, rel=0.04)
+    wrong = errors(session)
+    assert wrong[int(0.95 * len(wrong))] <= 300
+
+
+def test_reasoning_that_nobody_counted_is_not_off_by_the_tokenizer_when_it_goes() -> None:
+    """Of a hundred thousand tokens of thinking that are left out at once, a tenth of the text beside them is much."""
+    session = Session(CLAUDE, 17, 1.0, counts_reasoning=False)
+    for _ in range(30):
+        session.turn(4)
+    session.effort = "off"
+    session.turn(0)
+    outcome = session.outcomes[-1]
+    assert outcome.usage.calculation.dropped_reasoning > 50_000
+    assert abs(outcome.usage.total - outcome.actual) <= 1_000
+    check_rows(session)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.plausible import judge_usage
+from agent_tui.context.plausible import Surplus, judge_usage
 from agent_tui.models.messages import AttachmentPart, ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.usage import TokenUsage
@@ -88,3 +88,43 @@ def test_thinking_is_never_nothing() -> None:
     conversation.say()
     conversation.answer(TokenUsage(1_000, 50), reasoning=ReasoningPart("", SIGNED), raw=100)
     assert conversation.usage().calculation.dropped_reasoning == 1
+
+
+def reports(added: int, factor: float, sizes: list[int]) -> list[bool]:
+    """Which reports of a server are believed that counts ``factor`` times what is sent, and ``added`` more."""
+    surplus, believed = None, []
+    for size in sizes:
+        conversation = Conversation()
+        conversation.say(raw=size)
+        usage = conversation.usage()
+        judged = judge_usage(TokenUsage(round(factor * usage.total) + added, 50), usage, 50, surplus)
+        surplus = judged.surplus
+        believed.append(judged.problem is None)
+    return believed
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.4])
+def test_a_prompt_that_a_gateway_adds_is_believed_once_it_is_always_there(factor: float) -> None:
+    believed = reports(30_000, factor, [1_000, 1_050, 1_400, 2_000, 900])
+    assert believed == [False, False, True, True, True]
+
+
+def test_a_server_that_adds_up_its_calls_is_never_believed() -> None:
+    assert not any(reports(0, 4.0, [2_000, 2_500, 4_000, 4_010, 9_000, 3_000]))
+
+
+def test_what_is_always_there_is_not_believed_when_it_is_another_the_next_time() -> None:
+    conversation = Conversation()
+    conversation.say(raw=1_000)
+    usage = conversation.usage()
+    known = Surplus(30_000 + usage.total, usage.total, known=True)
+    assert judge_usage(TokenUsage(usage.total + 31_000, 50), usage, 50, known).problem is None
+    assert judge_usage(TokenUsage(usage.total + 60_000, 50), usage, 50, known).problem is not None
+
+
+def test_more_than_two_windows_are_never_believed() -> None:
+    conversation = Conversation()
+    conversation.say(raw=1_000)
+    usage = conversation.usage()
+    known = Surplus(450_000, usage.total, known=True)
+    assert judge_usage(TokenUsage(450_000, 50), usage, 50, known).problem is not None

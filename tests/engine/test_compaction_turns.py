@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -339,3 +339,50 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(bench: Ma
     usage = world.runtime.usage()
     assert usage.limit is not None
     assert usage.total <= usage.limit
+
+
+async def test_a_summary_call_is_waited_for_as_a_step_is(bench: Make) -> None:
+    world = bench(Model(), tokens=100)
+    world.settings.agent.timeout, world.settings.agent.content_timeout = 33.0, 1_234.0
+    world.fill(62, 200)
+    await world.service.compact("manual", world.events.append, world.prepare)
+    (request,) = world.model.requests
+    assert (request.kind, request.timeout, request.content_timeout) == ("compaction", 33.0, 1_234.0)
+
+
+async def test_where_one_model_compacts_says_nothing_of_the_model_switched_to(bench: Make) -> None:
+    early = model_info(200_000, 8_192)
+    early = replace(early, spec=replace(early.spec, compact_at=0.02))
+    world = bench(Model(), early, tokens=100)
+    world.fill(40, 200)
+    await world.prepare()
+    assert world.runtime.usage().limit == 4_000
+    await world.service.before_switch(model_info(100_000, 8_192), world.events.append, world.prepare)
+    assert world.events == []
+
+
+@dataclass
+class Gateway(Model):
+    """Adds a prompt of its own to every request."""
+
+    added: int = 30_000
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        async for item in super().stream(request):
+            if isinstance(item, UsageReport):
+                yield UsageReport(replace(item.usage, input=item.usage.input + self.added))
+            else:
+                yield item
+
+
+async def test_what_a_gateway_adds_is_part_of_the_numbers_after_some_turns(bench: Make) -> None:
+    world = bench(Gateway(), model_info(200_000, 8_192))
+    await world.turn(words(500))
+    assert world.runtime.usage().total < 1_000
+    assert "not believed" in world.notices("usage")[0].text
+    for _ in range(2):
+        await world.turn(words(500))
+    usage = world.runtime.usage()
+    assert usage.anchor_step == world.conversation.steps[-1].id
+    assert 31_000 < usage.total < 33_000
+    assert len(world.notices("usage")) == 1

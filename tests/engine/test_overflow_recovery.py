@@ -379,3 +379,41 @@ def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path
         assert opened.forget_learned_limits() == 1
         assert with_learned(opened, INFO) == INFO
         assert opened.session(session).id == session
+
+
+@dataclass
+class Stepwise(Strict):
+    """Looks at the answer's length first, and at the whole only when that will do."""
+
+    longest: int = 8_000
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        if request.kind == "turn" and (request.max_output or 0) > self.longest:
+            self.requests.append(request)
+            told = Overflow(output=request.max_output, max_output=self.longest)
+            yield Failed(Failure("invalid_request", "max_tokens is too large.", overflow=told))
+            return
+        async for item in super().stream(request):
+            yield item
+
+
+async def test_an_answer_over_the_longest_and_then_over_the_window_costs_no_compaction(
+    bench: Callable[[Strict, ModelInfo], Bench],
+) -> None:
+    model = Stepwise(12_000, exact)
+    world = bench(model, model_info(32_768, 16_000))
+    world.fill(40, 200)
+    assert (await world.turn("Go on.")).stop_reason == "end"
+    assert model.kinds == ["turn", "turn", "turn"]
+    assert world.conversation.records == []
+    assert world.runtime.info.limits.window == 12_000
+    assert world.runtime.info.limits.max_output == 8_000
+
+
+async def test_what_refuses_every_length_is_not_asked_for_ever(bench: Callable[[Strict, ModelInfo], Bench]) -> None:
+    model = Stepwise(12_000, exact, longest=0)
+    model.longest = -1
+    world = bench(model, model_info(32_768, 16_000))
+    world.fill(40, 200)
+    assert (await world.turn("Go on.")).stop_reason == "error"
+    assert len(model.requests) <= 4

@@ -33,10 +33,3 @@ async def worker(no_keys: None) -> AsyncIterator[WorkerClient]:
 def server() -> Iterator[Loopback]:
     with Loopback() as loopback:
         yield loopback
-
-
-@pytest.fixture(autouse=True)
-def recorded_numbers_are_of_other_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is served here was counted for another system prompt and other tools than those that are sent: that a report
-    is several times off the estimate proves nothing. Whether it is believed otherwise is tested with the calculator."""
-    monkeypatch.setattr("agent_tui.context.plausible.TIMES_OFF", 1_000_000)

@@ -27,6 +27,13 @@ from tests.support.loopback import Loopback
 pytestmark = [needs_recordings, pytest.mark.asyncio(loop_scope="session")]
 
 
+@pytest.fixture(autouse=True)
+def recorded_numbers_are_of_other_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is served here was counted for another system prompt and other tools than those that are sent: that a report
+    is several times off the estimate proves nothing. Whether it is believed otherwise is tested with the calculator."""
+    monkeypatch.setattr("agent_tui.context.plausible.TIMES_OFF", 1_000_000)
+
+
 class Way(NamedTuple):
     """A way to configure the model of a recording: its prefix, the paths its address may have, further settings."""
 
