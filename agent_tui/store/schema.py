@@ -151,7 +151,26 @@ _REPLAY_FACTS: Migration = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT, _TRUST_OF_CONTENT, _REPLAY_FACTS]
+_WAITING: Migration = (
+    # Messages that were typed while the model worked, until they join the conversation.
+    """CREATE TABLE waiting (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        data TEXT NOT NULL,
+        UNIQUE (session_id, id)
+    )""",
+)
+
+MIGRATIONS: list[Migration] = [
+    _FIRST,
+    _GROWTH,
+    _LEARNED_LIMITS,
+    _NEW_TEXT,
+    _TRUST_OF_CONTENT,
+    _REPLAY_FACTS,
+    _WAITING,
+]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
