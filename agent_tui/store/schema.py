@@ -162,6 +162,23 @@ _WAITING: Migration = (
     )""",
 )
 
+_RULES_OF_REPOSITORIES: Migration = (
+    # A remembered rule is of a repository, not of a path. One from before belongs to what was trusted there, else to
+    # none that is known: it is asked about again.
+    "ALTER TABLE permission_rule RENAME TO permission_rule_of_path",
+    """CREATE TABLE permission_rule (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        project BLOB NOT NULL,
+        identity TEXT NOT NULL,
+        rule BLOB NOT NULL,
+        UNIQUE (project, identity, rule)
+    )""",
+    """INSERT INTO permission_rule (n, project, identity, rule)
+        SELECT n, project, COALESCE((SELECT identity FROM trusted WHERE folder = project), ''), rule
+        FROM permission_rule_of_path ORDER BY n""",
+    "DROP TABLE permission_rule_of_path",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -170,6 +187,7 @@ MIGRATIONS: list[Migration] = [
     _TRUST_OF_CONTENT,
     _REPLAY_FACTS,
     _WAITING,
+    _RULES_OF_REPOSITORIES,
 ]
 
 
