@@ -17,13 +17,15 @@ MANY = 4
 
 
 class FolderTrust:
-    """The trust of one folder. Reads its files when made; ``holds`` and ``accept`` look again."""
+    """The trust of one folder. Reads its files when made; ``holds`` and ``accept`` look again. ``identity`` tells the
+    repository that was there then from others at the same path."""
 
     def __init__(self, root: Path, store: FactTables) -> None:
         self.root = root
         self._store = store
         self._stamps = stamps(root)
         self.content = read_content(root)
+        self.identity = self.content.identity
         self._trusted: Content | None = None
         row = store.trust_row(root)
         if row is not None and row.content is not None:

@@ -47,7 +47,10 @@ class Agent(SessionControl, ProjectFacts):
         self._tell_model_gone()
         for notice in parts.notices:
             self.publish(notice)
+        self._inbox.hold(self.conversation.waiting)
+        self._tell_waiting()
         self._next()
+        self._keep_waiting(self._inbox.to_send())
 
     async def inspect(self) -> ContextUsage:
         """Opens the session asked for without changing it and says what its next request would cost.

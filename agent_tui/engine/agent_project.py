@@ -21,12 +21,15 @@ class ProjectFacts(Accounting):
     """Read by commands and screens; changes only trust and remembered rules."""
 
     def permission_rules(self) -> list[project.Row]:
-        """(decision, rule, source) of every rule in force."""
-        return project.permission_rules(self.settings, self.store, self.root)
+        """(decision, rule, source) of every rule."""
+        return project.permission_rules(self.settings, self.store, self.root, self.parts.trust.identity)
 
     def remove_permission_rule(self, rule: str) -> bool:
         """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
-        return self.desk.permissions.forget(rule) and self.store.remove_permission_rule(self.root, rule)
+        stored = self.store.remove_permission_rule(self.root, rule)
+        if stored:
+            self.desk.permissions.forget(rule)
+        return stored
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""

@@ -276,15 +276,23 @@ class SessionControl(Turns):
         self._switched()
 
     async def resume(self, session_id: str) -> None:
-        """Continues another session. Raises StoreError when there is none of that id."""
+        """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
+        id."""
         self._need_idle("resume a session")
         await asyncio.to_thread(self.workspace.look)
         self._need_idle("resume a session")
+        before = self.conversation
         self.sessions.open(session_id)
+        changed = self.conversation is not before
+        if changed:
+            self._inbox.become(self.conversation.waiting)
+            self._queue_changed()
         self._switched()
         if self.read_only:
             self.publish(Notice("warning", READ_ONLY, "read_only"))
         self._tell_missing()
+        if changed:
+            self._tell_waiting()
 
     def _tell_missing(self) -> None:
         """What of a damaged session could not be read."""
@@ -293,6 +301,16 @@ class SessionControl(Turns):
             where = f"agent-tui sessions repair {conversation.info.id}"
             text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
             self.publish(Notice("warning", text, "damaged"))
+
+    def _tell_waiting(self) -> None:
+        """What was typed and not sent when the session was last left."""
+        count = len(self.held)
+        if count:
+            waits = "1 message waits" if count == 1 else f"{count} messages wait"
+            sends = "it" if count == 1 else "them"
+            text = f"{waits} from when this session was left: Enter on an empty prompt sends {sends}, ↑ takes back."
+            self.publish(Notice("info", text, "waiting"))
+            self._queue_changed()
 
     def rename(self, title: str) -> None:
         self.conversation.rename(" ".join(title.split()))

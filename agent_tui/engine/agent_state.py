@@ -154,6 +154,11 @@ class AgentState:
         return self._inbox.queued_texts()
 
     @property
+    def held(self) -> list[str]:
+        """What waited when the session was last left; ``send_waiting`` sends it."""
+        return self._inbox.held_texts()
+
+    @property
     def steering(self) -> list[str]:
         return self._inbox.steer_texts()
 

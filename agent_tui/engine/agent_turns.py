@@ -49,17 +49,30 @@ class Turns(Accounting):
                 Notice("warning", "Read-only: this session is open in another window. /fork continues a copy.")
             )
             return
-        self._inbox.queue(user_message(text, attachments=mask_attachments(attachments, self.parts.secrets)))
+        message = user_message(text, attachments=mask_attachments(attachments, self.parts.secrets))
+        self._inbox.queue(message)
         self._queue_changed()
         self._next()
+        self._keep_waiting([message])
 
     def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self.busy:
             self.submit(text, attachments)
             return
-        self._inbox.steer(user_message(text, attachments=mask_attachments(attachments, self.parts.secrets)))
+        message = user_message(text, attachments=mask_attachments(attachments, self.parts.secrets))
+        self._inbox.steer(message)
         self._queue_changed()
+        self._keep_waiting([message])
+
+    def send_waiting(self) -> bool:
+        """Sends what waits, what waited when the session was last left included; False when nothing does."""
+        if self.read_only or not (self.held or self.queue or self.steering):
+            return False
+        self._inbox.release()
+        self._queue_changed()
+        self._next()
+        return True
 
     def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
         """Takes the newest message that waits back, with what was attached to it; None when none does."""
@@ -67,6 +80,9 @@ class Turns(Accounting):
         self._queue_changed()
         if message is None:
             return None
+        if self._started and not self.read_only:
+            self.conversation.forget_waiting(message)
+            self._store_waiting()
         return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
 
     def unqueue(self) -> str | None:
@@ -84,9 +100,27 @@ class Turns(Accounting):
         if messages:
             self._inbox.put_back(messages)
             self._queue_changed()
+            self._keep_waiting(messages)
 
     def _queue_changed(self) -> None:
-        self.publish(QueueChanged(self.queue, self.steering))
+        self.publish(QueueChanged(self.queue, self.steering, self.held))
+
+    def _keep_waiting(self, messages: Sequence[Message]) -> None:
+        """Stores those of the messages that have to wait: they are not lost with the process."""
+        if not self._started or self.read_only:
+            return
+        waiting = {message.id for message in self._inbox.to_send()}
+        kept = [message for message in messages if message.id in waiting]
+        for message in kept:
+            self.conversation.keep_waiting(message)
+        if kept:
+            self._store_waiting()
+
+    def _store_waiting(self) -> None:
+        try:
+            self.conversation.save()
+        except StoreError:
+            self._spawn(self._save_rest(self.conversation), "store")
 
     def _next(self) -> None:
         if not self._started or self._closing or self.busy or self.read_only:

@@ -26,7 +26,8 @@ class Conversation:
     ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
     ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
-    head and includes an answer that is still streaming. ``read_only`` conversations refuse changes with an AgentError;
+    head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
+    last left. ``read_only`` conversations refuse changes with an AgentError;
     one without an id is empty and not stored.
     """
 
@@ -39,11 +40,16 @@ class Conversation:
         self.records: list[CompactionRecord] = []
         self.summaries: dict[str, Message] = {}
         self.missing: list[str] = []
+        self.waiting: list[Message] = []
         if info.id:
             content = store.content(info.id)
             self.messages, self.summaries = content.messages, content.summaries
             self.steps, self.records = content.steps, content.records
             self.missing, info.head_id = content.missing, content.head_id
+            if not read_only:
+                self.waiting, unreadable = store.waiting(info.id)
+                if unreadable:
+                    self.missing.append("text that waited to be sent")
         self.path: list[Message] = self._walk(info.head_id)
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
@@ -143,6 +149,15 @@ class Conversation:
         """A message changed, or a draft ended; ``save`` writes it whole."""
         self._unsaved.setdefault(message.id, lambda: self.store.write_message(self.info.id, message))
         self.changed()
+
+    def keep_waiting(self, message: Message) -> None:
+        """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
+        self._writable()
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.add_waiting(self.info.id, message)
+
+    def forget_waiting(self, message: Message) -> None:
+        """The user took a waiting message back; ``save`` removes it from the store."""
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.remove_waiting(self.info.id, message.id)
 
     def set_raw_tokens(self, counts: dict[str, int]) -> None:
         """Stores o200k_base counts of messages by id."""

@@ -22,12 +22,17 @@ from agent_tui.store.store import Store
 Row = tuple[str, str, str]
 
 
-def permission_rules(settings: Settings, store: Store, root: Path) -> list[Row]:
-    """(decision, rule, source) of every permission rule in force; those of the configuration first."""
+OTHERS = "of another repository at this path: not used"
+
+
+def permission_rules(settings: Settings, store: Store, root: Path, identity: str) -> list[Row]:
+    """(decision, rule, source) of every permission rule, those of the configuration first, and last those that were
+    allowed in another repository at this path, which are not in force."""
     rules = settings.permissions
     configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
     rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
-    return rows + [("allow", rule, "project") for rule in store.permission_rules(root)]
+    rows += [("allow", rule, "project") for rule in store.permission_rules(root, identity)]
+    return rows + [("asked", rule, OTHERS) for rule in store.rules_of_others(root, identity)]
 
 
 def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:

@@ -56,9 +56,10 @@ class Sessions:
         self._current = Conversation(store, info, read_only=True)
 
     def open_new(self) -> None:
+        """Begins a session; what waits to be sent comes along."""
         info = self._parts.store.create_session(str(self._parts.root), "")
         info.state = conversation_state()
-        self._enter(info)
+        self._enter(info, carry=True)
 
     def open(self, session_id: str) -> None:
         """Makes a stored session current. Raises StoreError when there is none of that id."""
@@ -67,7 +68,7 @@ class Sessions:
             return
         self._enter(info)
 
-    def _enter(self, info: SessionInfo) -> None:
+    def _enter(self, info: SessionInfo, carry: bool = False) -> None:
         store = self._parts.store
         lock: SessionLock | None = None
         try:
@@ -82,6 +83,8 @@ class Sessions:
             conversation = Conversation(store, info, read_only=lock is None)
             if self._current is not None:
                 self._current.save()
+                if carry and not self._current.read_only:
+                    store.move_waiting(self._current.info.id, info.id)
         except BaseException:
             if lock is not None:
                 lock.release()
@@ -98,8 +101,9 @@ class Sessions:
         try:
             if conversation is not None:
                 conversation.save()
-                if not conversation.messages and not conversation.info.title:
-                    self._parts.store.delete_session(conversation.info.id)
+                store, session = self._parts.store, conversation.info
+                if not conversation.messages and not session.title and store.waiting(session.id) == ([], 0):
+                    store.delete_session(session.id)
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
             if conversation is not None and conversation.unsaved:
@@ -108,14 +112,14 @@ class Sessions:
             lock.release()
 
     def fork(self, message_id: str | None) -> None:
-        """Continues a copy of the current session, up to ``message_id`` (None: all of it)."""
+        """Continues a copy of the current session, up to ``message_id`` (None: all of it); what waits comes along."""
         current = self.current
         current.save()
         head = message_id or current.info.head_id
         info = self._parts.store.fork_session(current.info.id, head)
         if current.info.title and not info.title:
             info.title = current.info.title
-        self._enter(info)
+        self._enter(info, carry=True)
 
     def rewind(self, message_id: str) -> Message:
         """Goes back to before a user message, which is returned. Nothing is destroyed."""

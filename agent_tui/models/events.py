@@ -145,10 +145,12 @@ class Notice:
 
 @dataclass(slots=True, frozen=True)
 class QueueChanged:
-    """Messages typed while the model works. ``steer`` ones go in at the next step, the others after the turn."""
+    """Messages typed while the model works. ``steer`` ones go in at the next step, the others after the turn; ``held``
+    ones waited when the session was last left, and go when the user says so."""
 
     queued: list[str]
     steer: list[str]
+    held: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)

@@ -112,21 +112,29 @@ class FactTables(Tables):
                 (encode(str(folder)), time.time(), identity, content),
             )
 
-    def permission_rules(self, project: str | Path) -> list[str]:
-        """The rules the user allowed for good in a project, oldest first."""
-        rows = self._db.all("SELECT rule FROM permission_rule WHERE project = ? ORDER BY n", (encode(str(project)),))
+    def permission_rules(self, project: str | Path, identity: str) -> list[str]:
+        """The rules the user allowed for good in a repository (``context.brought`` tells it from others at the same
+        path), oldest first."""
+        return self._rules("project = ? AND identity = ?", encode(str(project)), identity)
+
+    def rules_of_others(self, project: str | Path, identity: str) -> list[str]:
+        """Rules that were allowed in other repositories at the same path, oldest first; they do not hold."""
+        return self._rules("project = ? AND identity <> ?", encode(str(project)), identity)
+
+    def _rules(self, where: str, *values: object) -> list[str]:
+        rows = self._db.all(f"SELECT rule FROM permission_rule WHERE {where} ORDER BY n", values)
         with self._decoding("a permission rule"):
             return [decode(row[0]) for row in rows]
 
-    def add_permission_rule(self, project: str | Path, rule: str) -> None:
+    def add_permission_rule(self, project: str | Path, identity: str, rule: str) -> None:
         with self._db.writing():
             self._db.run(
-                "INSERT OR IGNORE INTO permission_rule (project, rule) VALUES (?, ?)",
-                (encode(str(project)), encode(rule)),
+                "INSERT OR IGNORE INTO permission_rule (project, identity, rule) VALUES (?, ?, ?)",
+                (encode(str(project)), identity, encode(rule)),
             )
 
     def remove_permission_rule(self, project: str | Path, rule: str) -> bool:
-        """Takes a rule back; False when there was none."""
+        """Takes a rule back, in whichever repository at that path it was allowed; False when there was none."""
         with self._db.writing():
             gone = self._db.run(
                 "DELETE FROM permission_rule WHERE project = ? AND rule = ?", (encode(str(project)), encode(rule))

@@ -17,15 +17,16 @@ class MessageTables(SessionTables):
     def add_message(self, session_id: str, message: Message, head: bool = True) -> None:
         """Adds a message to the session's tree; with ``head`` it becomes the end of the conversation.
 
-        A draft is added the same way, with status ``streaming``. A caller that keeps a ``SessionInfo`` must set its
-        ``head_id`` too, or a later ``save_session`` moves the head back. Raises ``StoreError`` when the session or
-        the parent message does not exist, or the id is taken.
+        A draft is added the same way, with status ``streaming``. A message that waited no longer does. A caller that
+        keeps a ``SessionInfo`` must set its ``head_id`` too, or a later ``save_session`` moves the head back. Raises
+        ``StoreError`` when the session or the parent message does not exist, or the id is taken.
         """
         with self._db.writing():
             self._require_session(session_id)
             if message.parent_id is not None:
                 self._require_message(session_id, message.parent_id)
             self._insert_message(session_id, message, in_tree=True)
+            self._db.run("DELETE FROM waiting WHERE session_id = ? AND id = ?", (session_id, message.id))
             self._touch(session_id, message, head)
 
     def write_message(self, session_id: str, message: Message, parts: Iterable[int] | None = None) -> None:

@@ -151,7 +151,44 @@ _REPLAY_FACTS: Migration = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: list[Migration] = [_FIRST, _GROWTH, _LEARNED_LIMITS, _NEW_TEXT, _TRUST_OF_CONTENT, _REPLAY_FACTS]
+_WAITING: Migration = (
+    # Messages that were typed while the model worked, until they join the conversation.
+    """CREATE TABLE waiting (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        data TEXT NOT NULL,
+        UNIQUE (session_id, id)
+    )""",
+)
+
+_RULES_OF_REPOSITORIES: Migration = (
+    # A remembered rule is of a repository, not of a path. One from before belongs to what was trusted there, else to
+    # none that is known: it is asked about again.
+    "ALTER TABLE permission_rule RENAME TO permission_rule_of_path",
+    """CREATE TABLE permission_rule (
+        n INTEGER PRIMARY KEY AUTOINCREMENT,
+        project BLOB NOT NULL,
+        identity TEXT NOT NULL,
+        rule BLOB NOT NULL,
+        UNIQUE (project, identity, rule)
+    )""",
+    """INSERT INTO permission_rule (n, project, identity, rule)
+        SELECT n, project, COALESCE((SELECT identity FROM trusted WHERE folder = project), ''), rule
+        FROM permission_rule_of_path ORDER BY n""",
+    "DROP TABLE permission_rule_of_path",
+)
+
+MIGRATIONS: list[Migration] = [
+    _FIRST,
+    _GROWTH,
+    _LEARNED_LIMITS,
+    _NEW_TEXT,
+    _TRUST_OF_CONTENT,
+    _REPLAY_FACTS,
+    _WAITING,
+    _RULES_OF_REPOSITORIES,
+]
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:

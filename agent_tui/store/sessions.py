@@ -67,13 +67,14 @@ class SessionTables(Tables):
         subagents: bool = False,
     ) -> list[SessionInfo]:
         """Sessions, newest first: of one project or of all, with every word of ``search`` in title, preview, id or
-        project. ``empty`` includes sessions without a message, ``subagents`` those that worked for a tool call."""
+        project. ``empty`` includes sessions without a message, not even one that waits, ``subagents`` those that worked
+        for a tool call."""
         where, values = ["1"], []
         if project is not None:
             where.append("project = ?")
             values.append(encode(str(project)))
         if not empty:
-            where.append("messages > 0")
+            where.append("(messages > 0 OR EXISTS (SELECT 1 FROM waiting WHERE waiting.session_id = session.id))")
         if not subagents:
             where.append(f"NOT {SUBAGENT}")
         for word in search.casefold().split():

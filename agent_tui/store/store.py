@@ -22,6 +22,7 @@ from agent_tui.store.messages import walk
 from agent_tui.store.rows import encode
 from agent_tui.store.salvage import Content, salvage
 from agent_tui.store.sessions import SUBAGENT
+from agent_tui.store.waiting import WaitingTables
 
 BUSY_TIMEOUT = 3.0
 """Seconds that opening waits for another process's write, which takes milliseconds, before it is called locked."""
@@ -30,10 +31,10 @@ WRITE_TIMEOUT = 0.05
 """Seconds a statement may block afterwards: the UI's loop stands still meanwhile, so whoever can waits outside."""
 
 
-class Store(ForkTables, FactTables, LearnedTables):
+class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
-    Nothing but ``delete_session`` deletes."""
+    Nothing but ``delete_session`` deletes what was said."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

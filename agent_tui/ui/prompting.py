@@ -69,6 +69,12 @@ class Prompting:
         else:
             self.app.prompt.give_back(*taken)
 
+    def send_waiting(self) -> None:
+        """Enter on an empty prompt, while nothing runs: what waits goes out."""
+        agent = self.app.agent
+        if agent is not None and not agent.busy and agent.send_waiting():
+            self.app.transcript.follow_end()
+
     def refused(self, text: str) -> bool:
         """A session that is open elsewhere takes commands only; the text stays where it is."""
         agent = self.app.agent

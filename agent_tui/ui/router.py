@@ -125,8 +125,8 @@ class Router:
             case Notice(level, text, _):
                 self._told.add(text)
                 transcript.add_notice(level, text)
-            case QueueChanged(queued, steer):
-                app.queue_view.show(queued, steer)
+            case QueueChanged(queued, steer, held):
+                app.queue_view.show(queued, steer, held)
             case TurnEnded(reason, failure):
                 if reason == "interrupted" and self._says_so():
                     pass

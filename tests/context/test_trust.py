@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.bootstrap import make_agent
 from agent_tui.context import brought
 from agent_tui.context.trust import FolderTrust
+from agent_tui.engine.agent import Agent
+from agent_tui.options import Options
 from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
+from agent_tui.tools.base import Intent
 
 
 @pytest.fixture
@@ -187,3 +191,48 @@ def test_a_folder_trusted_by_an_earlier_version_is_asked_about_once(root: Path, 
         trust = FolderTrust(root, store)
         assert trust.state == "unconfirmed" and "/trust" in trust.line() and "before its contents" in trust.line()
         assert trust.accept() and FolderTrust(root, store).trusted
+
+
+def test_rules_of_an_earlier_version_hold_where_their_repository_is_known(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "old.db"
+    connection = sqlite3.connect(file, isolation_level=None)
+    migrate(connection, MIGRATIONS[:5])
+    identity = FolderTrust(root, Store.open(tmp_path / "other.db")).identity
+    connection.execute("INSERT INTO trusted VALUES (?, 1.0, ?, '{}')", (str(root).encode(), identity))
+    for project in (str(root), "/never/trusted"):
+        connection.execute(
+            "INSERT INTO permission_rule (project, rule) VALUES (?, ?)", (project.encode(), b"bash(make)")
+        )
+    connection.close()
+    with Store.open(file) as store:
+        assert store.permission_rules(root, identity) == ["bash(make)"]
+        assert store.permission_rules("/never/trusted", "any") == []
+        assert store.rules_of_others("/never/trusted", "any") == ["bash(make)"]
+
+
+async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_path(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(root)
+    call = Intent("command", "bash", "make", command="make install")
+
+    async def opened() -> Agent:
+        return await make_agent(Options(model="demo"))
+
+    agent = await opened()
+    assert agent.parts.permissions.decide("bash", call).action == "ask"
+    agent.parts.permissions.remember(["bash(make install)"])
+    assert agent.parts.permissions.decide("bash", call).action == "allow"
+    agent.store.close()
+    agent = await opened()
+    assert agent.parts.permissions.decide("bash", call).action == "allow"
+    agent.store.close()
+    shutil.rmtree(root / ".git")
+    git(root, "init", "-q")
+    agent = await opened()
+    assert agent.parts.permissions.decide("bash", call).action == "ask"
+    assert [(decision, rule) for decision, rule, _ in agent.permission_rules()] == [("asked", "bash(make install)")]
+    assert agent.remove_permission_rule("bash(make install)")
+    assert agent.permission_rules() == []
+    agent.store.close()

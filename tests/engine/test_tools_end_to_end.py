@@ -83,8 +83,8 @@ def parts(
         settings.permissions,
         readable=[made.paths.cache / "output"],
         protected=[made.paths.config, made.paths.data],
-        remembered=made.store.permission_rules(project),
-        save=lambda rule: made.store.add_permission_rule(project, rule),
+        remembered=made.store.permission_rules(project, made.trust.identity),
+        save=lambda rule: made.store.add_permission_rule(project, made.trust.identity, rule),
         can_ask=can_ask,
     )
     return made

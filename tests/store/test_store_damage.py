@@ -53,7 +53,7 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
             store.save_session(stored)
             ids.append(info.id)
         store.put_counts({"f": 1})
-        store.add_permission_rule("/project/0", "read(*)")
+        store.add_permission_rule("/project/0", "repo", "read(*)")
     return ids
 
 

@@ -65,8 +65,8 @@ def test_a_session_row_comes_back_exactly(tmp_path_factory, title: str, model: s
         assert store.sessions(project) == [info]
         store.trust(project, "which", "{}")
         assert store.trust_row(project) == TrustRow("which", "{}")
-        store.add_permission_rule(project, title)
-        assert store.permission_rules(project) == [title]
+        store.add_permission_rule(project, "repo", title)
+        assert store.permission_rules(project, "repo") == [title]
         store.add_growth(model, "step", 12, 10)
         assert store.growths(model) == [(12, 10)]
         store.snapshot(info.id, "m", project, b"\x00\xff", 0o644)

@@ -143,12 +143,12 @@ def test_the_first_snapshot_of_a_file_under_a_message_counts(store: Store) -> No
 
 def test_permission_rules_are_kept_in_order_and_can_be_taken_back(store: Store) -> None:
     for rule in ("bash(git status*)", "edit(src/**)", "bash(git status*)"):
-        store.add_permission_rule("/a", rule)
-    assert store.permission_rules("/a") == ["bash(git status*)", "edit(src/**)"]
-    assert store.permission_rules("/b") == []
+        store.add_permission_rule("/a", "repo", rule)
+    assert store.permission_rules("/a", "repo") == ["bash(git status*)", "edit(src/**)"]
+    assert store.permission_rules("/b", "repo") == []
     assert store.remove_permission_rule("/a", "edit(src/**)")
     assert not store.remove_permission_rule("/a", "edit(src/**)")
-    assert store.permission_rules("/a") == ["bash(git status*)"]
+    assert store.permission_rules("/a", "repo") == ["bash(git status*)"]
     assert store.trust_row("/a") is None
 
 

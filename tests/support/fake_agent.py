@@ -220,6 +220,10 @@ class FakeAgent:
         self.publish(QueueChanged(list(self.queue), list(self.steering)))
         return None if text is None else (text, self.queued_attachments.pop(text, []))
 
+    def send_waiting(self) -> bool:
+        self.calls.append(("send_waiting", None))
+        return bool(self.queue)
+
     def interrupt(self) -> bool:
         self.calls.append(("interrupt", None))
         was, self.busy = self.busy, False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.models.events import TurnEnded, TurnStarted
+from agent_tui.models.events import QueueChanged, TurnEnded, TurnStarted
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.palette import Palette
@@ -49,6 +49,20 @@ async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp
         await pilot.pause()
         await pilot.app.workers.wait_for_complete()
         assert agent.called("submit") == [("early", [])]
+
+
+async def test_what_was_not_sent_is_shown_and_enter_on_empty_sends_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.publish(QueueChanged([], [], ["from before"]))
+        assert run.app.queue_view.entries == [("not sent", "from before")]
+        await run.pilot.pause()
+        assert "Enter sends" in run.shown()
+        run.agent.busy = True
+        await run.pilot.press("enter")
+        assert not run.agent.called("send_waiting")
+        run.agent.busy = False
+        await run.pilot.press("enter")
+        assert run.agent.called("send_waiting")
 
 
 async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ class Host(Protocol):
     def take_back(self) -> None:
         """↑ on an empty prompt."""
 
+    def send_waiting(self) -> None:
+        """Enter on an empty prompt."""
+
     def pasted(self, text: str) -> None:
         """Text came from the terminal's paste; it may name an image file."""
 
@@ -187,7 +190,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._send(steer=True)
 
     def _send(self, steer: bool) -> None:
-        if self.host is None or not self.text.strip() or self.host.refused(self.text):
+        if self.host is None or self.host.refused(self.text):
+            return
+        if not self.text.strip():
+            self.host.send_waiting()
             return
         text, images = self.take()
         self.history_file.add(text)

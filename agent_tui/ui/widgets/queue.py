@@ -9,6 +9,8 @@ from agent_tui.ui.draw import Piece, shorten
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
+TAILS = {"queued": "  ↑ takes it back", "not sent": "  Enter sends · ↑ takes it back"}
+
 
 class Queue(Lines):
     """One line each, the newest last; ↑ on an empty prompt takes that one back."""
@@ -27,8 +29,9 @@ class Queue(Lines):
         self.limit = limit
         self.set_height(min(limit, len(self.entries)))
 
-    def show(self, queued: Sequence[str], steer: Sequence[str]) -> None:
-        self.entries = [("next step", text) for text in steer] + [("queued", text) for text in queued]
+    def show(self, queued: Sequence[str], steer: Sequence[str], held: Sequence[str] = ()) -> None:
+        kinds = (("not sent", held), ("next step", steer), ("queued", queued))
+        self.entries = [(kind, text) for kind, texts in kinds for text in texts]
         self.set_height(min(self.limit, len(self.entries)))
         self.refresh()
 
@@ -41,7 +44,7 @@ class Queue(Lines):
             return []
         kind, text = self.entries[index]
         last = index == len(self.entries) - 1
-        tail = "  ↑ takes it back" if last and kind == "queued" and width > 60 else ""
+        tail = TAILS.get(kind, "") if last and width > 60 else ""
         room = max(1, width - len(kind) - 4 - len(tail))
         return [
             ("⋯ ", paint("accent")),

@@ -1,0 +1,217 @@
+"""Messages that wait are stored when they are queued: shown again after a crash, sent only when the user says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.models.events import MessageAdded, Notice, QueueChanged
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.store.store import Store
+from tests.engine.test_store_failures import failing
+from tests.support.agents import Recorder, parts_for, running
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 30.0
+
+HANGING = """
+[[step]]
+match = "first"
+text = "one two three four"
+chunk = 4
+hang = true
+after = 4
+"""
+
+
+async def _until(ready: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < end
+        await asyncio.sleep(0)
+
+
+def stored(store: Store, session: str) -> list[str]:
+    return [message.text for message in store.waiting(session)[0]]
+
+
+def told(seen: Recorder) -> list[str]:
+    return [n.text for n in seen.of(Notice) if n.code == "waiting"]
+
+
+async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, _):
+        agent.submit("first")
+        await agent.ready()
+        assert stored(agent.store, agent.info.id) == []
+        picture = AttachmentPart("a.png", "image/png", data="aGk=")
+        agent.submit("second", [picture])
+        agent.steer("third")
+        agent.submit("fourth")
+        assert stored(agent.store, agent.info.id) == ["second", "third", "fourth"]
+        assert agent.take_back() == ("fourth", [])
+        assert stored(agent.store, agent.info.id) == ["second", "third"]
+        kept = agent.store.waiting(agent.info.id)[0][0]
+        assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
+        agent.interrupt()
+        await agent.join()
+        assert agent.send_waiting()
+        await agent.join()
+        assert sorted(m.text for m in agent.messages if m.role == "user") == ["first", "second", "third"]
+        assert stored(agent.store, agent.info.id) == []
+        assert not agent.send_waiting()
+
+
+async def test_after_a_restart_they_are_shown_and_never_sent_by_themselves(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project, script=HANGING)) as (agent, _):
+        session = agent.info.id
+        agent.submit("first")
+        agent.submit("second")
+        agent.submit("third")
+    async with running(parts_for(home, project, resume=session)) as (agent, seen):
+        assert agent.held == ["second", "third"] and agent.queue == []
+        assert seen.of(QueueChanged)[-1].held == ["second", "third"]
+        assert len(told(seen)) == 1 and "2 messages wait" in told(seen)[0]
+        agent.submit("something else")
+        await agent.join()
+        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else"]
+        assert agent.held == ["second", "third"]
+        assert agent.take_back() == ("third", [])
+        assert stored(agent.store, session) == ["second"]
+        assert agent.send_waiting()
+        await agent.join()
+        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else", "second"]
+    async with running(parts_for(home, project, resume=session)) as (agent, seen):
+        assert agent.held == [] and told(seen) == []
+
+
+async def test_what_waits_belongs_to_its_session(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
+        old = agent.info.id
+        agent.submit("first")
+        agent.submit("for the old one")
+        await agent.ready()
+        agent.interrupt()
+        await agent.join()
+        await agent.clear()
+        # A new session of the same user at the same moment: nothing typed disappears from the screen.
+        assert agent.queue == ["for the old one"]
+        new = agent.info.id
+        assert stored(agent.store, old) == [] and stored(agent.store, new) == ["for the old one"]
+        await agent.resume(old)
+        assert agent.queue == agent.held == []
+        await agent.resume(new)
+        assert agent.held == ["for the old one"] and agent.queue == []
+        assert "1 message waits" in told(seen)[-1]
+        await agent.resume(new)
+        assert agent.held == ["for the old one"]
+
+
+async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_path: Path) -> None:
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)
+    async with running(parts) as (agent, _):
+        running_work = asyncio.create_task(agent.shell("sleep 60"))
+        await _until(lambda: agent.busy)
+        agent.submit("typed while something else ran")
+        session = agent.info.id
+        assert stored(agent.store, session) == ["typed while something else ran"]
+        assert [s.id for s in agent.store.sessions(empty=False)] == [session]
+        assert agent.interrupt()
+        await running_work
+        await agent.join()
+
+
+async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_lost(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
+        agent.submit("first")
+        await agent.ready()
+        with failing(agent.store, "add_waiting", StoreLockedError("locked"), times=2) as failed:
+            agent.submit("second")
+            await _until(lambda: failed[0] == 2 and not agent.conversation.unsaved)
+        assert stored(agent.store, agent.info.id) == ["second"]
+        with failing(agent.store, "add_waiting", StoreError("the disk is full")):
+            agent.submit("third")
+            await _until(lambda: any(n.code == "store" for n in seen.of(Notice)))
+        assert agent.queue == ["second", "third"]
+
+
+def test_one_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
+    from agent_tui.models.messages import user_message
+
+    store = Store.open(tmp_path / "s.db")
+    session = store.create_session("/p", "m").id
+    for text in ("one", "two", "three"):
+        store.add_waiting(session, user_message(text))
+    store.database.run("UPDATE waiting SET data = ? WHERE n = 2", ('{"id": 7, "role": []}',))
+    found, lost = store.waiting(session)
+    assert ([m.text for m in found], lost) == (["one", "three"], 1)
+    store.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo terminal")
+async def test_kill_nine_loses_no_queued_message(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "p"
+    project.mkdir()
+    await asyncio.to_thread(_live_and_be_killed, home, project)
+    parts = parts_for(home, project, continue_newest=True)
+    async with running(parts) as (agent, recorder):
+        assert agent.held == ["queued one", "queued two"]
+        assert [m.text for m in agent.messages if m.role == "user"] == ["the first"]
+        assert not recorder.of(MessageAdded)
+
+
+def _live_and_be_killed(home: Path, project: Path) -> None:
+    import pty
+
+    script = project.parent / "script.toml"
+    script.write_text(HANGING)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(project)
+        own = {
+            "AGENT_TUI_HOME": str(home),
+            "AGENT_TUI_DEMO_SCRIPT": str(script),
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm-256color",
+        }
+        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo"], {**os.environ, **own})
+    seen, end = b"", time.monotonic() + PATIENCE
+    try:
+        for text, shown in ((b"the first\r", b"one "), (b"queued one\r", b"queued one"), (b"queued two\r", b"two")):
+            if text.startswith(b"the first"):
+                seen = _read_until(terminal, b"DEMO", end)
+            os.write(terminal, text)
+            _read_until(terminal, shown, end)
+        path = next(home.rglob("*.db"))
+        store = Store.open(path)
+        (session,) = [s.id for s in store.sessions(empty=False)]
+        while stored(store, session) != ["queued one", "queued two"]:
+            assert time.monotonic() < end, (stored(store, session), seen[-500:])
+            _drain(terminal)
+        store.close()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def _drain(terminal: int) -> bytes:
+    return os.read(terminal, 1 << 16) if select.select([terminal], [], [], 0.05)[0] else b""
+
+
+def _read_until(terminal: int, text: bytes, end: float) -> bytes:
+    seen = b""
+    while text not in seen:
+        assert time.monotonic() < end, seen[-1000:]
+        seen += _drain(terminal)
+    return seen
