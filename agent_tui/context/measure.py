@@ -46,10 +46,10 @@ class Measurement:
         family: Family,
         prunes: PruneStates,
         ratio: float,
-        fixed_scale: float = 1.0,
+        fixed_scale: float | None = None,
     ) -> None:
         self._inputs = inputs
-        self.fixed_scale = fixed_scale
+        self.fixed_scale, self.fixed_measured = fixed_scale or 1.0, fixed_scale is not None
         self.ratio = ratio
         self._view: Sequence[SentMessage] = inputs.view
         self._cache = cache

@@ -70,7 +70,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     prunes = PruneStates(inputs.records)
     rule = replay_rule(inputs, cache.prefixes, prunes)
     cache.ledger.update(inputs.view, target, inputs.fixed_fingerprint, inputs.effort, rule)
-    measured = Measurement(inputs, cache, family, prunes, ratio, scale or 1.0)
+    measured = Measurement(inputs, cache, family, prunes, ratio, scale)
     anchor = measured.anchor
     fixed = estimate_fixed_parts(inputs.fixed, family, scale or (1.0 if anchor else ratio))
     new = _estimated(inputs, cache, measured, ratio)
@@ -79,6 +79,8 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     warnings = [w for w in (reserve_problem(limits, inputs.policy),) if w]
     rows, misfit = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)
     accuracy = accuracy_of(inputs.steps, target, inputs.ratio)
+    # The character rule, which stands in for counts, errs twice as far as they do.
+    doubtful = 2 * terms.estimated if terms.pending else terms.estimated
     usage = ContextUsage(
         model=target.model,
         window=room.window,
@@ -100,7 +102,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         anchor_step=anchor.id if anchor else None,
         warnings=warnings,
         expected_read=_expected_read(inputs, measured, fixed, terms.total),
-        margin=send_margin(room.window, terms.total, terms.estimated, accuracy.p95_error_tokens or 0)
+        margin=send_margin(room.window, terms.total, doubtful, accuracy.p95_error_tokens or 0)
         if room.window
         else 0,
         max_input=limits.max_input,
@@ -211,7 +213,7 @@ def _fit(cache: ContextCache, measured: Measurement, fixed: int, total: int, new
         # Both sides are estimates: a small misfit is taken from the larger one, not from the first message.
         return _Fit(fixed - missing, wanted, absorb)
     both, measured_both = fixed + wanted, fixed + rest
-    way = GIVE_WAY if cache.fixed_scale.value is None else SMALL_MISFIT
+    way = SMALL_MISFIT if measured.fixed_measured else GIVE_WAY
     if measured.head and (1 - way) * both <= measured_both:
         # The provider's tokens are larger than the family's: both sides are.
         scaled = round(fixed * measured_both / both)
