@@ -57,7 +57,10 @@ class Responses:
                 "instead."
             )
         if limit is not None and limit > self.model.max_output:
-            raise Refused(f"max_output_tokens is too large: {limit}. Most: {self.model.max_output}.")
+            raise Refused(
+                f"Invalid 'max_output_tokens': integer above maximum value. "
+                f"Expected a value <= {self.model.max_output}, but got {limit} instead."
+            )
         items = [{"type": "message", **item} if "role" in item else item for item in body.get("input") or []]
         if not items:
             raise Refused('One of "input" or "previous_response_id" must be provided.')
