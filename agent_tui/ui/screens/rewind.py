@@ -54,10 +54,9 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
         ]
 
     def preview(self, entry: Message) -> str:
-        text = clean(entry.text)[:600]
-        return (
-            f"{text}\n\n{plural(self.after[entry.id], 'message')} after it leave the conversation; nothing is deleted."
-        )
+        text, after = clean(entry.text)[:600], self.after[entry.id]
+        leave = "leaves" if after == 1 else "leave"
+        return f"{text}\n\n{plural(after, 'message')} after it {leave} the conversation; nothing is deleted."
 
     def on_screen_resume(self) -> None:
         self.guard.appeared()
