@@ -27,8 +27,7 @@ def before_step(step: Step, usage: ContextUsage) -> None:
     (else that would be learned twice), and what else is known of the input where that holds no estimate."""
     step.estimated_input, step.anchor_step = usage.total, usage.anchor_step
     terms = usage.calculation
-    messages = next((row.tokens for row in usage.rows if row.id == "messages"), None)
-    step.estimated_messages = messages if usage.anchor_step is None else None
+    step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_text
     step.known_input = usage.total - terms.new_text_corrected if terms.others_sure else None
 

@@ -75,6 +75,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     fixed = estimate_fixed_parts(inputs.fixed, family, scale or (1.0 if anchor else ratio))
     new = _estimated(inputs, cache, measured, ratio)
     terms = _terms(inputs, measured, fixed, new)
+    if not measured.tally.total:
+        # Nothing, or only the whole of a first request was measured.
+        terms.calculation.all_messages = new.total + (_head_estimate(cache, measured) if measured.head else 0)
     room = budget(limits, inputs.policy, compact_at_of(model, inputs.policy))
     warnings = [w for w in (reserve_problem(limits, inputs.policy),) if w]
     rows, misfit = _rows(inputs, cache, measured, fixed, new, terms.total, warnings)

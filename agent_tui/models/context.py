@@ -38,7 +38,8 @@ class Calculation:
     ``output_estimated``: the provider did not say how long its answer was. For the calibration: ``new_text`` is what
     the text of the new messages was estimated at before it was corrected, ``new_text_corrected`` after; ``new_given``
     are their images and the like. ``others_sure``: the other terms are the provider's own numbers, or estimates
-    that are small beside the new text.
+    that are small beside the new text. ``all_messages`` are all messages as estimated; None where some of them are
+    measured.
     """
 
     last_input: int | None
@@ -52,6 +53,7 @@ class Calculation:
     new_text_corrected: int = 0
     new_given: int = 0
     others_sure: bool = False
+    all_messages: int | None = None
 
 
 @dataclass(slots=True)

@@ -54,7 +54,7 @@ class Step:
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
     for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
     steps of versions that did not store it), ``estimated_messages`` what the messages alone were estimated at where
-    there was no step to build on, ``dropped_blocks`` how many blocks of it the provider says it dropped.
+    none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
     Times are seconds since the epoch.
     """
 

@@ -102,3 +102,16 @@ def test_what_is_kept_between_calculations_changes_nothing(factors: list[float],
         assert usage == calculate_context_usage(conversation.inputs())
         step = conversation.answer(TokenUsage(max(1, round(factor * usage.total)), 10))
         before_step(step, usage)
+
+
+def test_a_request_that_was_counted_before_it_was_answered_measures_as_well() -> None:
+    """By the provider's own endpoint, or by a refusal that said how long it was."""
+    conversation = Conversation(fixed=[fixed_part(raw=2_000), fixed_part("tools", 600, "read", "builtin")])
+    conversation.say(raw=13)
+    size = round(1.3 * conversation.usage().total)
+    conversation.answer(TokenUsage(size, 0), kind="count")
+    usage = conversation.usage()
+    step = conversation.answer(TokenUsage(size, 50))
+    before_step(step, usage)
+    compact(conversation)
+    assert conversation.usage().total == pytest.approx(1.3 * 2_600 + 100, abs=40)
