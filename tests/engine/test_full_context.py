@@ -56,3 +56,17 @@ async def test_a_full_context_costs_no_turn_and_no_truth(
     assert outcome.turns == turns
     assert outcome.steps >= turns
     assert sum(outcome.compactions.values()) > 0, "the context was never full"
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "configured"),
+    [("vllm", 4_096, 8_192), ("claude-4.6", 8_192, 200_000), ("responses", 8_192, 32_768), ("gemini", 8_192, 32_768)],
+)
+async def test_a_window_that_is_configured_too_large_costs_no_turn(
+    worker: WorkerClient, model: str, window: int, configured: int
+) -> None:
+    """The first refusal may speak of the answer's length, the next of the window: both are learned."""
+    plan = Plan(5, restart=3, manual=0, bad_summaries=False, configured=configured)
+    outcome = await long_run(model, window, 3, plan, worker)
+    assert (outcome.dead, outcome.failed, outcome.needless) == ([], [], [])
+    assert len(outcome.invalid) + len(outcome.overflows) <= 3, "what was said once is known, after a restart as well"

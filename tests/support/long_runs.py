@@ -56,7 +56,8 @@ def make_project(folder: Path, seed: int) -> list[ProjectFile]:
 @dataclass(slots=True)
 class Plan:
     """How a run goes: the agent is closed and the session resumed every ``restart`` turns, ``/compact`` is given
-    every ``manual`` turns; 0 is never. ``exact``: the provider may be asked for exact counts."""
+    every ``manual`` turns; 0 is never. ``exact``: the provider may be asked for exact counts. ``configured``: the
+    window that the configuration claims, where it is not the server's."""
 
     turns: int
     restart: int = 60
@@ -64,6 +65,7 @@ class Plan:
     bad_summaries: bool = True
     effort: str = "medium"
     exact: bool = False
+    configured: int | None = None
 
 
 class LongRun:
@@ -89,7 +91,7 @@ class LongRun:
             self.flavour.name,
             api_base=self.server.url + self.flavour.path,
             api_key_env=KEY_VARIABLE,
-            context_window=self.window,
+            context_window=self.plan.configured or self.window,
             api=self.flavour.api,
             reasoning_effort=self.plan.effort,
         )
