@@ -47,6 +47,7 @@ class Agent(SessionControl, ProjectFacts):
         self._tell_model_gone()
         for notice in parts.notices:
             self.publish(notice)
+        self._tell_reach()
         self._inbox.hold(self.conversation.waiting)
         self._tell_waiting()
         self._next()

@@ -103,7 +103,8 @@ class ProjectFacts(Accounting):
         sandbox = await jail.ready()
         network = jail.config.network
         domains = [words.described(sandbox, d, network) for d in ("look", "work") if sandbox.holds(d)]
-        return [words.status_line(sandbox), *domains]
+        meaning = words.unheld(self.mode, sandbox)
+        return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
 
     async def doctor(self) -> list[project.Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""

@@ -30,6 +30,7 @@ from agent_tui.providers.image_limits import not_taken
 from agent_tui.providers.model_families import images_of
 from agent_tui.providers.targets import resolve_target
 from agent_tui.store.salvage import lacks
+from agent_tui.tools.sandbox.jail import Jail
 
 log = logging.getLogger(__name__)
 
@@ -216,6 +217,19 @@ class SessionControl(Turns):
         """Changes the permission mode, at once."""
         self.desk.permissions.mode = mode
         self.publish(SessionChanged(self.info))
+        self._tell_reach()
+
+    def _tell_reach(self) -> None:
+        """Says what the permission mode means where no sandbox holds, once that is known."""
+        if self.mode == "auto" and self.parts.jail is not None:
+            self._spawn(self._tell_unheld(self.parts.jail), "sandbox")
+
+    async def _tell_unheld(self, jail: Jail) -> None:
+        from agent_tui.tools.sandbox.words import unheld
+
+        line = unheld(self.mode, await jail.ready())
+        if line:
+            self.publish(Notice("warning", line, "unheld"))
 
     def set_effort(self, effort: Effort) -> None:
         """How much the model thinks, from the next step on; kept with the session."""

@@ -74,12 +74,14 @@ def learned_rows(store: Store) -> list[Row]:
 
 
 def _sandbox(parts: AgentParts) -> Row:
-    from agent_tui.tools.sandbox.words import status_line
+    from agent_tui.tools.sandbox.words import status_line, unheld
 
     if parts.jail is None:
         return ("warn", "sandbox", "none")
     sandbox = parts.jail.tried()
-    return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", status_line(sandbox))
+    meaning = unheld(parts.permissions.mode, sandbox)
+    line = status_line(sandbox) + (f"; {meaning}" if meaning else "")
+    return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", line)
 
 
 def _database(parts: AgentParts) -> Row:

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
 from agent_tui.engine.permissions import PermissionDesk
 from agent_tui.engine.toolrunner import Verdict
-from agent_tui.models.events import Event, PermissionAsked
+from agent_tui.models.events import Event, Notice, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
 from agent_tui.tools.bash import BashTool
 from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.sandbox import Domain, Sandbox
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.seatbelt import Seatbelt
+from tests.support.agents import parts_for, running
 
 
 async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True) -> tuple[Verdict, list[str]]:
@@ -63,3 +67,21 @@ async def test_a_command_runs_where_its_question_says(
 async def test_where_nothing_holds_nothing_is_claimed(tmp_path: Path) -> None:
     found, reasons = await verdict(tmp_path, "pytest -q", "ask", holds=False)
     assert found.allowed and reasons == ["runs pytest"]
+
+
+@pytest.mark.parametrize("holds", [True, False])
+async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_path: Path, holds: bool) -> None:
+    parts = parts_for(tmp_path / "home", tmp_path / "p", settings=Settings(permissions=PermissionsConfig(mode="ask")))
+    proven: frozenset[Domain] = frozenset(("look", "work")) if holds else frozenset()
+    backend = Seatbelt("/none") if holds else None
+    parts.jail = Jail(SandboxConfig(), parts.root, tmp_path / "cache", sandbox=Sandbox(backend, proven))
+    async with running(parts) as (agent, seen):
+        said = [n for n in seen.of(Notice) if n.code == "unheld"]
+        assert said == []
+        agent.set_mode("auto")
+        await asyncio.gather(*agent._background)
+        said = [n for n in seen.of(Notice) if n.code == "unheld"]
+        assert [(n.level, "your own reach" in n.text) for n in said] == ([] if holds else [("warning", True)])
+        assert any("your own reach" in line for line in (await agent.sandbox_lines())[1:]) is not holds
+        rows = [detail for _, what, detail in await agent.doctor() if what == "sandbox"]
+        assert ["auto without a sandbox" in row for row in rows] == [not holds]

@@ -74,6 +74,7 @@ class Listeners:
     tcp: int
     udp: int
     unix: Path
+    datagrams: Path
     abstract: str
     heard: list[str] = field(default_factory=list)
 
@@ -86,8 +87,12 @@ def listening(folder: Path) -> Iterator[Listeners]:
         udp = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         unix, abstract = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
-        ears = Listeners(tcp.getsockname()[1], udp.getsockname()[1], folder / "s", f"agent-tui-{uuid.uuid4().hex[:12]}")
+        letters = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        abstract_name = f"agent-tui-{uuid.uuid4().hex[:12]}"
+        ports = tcp.getsockname()[1], udp.getsockname()[1]
+        ears = Listeners(*ports, folder / "s", folder / "d", abstract_name)
         unix.bind(str(ears.unix))
+        letters.bind(str(ears.datagrams))
         abstract.bind("\0" + ears.abstract)
 
         def accept(name: str, one: socket.socket) -> None:
@@ -97,17 +102,18 @@ def listening(folder: Path) -> Iterator[Listeners]:
                     ears.heard.append(name)
                     connection.close()
 
-        def receive() -> None:
+        def receive(name: str, one: socket.socket) -> None:
             with contextlib.suppress(OSError):
-                while data := udp.recv(1_000):
-                    ears.heard.append(f"udp {data[:20]!r}")
+                while data := one.recv(1_000):
+                    ears.heard.append(f"{name} {data[:20]!r}")
 
         for name, one in (("tcp", tcp), ("unix", unix), ("abstract", abstract)):
             one.listen()
             threading.Thread(target=accept, args=(name, one), daemon=True).start()
-        threading.Thread(target=receive, daemon=True).start()
+        for name, one in (("udp", udp), ("datagram", letters)):
+            threading.Thread(target=receive, args=(name, one), daemon=True).start()
         yield ears
-        for one in (tcp, udp, unix, abstract):
+        for one in (tcp, udp, unix, abstract, letters):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
@@ -118,6 +124,7 @@ class Victim:
 
     process: subprocess.Popen[bytes]
     notes: Path
+    limits: str
 
     def harm(self) -> str:
         """What was done to it; empty when nothing was."""
@@ -126,6 +133,8 @@ class Victim:
         state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
         if state in "Tt":
             return "the victim was stopped"
+        if Path(f"/proc/{self.process.pid}/limits").read_text() != self.limits:
+            return "the victim's limits were changed"
         return f"the victim got signal {self.notes.read_text()}" if self.notes.exists() else ""
 
 
@@ -141,7 +150,7 @@ def victim(folder: Path) -> Iterator[Victim]:
     )
     try:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        yield Victim(process, notes)
+        yield Victim(process, notes, Path(f"/proc/{process.pid}/limits").read_text())
     finally:
         process.kill()
         process.wait()
@@ -169,12 +178,18 @@ class Place:
         return self.base / "project"
 
     @property
+    def added(self) -> Path:
+        """A folder that was added, though it lies in the project."""
+        return self.project / "added"
+
+    @property
     def outside(self) -> Path:
         return self.base / "outside"
 
     def make(self, repository: Path) -> None:
         self.project.mkdir(parents=True)
         subprocess.run(["cp", "-a", f"{repository}/.", str(self.project)], check=True)
+        self.added.mkdir()
         self.outside.mkdir()
         (self.outside / "empty").mkdir()
         (self.outside / "file").write_text(f"{SECRET}\n")
@@ -247,7 +262,25 @@ def left_behind(mark: str) -> list[str]:
 def jail_for(backend: Backend | None, place: Place, cache: Path, network: Network = "ask") -> Jail:
     """The jail of a place's project under one backend; None: as if nothing held here."""
     proven: frozenset[Domain] = frozenset(("look", "work")) if backend is not None else frozenset()
-    return Jail(SandboxConfig(network=network), place.project, cache, sandbox=Sandbox(backend, proven))
+    jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=Sandbox(backend, proven))
+    jail.policy()
+    return jail
+
+
+@contextlib.contextmanager
+def shared_memory() -> Iterator[int]:
+    """The number of a piece of memory with a secret in it, that other programs of the user share."""
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.shmat.restype = ctypes.c_void_p
+    number = libc.shmget(0, 4_096, 0o1600)
+    assert number >= 0
+    try:
+        ctypes.memmove(libc.shmat(number, None, 0), SECRET.encode(), len(SECRET))
+        yield number
+    finally:
+        libc.shmctl(number, 0, None)
 
 
 async def run(jail: Jail, domain: Domain, place: Place, script: str, more: dict[str, str]) -> tuple[int, str]:

@@ -79,7 +79,7 @@ def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
     secrets = places.secrets(policy)
     bound = {path: "--ro-bind" for path in places.readable(policy) if _apart(path, folders, home)}
     bound |= dict.fromkeys(folders, "--bind" if domain == "work" else "--ro-bind")
-    bound[policy.scratch.resolve()] = "--bind"
+    bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "--bind")
     options += _links()
     options += ["--ro-bind-try", "/sys", "/sys", "--bind", str(policy.temporary), "/tmp"]
     if not any(path.is_relative_to("/var/tmp") for path in bound):

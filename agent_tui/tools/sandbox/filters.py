@@ -86,6 +86,21 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "setxattrat": (463, 463),
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
+    "socketpair": (53, 199),
+    "prlimit64": (302, 261),
+    "shmget": (29, 194),
+    "shmctl": (31, 195),
+    "shmat": (30, 196),
+    "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
+    "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
+    "semctl": (66, 191),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
 }
 
 NEVER = (
@@ -103,6 +118,15 @@ METADATA = (
     *("futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
     *("setxattrat", "removexattrat", "file_setattr"),
 )
+SHARED = (
+    *("shmget", "shmctl", "shmat", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl"),
+    *("mq_open", "mq_unlink"),
+)
+"""Memory and queues that have no place among the files: other programs' of the same user, without a namespace."""
+
+_DATAGRAM = 2
+"""The bit that SOCK_DGRAM and SOCK_RAW have, SOCK_STREAM and SOCK_SEQPACKET not. One of a pair of these can still send
+to any socket that has a name."""
 _NAMESPACES = 0x7E020000
 _TERMINAL = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
 _SET_USER_ID = 0o4000
@@ -118,9 +142,12 @@ class _Jump:
 
 
 @lru_cache(maxsize=16)
-def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None) -> bytes | None:
+def program(
+    sockets: tuple[int, ...], metadata: bool, machine: str | None = None, *, apart: bool = True
+) -> bytes | None:
     """The filter of a sandbox. ``sockets`` are the address families that may be opened; ``metadata`` says whether
-    modes, owners, times and attributes of files may be set. None for an architecture that is not known."""
+    modes, owners, times and attributes of files may be set; ``apart``: namespaces keep other processes and what they
+    share out of reach. None for an architecture that is not known."""
     machine = machine or platform.machine()
     if machine not in _ARCHITECTURE:
         return None
@@ -129,11 +156,16 @@ def program(sockets: tuple[int, ...], metadata: bool, machine: str | None = None
     items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "EPERM"), _load(0)]
     if column == 0:
         items.append(_Jump(0x35, _X32, "ENOSYS", "next"))
-    for name in (*NEVER, *(() if metadata else METADATA)):
+    for name in (*NEVER, *(() if metadata else METADATA), *(() if apart else SHARED)):
         if name in number:
             items.append(_Jump(0x15, number[name] or 0, "EPERM", "next"))
     items += [_Jump(0x15, number[name] or 0, "ENOSYS", "next") for name in ABSENT]
     _examine(items, number["socket"], 0, [_Jump(0x15, family, "ALLOW", "next") for family in sockets], "EACCES")
+    if AF_UNIX not in sockets:
+        _examine(items, number["socketpair"], 1, [_Jump(0x45, _DATAGRAM, "EACCES", "next")], "ALLOW")
+    if not apart:
+        # Limits of other processes end them, or keep them from work.
+        _examine(items, number["prlimit64"], 0, [_Jump(0x15, 0, "ALLOW", "next")], "EPERM")
     _examine(items, number["clone"], 0, [_Jump(0x45, _NAMESPACES, "EPERM", "next")], "ALLOW")
     _examine(items, number["ioctl"], 1, [_Jump(0x15, code, "EPERM", "next") for code in _TERMINAL], "ALLOW")
     if metadata:

@@ -72,8 +72,9 @@ class Jail:
             self._base = SandboxPolicy(
                 self.root,
                 self.cache / "sandbox" / name,
-                writable=(*self.added, *_folders(self.config.writable)),
-                readable=(*self.readable, *_folders(self.config.readable), self._git_config),
+                # Resolved before the first command runs: a command may put a link in the place of what it can write.
+                writable=_resolved([*self.added, *_folders(self.config.writable)]),
+                readable=_resolved([*self.readable, *_folders(self.config.readable), self._git_config]),
                 network=self.config.network,
                 hidden=tuple(self.hidden),
             )
@@ -101,9 +102,9 @@ class Jail:
             env |= {
                 "TMPDIR": str(policy.temporary),
                 "GIT_CONFIG_GLOBAL": str(self._git_config),
-                "XDG_CONFIG_HOME": str(policy.scratch / "config"),
-                "XDG_STATE_HOME": str(policy.scratch / "state"),
-                "npm_config_userconfig": str(policy.scratch / "config" / "npmrc"),
+                "XDG_CONFIG_HOME": str(policy.config),
+                "XDG_STATE_HOME": str(policy.state),
+                "npm_config_userconfig": str(policy.config / "npmrc"),
             }
         return env
 
@@ -150,6 +151,10 @@ def _runs(pid: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def _resolved(paths: Sequence[Path]) -> tuple[Path, ...]:
+    return tuple(path.resolve() for path in paths)
 
 
 def _folders(names: Sequence[str]) -> tuple[Path, ...]:

@@ -54,7 +54,7 @@ def spec(domain: Domain, policy: SandboxPolicy) -> dict[str, object]:
     return {
         "rules": rules(domain, policy),
         "network": network,
-        "seccomp": filters.program(sockets, metadata=domain == "work"),
+        "seccomp": filters.program(sockets, metadata=domain == "work", apart=False),
     }
 
 
@@ -70,7 +70,7 @@ def rules(domain: Domain, policy: SandboxPolicy) -> list[tuple[str, str]]:
             found.append((str(folder), "l"))
     found += [(path, "r") for path in ("/proc", "/sys")]
     found += [(path, "d") for path in places.DEVICES]
-    found.append((str(policy.scratch), "w"))
+    found += [(str(folder), "w") for folder in policy.private]
     return found
 
 

@@ -95,8 +95,8 @@ HOME_PROTECTED = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir")
-"""What makes git run something later, in a repository's own folder."""
+GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "remotes", "branches")
+"""What makes git run something later, or send what is there elsewhere, in a repository's own folder."""
 
 _GIT_FOLDERS = 200
 _FRESH = 30.0
@@ -111,8 +111,10 @@ def home() -> Path:
         return Path("/")
 
 
+@lru_cache(maxsize=1)
 def interpreter() -> list[Path]:
-    """Where this program's own interpreter and package are: the starter runs inside."""
+    """Where this program's own interpreter and package are: the starter runs inside. Found out once, before a command
+    could put a link in the place of an environment that lies in the project."""
     own = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     # An interpreter in /usr/bin would otherwise make a root of /usr's parent.
     return [*sorted(path.resolve() for path in own if len(path.parts) > 2), Path(__file__).resolve().parent]
@@ -131,15 +133,18 @@ def moment() -> int:
 @lru_cache(maxsize=16)
 def _readable(path: str, below: Path, more: tuple[Path, ...], _: int) -> tuple[Path, ...]:
     places = [Path(place) for place in SYSTEM] + [below / place for place in TOOLCHAINS]
-    return tuple(existing([*places, *interpreter(), *path_folders(path), *more]))
+    named = [place for place in more if _resolved(place) == place]
+    return tuple(existing([*places, *interpreter(), *path_folders(path), *named]))
 
 
 def path_folders(path: str) -> Iterator[Path]:
-    """The folders that PATH names, as far as they are named like folders of programs; nothing above them."""
+    """The folders that PATH names, links resolved, as far as they are named like folders of programs, also where a
+    link leads (a command may have made it); nothing above them."""
+    names = ("bin", "sbin", "shims", "scripts")
     for entry in path.split(os.pathsep):
         folder = Path(entry)
-        if folder.is_absolute() and folder.name in ("bin", "sbin", "shims", "scripts"):
-            yield folder
+        if folder.is_absolute() and folder.name in names and (found := _resolved(folder)).name in names:
+            yield found
 
 
 def writable(policy: SandboxPolicy) -> list[Path]:

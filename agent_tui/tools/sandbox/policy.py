@@ -28,7 +28,8 @@ class SandboxPolicy:
     besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first.
     ``protected`` paths are read-only in every writable folder, whether they exist or not, and come on top of those
     every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
-    caches live below it; it is made when it is missing.
+    caches live below it; it is made when it is missing. Commands write in the folders of ``private``, not in itself: a
+    link in the place of one of them would lead the next command out.
     """
 
     root: Path
@@ -41,13 +42,23 @@ class SandboxPolicy:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that ``work`` may write in, links resolved, the project first."""
-        return tuple(dict.fromkeys(folder.resolve() for folder in (self.root, *self.writable)))
+        """The folders that ``work`` may write in, links resolved, the project first. One that lies in another may
+        have become a link to anywhere since it was named: it is left out."""
+        named = [folder.resolve() if folder == self.root else folder for folder in (self.root, *self.writable)]
+        return tuple(dict.fromkeys(folder for folder in named if folder.resolve() == folder))
 
     def prepare(self) -> None:
         """Makes the private folders. Raises OSError."""
-        for folder in (self.scratch, self.temporary, self.cache):
+        private_dir(self.scratch)
+        for folder in self.private:
+            if folder.is_symlink():
+                folder.unlink()
             private_dir(folder)
+
+    @property
+    def private(self) -> tuple[Path, ...]:
+        """The folders below ``scratch`` that every command may write in."""
+        return (self.temporary, self.cache, self.config, self.state)
 
     @property
     def temporary(self) -> Path:
@@ -58,6 +69,15 @@ class SandboxPolicy:
     def cache(self) -> Path:
         """Where package managers keep what they fetched."""
         return self.scratch / "cache"
+
+    @property
+    def config(self) -> Path:
+        """Where programs look for their configuration, and keep what they like."""
+        return self.scratch / "config"
+
+    @property
+    def state(self) -> Path:
+        return self.scratch / "state"
 
 
 @dataclass(slots=True, frozen=True)

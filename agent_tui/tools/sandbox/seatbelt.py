@@ -51,14 +51,14 @@ def profile(domain: Domain, policy: SandboxPolicy) -> str:
     """The profile: what comes later wins."""
     folders = places.writable(policy)
     lines = [_BASE, _rule("allow file-read*", [*places.readable(policy), *folders])]
-    lines.append(_rule("allow file-read* file-write*", [policy.scratch.resolve()]))
+    lines.append(_rule("allow file-read* file-write*", [folder.resolve() for folder in policy.private]))
     if domain == "work":
         lines.append(_rule("allow file-write*", folders))
         for folder in folders:
             lines.append(_rule("deny file-write*", places.protected(folder, policy)))
             lines.append(f"(deny file-write-unlink (literal {_quoted(folder / '.git')}))")
     lines.append(_rule("deny file-read* file-write*", places.secrets(policy)))
-    lines.append(_rule("allow file-read* file-write*", [policy.scratch.resolve()]))
+    lines.append(_rule("allow file-read* file-write*", [folder.resolve() for folder in policy.private]))
     if domain == "work" and policy.network == "allow":
         lines.append("(allow network-outbound (remote ip)) (allow network-bind network-inbound (local ip))")
         lines.append('(allow mach-lookup (global-name "com.apple.SystemConfiguration.configd"))')

@@ -145,7 +145,7 @@ class Keeper:
         """Removes what is new, unless it is what ``git init`` makes and runs nothing."""
         parent, name = os.path.split(path)
         if ".git" in parent.split("/"):
-            if name in ("hooks", "info") and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+            if name in ("hooks", "info", "branches") and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
                 for entry in sorted(os.listdir(path)):  # noqa: PTH208
                     if not entry.endswith(".sample") and not (name == "info" and entry in ("exclude", "refs")):
                         self._away(f"{path}/{entry}")

@@ -57,6 +57,18 @@ def described(sandbox: Sandbox, domain: Domain, network: Network = "ask") -> str
     return f"{domain} ({sandbox.name}): {', '.join(sandbox.enforces(domain, network))}"
 
 
+UNHELD = (
+    "auto without a sandbox: every command that no rule forbids runs unasked with your own reach, "
+    "to all your files, keys and the network."
+)
+"""What mode ``auto`` means where nothing holds."""
+
+
+def unheld(mode: str, sandbox: Sandbox) -> str:
+    """What a permission mode means here that its name does not say; empty where commands are held, or refused."""
+    return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
+
+
 def status_line(sandbox: Sandbox) -> str:
     """One line on what holds."""
     if sandbox.mode == "off":

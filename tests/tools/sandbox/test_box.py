@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.errors import ConfigError, ToolError
-from agent_tui.tools.sandbox import Domain, Launch, Network, SandboxPolicy, box, domain_for, free, probe, words
+from agent_tui.tools.sandbox import Domain, Launch, Network, SandboxPolicy, box, domain_for, free, places, probe, words
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
@@ -152,3 +152,23 @@ def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match="your own configuration only"):
         load_settings(Options(), paths, tmp_path, trusted=True)
     assert load_settings(Options(), paths, tmp_path, trusted=False).sandbox.mode == "auto"
+
+
+def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    policy = SandboxPolicy(tmp_path, tmp_path / "scratch")
+    policy.prepare()
+    policy.cache.rmdir()
+    policy.cache.symlink_to(outside)
+    policy.prepare()
+    assert policy.cache.is_dir() and not policy.cache.is_symlink() and outside.is_dir()
+
+
+def test_folders_of_programs_are_named_so_where_their_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "tool" / "bin").mkdir(parents=True)
+    (tmp_path / "bin").symlink_to(tmp_path / "home")
+    (tmp_path / "scripts").symlink_to(tmp_path / "tool" / "bin")
+    path = f"{tmp_path}/bin:{tmp_path}/scripts:{tmp_path}/home:relative/bin"
+    assert list(places.path_folders(path)) == [tmp_path / "tool" / "bin"]

@@ -23,6 +23,8 @@ from tests.support import sandbox_world as world
 GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]
 CASES = [(group, domain) for group in GROUPS for domain in group["domains"]]
 AT_ONCE = 4
+NEXT = " ;;; "
+"""Between two commands of one attempt: what the first leaves behind may lead the second out."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux only")
 
@@ -52,7 +54,13 @@ def scene() -> Iterator[Scene]:
 
 
 async def _attempt(
-    scene: Scene, backend: Backend, domain: Domain, script: str, ears: world.Listeners, bystander: world.Victim
+    scene: Scene,
+    backend: Backend,
+    domain: Domain,
+    script: str,
+    ears: world.Listeners,
+    bystander: world.Victim,
+    shared: int,
 ) -> list[str]:
     """What the attempt got at; empty when it got at nothing."""
     mark = f"attempt-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
@@ -70,10 +78,14 @@ async def _attempt(
         "UDP": str(ears.udp),
         "UNIX": str(ears.unix),
         "ABSTRACT": ears.abstract,
+        "DATAGRAMS": str(ears.datagrams),
+        "SHARED": str(shared),
         "VICTIM": str(bystander.process.pid),
         "WATCHER": str(os.getpid()),
     }
-    _, output = await world.run(jail, domain, place, script, more)
+    output = ""
+    for part in script.split(NEXT):
+        output += (await world.run(jail, domain, place, part, more))[1]
     wrong = []
     if world.SECRET in output:
         wrong.append("read a secret")
@@ -102,11 +114,11 @@ async def test_nothing_gets_out(scene: Scene, name: str, group: dict[str, Any], 
     short = Path("/tmp") / uuid.uuid4().hex[:8]
     short.mkdir()
     try:
-        with world.listening(short) as ears, world.victim(short) as bystander:
+        with world.listening(short) as ears, world.victim(short) as bystander, world.shared_memory() as shared:
 
             async def one(script: str) -> tuple[str, list[str]]:
                 async with gate:
-                    return script, await _attempt(scene, backend, domain, script, ears, bystander)
+                    return script, await _attempt(scene, backend, domain, script, ears, bystander, shared)
 
             results = await asyncio.gather(*(one(script) for script in group["attempts"]))
             assert {script: wrong for script, wrong in results if wrong} == {}

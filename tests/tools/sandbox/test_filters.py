@@ -64,3 +64,25 @@ def test_other_architectures_and_interfaces_are_refused() -> None:
     assert run(program, 0x40000000 | 41) == ENOSYS  # and so has the x32 interface
     assert run(program, 0) == ALLOW
     assert filters.program((), True, "riscv64") is None
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_what_namespaces_would_keep_away_is_refused_where_there_are_none(machine: str) -> None:
+    architecture, column = ARCHITECTURES[machine]
+
+    def outcome(apart: bool, name: str, *arguments: int) -> int:
+        program = filters.program((filters.AF_INET,), True, machine, apart=apart)
+        number = filters.CALLS[name][column]
+        assert program is not None and number is not None
+        return run(program, number, arguments, architecture)
+
+    for name in filters.SHARED:
+        assert (outcome(True, name), outcome(False, name)) == (ALLOW, EPERM), name
+    assert outcome(False, "prlimit64", 0) == ALLOW and outcome(False, "prlimit64", 4711) == EPERM
+    assert outcome(True, "prlimit64", 4711) == ALLOW
+    pairs = {kind: outcome(True, "socketpair", 1, kind) for kind in (1, 2, 3, 5)}
+    assert pairs == {1: ALLOW, 2: EACCES, 3: EACCES, 5: ALLOW}
+    assert outcome(True, "socketpair", 1, 2 | 0o2000000) == EACCES  # close-on-exec
+    own = filters.program((filters.AF_UNIX,), True, machine)
+    number = filters.CALLS["socketpair"][column]
+    assert own is not None and number is not None and run(own, number, (1, 2), architecture) == ALLOW
