@@ -102,9 +102,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
         anchor_step=anchor.id if anchor else None,
         warnings=warnings,
         expected_read=_expected_read(inputs, measured, fixed, terms.total),
-        margin=send_margin(room.window, terms.total, doubtful, accuracy.p95_error_tokens or 0)
-        if room.window
-        else 0,
+        margin=send_margin(room.window, terms.total, doubtful, accuracy.p95_error_tokens or 0) if room.window else 0,
         max_input=limits.max_input,
         window_origin=limits.origin,
         misfit=misfit,

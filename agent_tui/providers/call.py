@@ -48,6 +48,10 @@ log = logging.getLogger(__name__)
 YIELD_EVERY = 0.01
 """Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
 
+LINGER = 3.0
+"""Seconds of silence after the reason why an answer ended: what may still come is usage. Some gateways keep the
+connection open then."""
+
 _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
 
@@ -136,7 +140,7 @@ class _Call:
             raise
         except Exception as error:
             silent = clock is not None and clock.expired()
-            if silent or not await self._read_on(error):
+            if not (silent and self.accumulator.complete) and (silent or not await self._read_on(error)):
                 self._fail(error, silent)
                 return
         finally:
@@ -151,7 +155,8 @@ class _Call:
     def _patience(self) -> float:
         """Seconds from now that nothing may come, and nothing of the answer."""
         left = self.content_at + self.request.content_timeout - asyncio.get_running_loop().time()
-        return min(self.request.timeout, max(0.0, left))
+        most = min(self.request.timeout, LINGER) if self.accumulator.complete else self.request.timeout
+        return min(most, max(0.0, left))
 
     def _wait_on(self, clock: asyncio.Timeout) -> None:
         if not clock.expired():

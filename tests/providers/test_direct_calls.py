@@ -63,6 +63,42 @@ async def test_steps_share_a_connection(server: Loopback, connections: Connectio
     assert len(pool._pool.connections) == 1
 
 
+async def test_a_kept_connection_that_the_server_closed_is_no_failure(
+    server: Loopback, connections: Connections
+) -> None:
+    server.serve("*", Reply(chat_stream(["one"])), Reply(drop=True), Reply(chat_stream(["two"])))
+    assert (await ask(spec_at(server.url), connections)).text == "one"
+    assert (await ask(spec_at(server.url), connections)).text == "two"
+    assert len(server.requests) == 3
+
+
+async def test_a_new_connection_that_is_closed_is_a_failure_at_once(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(drop=True))
+    failure = (await ask(spec_at(server.url), connections)).failure
+    assert failure.kind == "connection"
+    assert failure.retryable
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        ("openai/local", chat_stream(["all of it"])),
+        ("anthropic/claude-sonnet-4-6", sse(anthropic_events(["all of it"]), named=True)),
+    ],
+)
+async def test_an_answer_that_is_complete_does_not_wait_for_the_connection_to_end(
+    server: Loopback, connections: Connections, model: str, body: bytes
+) -> None:
+    server.serve("*", Reply(body, hang=True))
+    answer = await ask(spec_at(server.url, model), connections, timeout=0.3)
+    assert answer.text == "all of it"
+    assert isinstance(answer.items[-1], Finished)
+    assert answer.usage is not None
+    assert answer.usage.usage.input == 11
+    await asyncio.to_thread(server.wait_for_client_to_leave)
+
+
 async def test_cancelling_closes_the_connection(server: Loopback, connections: Connections) -> None:
     server.serve("*", Reply(sse(["hello"]), hang=True))
     running = asyncio.create_task(ask(spec_at(server.url), connections))
