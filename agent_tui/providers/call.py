@@ -38,7 +38,7 @@ from agent_tui.providers.direct.http import Connections
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.keys import Key, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
-from agent_tui.providers.naming import missing_key_line
+from agent_tui.providers.naming import Called, missing_key_line
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import WireCall, build_call
 from agent_tui.providers.wording import bound_failure, failure
@@ -368,6 +368,10 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     provider = info.target.provider
     if key.missing:
         return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} Your text is kept.")
+    if key.unfit:
+        called = Called(provider, spec.api_base, spec.api_key_env)
+        what = f"The key for {called.name} has characters that are in no key (control characters, or none of ASCII)"
+        return Failure("auth", f"{what}. Nothing was sent. Your text is kept. {called.give_key}")
     if info.problem:
         return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
     return None

@@ -184,6 +184,34 @@ async def test_extra_goes_into_the_body_and_the_headers(server: Loopback, connec
     assert request.json["stream"] is True
 
 
+@pytest.mark.parametrize("way", ["keyring", "extra", "api_key_env", "usual"])
+async def test_white_space_around_a_key_is_not_sent(server: Loopback, connections: Connections, way: str) -> None:
+    server.serve("*", Reply(sse(anthropic_events(["hi"]), named=True)))
+    given = f" {KEY}\n"
+    more: dict[str, Any] = {
+        "keyring": {"api_key": given},
+        "extra": {"extra": {"api_key": given}},
+        "api_key_env": {"api_key_env": "OWN_KEY"},
+        "usual": {},
+    }[way]
+    with environment({"OWN_KEY": given, "ANTHROPIC_API_KEY": given if way == "usual" else None}):
+        await ask(ModelSpec("m", "anthropic/claude-sonnet-4-6", api_base=server.url, **more), connections)
+    assert server.requests[0].header("x-api-key") == KEY
+
+
+@pytest.mark.parametrize("bad", ["sk-first\nsk-second", "sk-\x07a", "sk-käse", "sk-“quoted”"])
+async def test_a_key_that_no_header_carries_is_told_without_its_text(
+    server: Loopback, connections: Connections, bad: str
+) -> None:
+    with environment({"OWN_KEY": bad}):
+        spec = ModelSpec("m", "openai/local", api_base=server.url, api_key_env="OWN_KEY")
+        failure = (await ask(spec, connections)).failure
+    assert failure.kind == "auth"
+    assert "OWN_KEY" in failure.message
+    assert "sk-" not in failure.message + failure.detail
+    assert server.requests == []
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 async def test_a_certificate_of_ones_own_is_trusted(tmp_path: Path, server: Loopback, connections: Connections) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
