@@ -181,7 +181,7 @@ def settings_secrets(settings: Settings) -> list[str]:
     for server in settings.mcp.values():
         values = [*server.env.items(), *server.headers.items()]
         found += [value.removeprefix("Bearer ") for name, value in values if names_secret(name)]
-    return [value for value in found if value]
+    return [value for value in map(str.strip, found) if value]
 
 
 async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Options) -> list[Notice]:

@@ -38,7 +38,7 @@ from agent_tui.providers.direct.http import Connections
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.keys import Key, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
-from agent_tui.providers.naming import missing_key_line
+from agent_tui.providers.naming import Called, missing_key_line
 from agent_tui.providers.tap import listen
 from agent_tui.providers.wire import WireCall, build_call
 from agent_tui.providers.wording import bound_failure, failure
@@ -47,6 +47,10 @@ log = logging.getLogger(__name__)
 
 YIELD_EVERY = 0.01
 """Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
+
+LINGER = 3.0
+"""Seconds of silence after the reason why an answer ended: what may still come is usage. Some gateways keep the
+connection open then."""
 
 _CALL_SIZE = 64
 """Characters of an answer that one tool call stands for, empty as it may be."""
@@ -136,7 +140,7 @@ class _Call:
             raise
         except Exception as error:
             silent = clock is not None and clock.expired()
-            if silent or not await self._read_on(error):
+            if not (silent and self.accumulator.complete) and (silent or not await self._read_on(error)):
                 self._fail(error, silent)
                 return
         finally:
@@ -151,7 +155,8 @@ class _Call:
     def _patience(self) -> float:
         """Seconds from now that nothing may come, and nothing of the answer."""
         left = self.content_at + self.request.content_timeout - asyncio.get_running_loop().time()
-        return min(self.request.timeout, max(0.0, left))
+        most = min(self.request.timeout, LINGER) if self.accumulator.complete else self.request.timeout
+        return min(most, max(0.0, left))
 
     def _wait_on(self, clock: asyncio.Timeout) -> None:
         if not clock.expired():
@@ -363,6 +368,10 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     provider = info.target.provider
     if key.missing:
         return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} Your text is kept.")
+    if key.unfit:
+        called = Called(provider, spec.api_base, spec.api_key_env)
+        what = f"The key for {called.name} has characters that are in no key (control characters, or none of ASCII)"
+        return Failure("auth", f"{what}. Nothing was sent. Your text is kept. {called.give_key}")
     if info.problem:
         return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
     return None

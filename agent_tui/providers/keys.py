@@ -31,6 +31,11 @@ class Key:
     value: str | None = None
     missing: str | None = None
 
+    @property
+    def unfit(self) -> bool:
+        """Whether it has characters that no header can carry: something else was pasted, or a part of it garbled."""
+        return self.value is not None and not (self.value.isascii() and self.value.isprintable())
+
 
 def is_loopback(url: str | None) -> bool:
     """Whether a URL points at this machine."""
@@ -47,23 +52,28 @@ def needs_no_key(spec: ModelSpec, provider: str) -> bool:
 
 
 def resolve_key(spec: ModelSpec, provider: str) -> Key:
-    """The key for a model: from the keyring, from the variable the configuration names, or from the usual ones."""
-    if spec.api_key:
-        return Key(spec.api_key)
+    """The key for a model: from the keyring, from the variable the configuration names, or from the usual ones. White
+    space around it is none of it: files that keys are read from end with a newline."""
+    if key := (spec.api_key or "").strip():
+        return Key(key)
     configured = spec.extra.get("api_key")
-    if isinstance(configured, str) and configured:
-        return Key(configured)
+    if isinstance(configured, str) and (key := configured.strip()):
+        return Key(key)
     if spec.api_key_env:
-        value = os.environ.get(spec.api_key_env)
+        value = _variable(spec.api_key_env)
         return Key(value) if value else Key(missing=spec.api_key_env)
     dialect = dialect_of(provider)
     if dialect.local:
-        return Key(os.environ.get(dialect.key_name) or DUMMY_KEY)
+        return Key(_variable(dialect.key_name) or DUMMY_KEY)
     if dialect.compatible and is_loopback(spec.api_base):
         return Key(DUMMY_KEY)
     for name in dialect.keys:
-        if value := os.environ.get(name):
+        if value := _variable(name):
             return Key(value)
     if dialect.keys:
         return Key(missing=dialect.key_name)
-    return Key(os.environ.get(dialect.key_name))
+    return Key(_variable(dialect.key_name))
+
+
+def _variable(name: str) -> str | None:
+    return os.environ.get(name, "").strip() or None

@@ -63,6 +63,42 @@ async def test_steps_share_a_connection(server: Loopback, connections: Connectio
     assert len(pool._pool.connections) == 1
 
 
+async def test_a_kept_connection_that_the_server_closed_is_no_failure(
+    server: Loopback, connections: Connections
+) -> None:
+    server.serve("*", Reply(chat_stream(["one"])), Reply(drop=True), Reply(chat_stream(["two"])))
+    assert (await ask(spec_at(server.url), connections)).text == "one"
+    assert (await ask(spec_at(server.url), connections)).text == "two"
+    assert len(server.requests) == 3
+
+
+async def test_a_new_connection_that_is_closed_is_a_failure_at_once(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(drop=True))
+    failure = (await ask(spec_at(server.url), connections)).failure
+    assert failure.kind == "connection"
+    assert failure.retryable
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        ("openai/local", chat_stream(["all of it"])),
+        ("anthropic/claude-sonnet-4-6", sse(anthropic_events(["all of it"]), named=True)),
+    ],
+)
+async def test_an_answer_that_is_complete_does_not_wait_for_the_connection_to_end(
+    server: Loopback, connections: Connections, model: str, body: bytes
+) -> None:
+    server.serve("*", Reply(body, hang=True))
+    answer = await ask(spec_at(server.url, model), connections, timeout=0.3)
+    assert answer.text == "all of it"
+    assert isinstance(answer.items[-1], Finished)
+    assert answer.usage is not None
+    assert answer.usage.usage.input == 11
+    await asyncio.to_thread(server.wait_for_client_to_leave)
+
+
 async def test_cancelling_closes_the_connection(server: Loopback, connections: Connections) -> None:
     server.serve("*", Reply(sse(["hello"]), hang=True))
     running = asyncio.create_task(ask(spec_at(server.url), connections))
@@ -146,6 +182,34 @@ async def test_extra_goes_into_the_body_and_the_headers(server: Loopback, connec
     assert (request.json["metadata"], request.json["service_tier"]) == ({"user_id": "me"}, "auto")
     assert request.header("x-team") == "blue"
     assert request.json["stream"] is True
+
+
+@pytest.mark.parametrize("way", ["keyring", "extra", "api_key_env", "usual"])
+async def test_white_space_around_a_key_is_not_sent(server: Loopback, connections: Connections, way: str) -> None:
+    server.serve("*", Reply(sse(anthropic_events(["hi"]), named=True)))
+    given = f" {KEY}\n"
+    more: dict[str, Any] = {
+        "keyring": {"api_key": given},
+        "extra": {"extra": {"api_key": given}},
+        "api_key_env": {"api_key_env": "OWN_KEY"},
+        "usual": {},
+    }[way]
+    with environment({"OWN_KEY": given, "ANTHROPIC_API_KEY": given if way == "usual" else None}):
+        await ask(ModelSpec("m", "anthropic/claude-sonnet-4-6", api_base=server.url, **more), connections)
+    assert server.requests[0].header("x-api-key") == KEY
+
+
+@pytest.mark.parametrize("bad", ["sk-first\nsk-second", "sk-\x07a", "sk-käse", "sk-“quoted”"])
+async def test_a_key_that_no_header_carries_is_told_without_its_text(
+    server: Loopback, connections: Connections, bad: str
+) -> None:
+    with environment({"OWN_KEY": bad}):
+        spec = ModelSpec("m", "openai/local", api_base=server.url, api_key_env="OWN_KEY")
+        failure = (await ask(spec, connections)).failure
+    assert failure.kind == "auth"
+    assert "OWN_KEY" in failure.message
+    assert "sk-" not in failure.message + failure.detail
+    assert server.requests == []
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

@@ -38,7 +38,7 @@ class Recorded:
 class Reply:
     """What to answer. ``body`` may be several writes, made as they are asked for. ``cut``: the connection closes before
     the body's announced end. ``hang``: after the body nothing more is sent until the server closes. ``hold``: an event
-    that is waited for before the status line is sent."""
+    that is waited for before the status line is sent. ``drop``: the connection is closed instead of an answer."""
 
     body: bytes | Iterable[bytes] = b""
     status: int = 200
@@ -47,6 +47,7 @@ class Reply:
     cut: bool = False
     hang: bool = False
     hold: threading.Event | None = None
+    drop: bool = False
 
 
 def sse(events: Iterable[Any], *, named: bool = False) -> bytes:
@@ -221,6 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.loopback.next_reply(parts.path, self.command)
         if reply.hold is not None:
             reply.hold.wait(30)
+        if reply.drop:
+            self.close_connection = True
+            return
         writes = [reply.body] if isinstance(reply.body, bytes) else reply.body
         whole = not (reply.cut or reply.hang) and isinstance(writes, list) and len(writes) == 1
         self.send_response(reply.status)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,6 +21,10 @@ CONNECT_TIMEOUT = 20.0
 
 KEEP_ALIVE = 120.0
 """Seconds a connection is kept for the next step: tools run in between."""
+
+
+KEPT = 16
+"""Connections that are kept at most."""
 
 
 class HttpError(Exception):
@@ -53,7 +57,7 @@ class Connections:
             known = self._clients[secure] = httpx.AsyncClient(
                 verify=speaks_tls,
                 timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT, pool=CONNECT_TIMEOUT),
-                limits=httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=KEEP_ALIVE),
+                limits=httpx.Limits(max_connections=64, max_keepalive_connections=KEPT, keepalive_expiry=KEEP_ALIVE),
                 follow_redirects=False,
             )
         return known
@@ -66,9 +70,8 @@ class Connections:
     async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
         """The response to a POST, its head read; ``http_guard.body`` reads on. Leaving the context closes what is not
         read to its end. Raises HttpError, RedirectError and what httpx raises."""
-        client = self.client(url)
         sent = {"accept-encoding": Unpacker.ACCEPTED, "content-type": "application/json", **headers}
-        response = await client.send(client.build_request("POST", url, headers=sent, content=content), stream=True)
+        response = await self._send(url, sent, content)
         try:
             if (elsewhere := http_guard.redirect(response)) is not None:
                 raise elsewhere
@@ -78,10 +81,37 @@ class Connections:
         finally:
             await response.aclose()
 
+    async def _send(self, url: str, headers: dict[str, str], content: bytes) -> httpx.Response:
+        """The response, its head read. A kept connection that turns out to be closed is no failure of the server's: the
+        request goes out again, until it fails on a new one."""
+        import httpx
+
+        client = self.client(url)
+        for kept in range(KEPT, -1, -1):
+            opened: list[str] = []
+            request = client.build_request("POST", url, headers=headers, content=content)
+            request.extensions["trace"] = _notes_opening(opened)
+            try:
+                return await client.send(request, stream=True)
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                if opened or not kept:
+                    raise
+        raise AssertionError("unreachable")
+
     async def close(self) -> None:
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()
+
+
+def _notes_opening(opened: list[str]) -> Callable[[str, Any], Awaitable[None]]:
+    """What httpx tells its doings to; adds to ``opened`` when a connection is made for the request."""
+
+    async def trace(event: str, info: Any) -> None:
+        if ".connect_" in event:
+            opened.append(event)
+
+    return trace
 
 
 async def _error(response: httpx.Response) -> HttpError:
