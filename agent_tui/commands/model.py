@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, get_args
 
 from agent_tui.commands.format import money, one_line, percent, plural, tokens
@@ -11,9 +12,12 @@ from agent_tui.models.requests import Effort, ModelInfo
 from agent_tui.paths import package_themes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from agent_tui.engine.agent import Agent
+
+STATUS_WIDTH = 64
+"""Columns of a long value of ``/status``: with its name and the frame, 80."""
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
@@ -96,7 +100,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         ("Folder", f"{agent.cwd}{'' if agent.trusted else '  (not trusted: /trust)'}"),
         ("Branch", agent.branch or "none"),
         ("Mode", agent.mode),
-        *(("Sandbox" if index == 0 else "", line) for index, line in enumerate(await agent.sandbox_lines())),
+        *(("" if index else "Sandbox", line) for index, line in enumerate(_narrow(await agent.sandbox_lines()))),
         ("Context", f"{where}, {usage.basis}"),
         ("Messages", f"{len(agent.messages):,}"),
         ("Cost", money(usage.session.cost_usd)),
@@ -104,6 +108,12 @@ async def status(agent: Agent, args: str) -> CommandResult:
     if agent.read_only:
         rows.append(("State", f"read-only: {agent.read_only_reason or 'open in another process'}"))
     return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
+
+
+def _narrow(lines: Iterable[str]) -> Iterator[str]:
+    """Lines that fit beside the names on 80 columns; what goes on is indented."""
+    for line in lines:
+        yield from textwrap.wrap(line, STATUS_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 @command("usage", aliases=("cost",))

@@ -153,3 +153,18 @@ def test_numbers_for_people() -> None:
     assert fmt.tokens(84_200, approximate=True) == "~84.2k"
     assert [fmt.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0.00", "$0.0042", "$0.42", "$12.00"]
     assert [fmt.age(0, now) for now in (5, 300, 7200, 172_800)] == ["now", "5 min", "2 h", "2 d"]
+
+
+async def test_what_the_sandbox_enforces_fits_on_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = FakeAgent(tmp_path)
+    words = "look (bubblewrap and Landlock): " + ", ".join(["writes nothing but private temporary files"] * 5)
+
+    async def lines() -> list[str]:
+        return ["bubblewrap", words]
+
+    monkeypatch.setattr(agent, "sandbox_lines", lines)
+    shown = await run(agent, "/status")
+    assert isinstance(shown, results.Text)
+    part = shown.text[shown.text.index("Sandbox") : shown.text.index("Context")]
+    assert max(map(len, part.splitlines())) <= 76
+    assert " ".join(part.split()) == f"Sandbox bubblewrap {words}"
