@@ -246,15 +246,16 @@ def runs_later(project: Path) -> dict[str, object]:
     return {name: what for name, what in found.items() if what != []}
 
 
-def left_behind(mark: str) -> list[str]:
-    """Command lines of processes that an attempt left running."""
+def left_behind(mark: str, seconds: str = "31337") -> list[str]:
+    """Command lines of processes that an attempt left running: with ``mark`` in their environment, or ``seconds``, the
+    time they sleep, in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
                 zombie = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-                if not zombie and (mark.encode() in (entry / "environ").read_bytes() or "31337" in line):
+                if not zombie and (mark.encode() in (entry / "environ").read_bytes() or seconds in line):
                     found.append(f"{entry.name} {line}"[:200])
     return found
 

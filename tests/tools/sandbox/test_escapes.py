@@ -63,7 +63,7 @@ async def _attempt(
     shared: int,
 ) -> list[str]:
     """What the attempt got at; empty when it got at nothing."""
-    mark = f"attempt-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
+    mark = f"{scene.base.name}-{uuid.uuid4().hex}"  # found again in the environment and the folder of what is left
     place = world.Place(scene.base / mark)
     place.make(scene.repository)
     jail = world.jail_for(backend, place, scene.base / mark / "cache")
@@ -111,6 +111,7 @@ async def test_nothing_gets_out(scene: Scene, name: str, group: dict[str, Any], 
         pytest.skip(f"{name} does not hold here: {backend}")
     home = world.tree(scene.base / "home")
     gate = asyncio.Semaphore(AT_ONCE)
+    seconds = f"31337{os.getpid()}"  # other tests may run the same attempts beside this one
     short = Path("/tmp") / uuid.uuid4().hex[:8]
     short.mkdir()
     try:
@@ -118,12 +119,13 @@ async def test_nothing_gets_out(scene: Scene, name: str, group: dict[str, Any], 
 
             async def one(script: str) -> tuple[str, list[str]]:
                 async with gate:
-                    return script, await _attempt(scene, backend, domain, script, ears, bystander, shared)
+                    own = script.replace("31337", seconds)
+                    return script, await _attempt(scene, backend, domain, own, ears, bystander, shared)
 
             results = await asyncio.gather(*(one(script) for script in group["attempts"]))
             assert {script: wrong for script, wrong in results if wrong} == {}
             assert ears.heard == []
-            assert world.left_behind("attempt-") == []
+            assert world.left_behind(f"{scene.base.name}-", seconds) == []
             assert world.tree(scene.base / "home") == home
     finally:
         with contextlib.suppress(OSError):
