@@ -60,11 +60,11 @@ def _answer_too_long(overflow: Overflow) -> bool:
     return overflow.input < overflow.window
 
 
-def bound_failure(error: BoundError, provider: str, started: bool) -> Failure:
-    """The failure of a call that reached one of our own bounds."""
+def bound_failure(error: BoundError, provider: str, started: bool, address: str | None = None) -> Failure:
+    """The failure of a call that reached one of our own bounds. ``address`` is the configured one, if any."""
     kept = "What arrived is kept." if started else _SAFE
     text = clean(str(error))
-    return Failure(error.kind, f"{provider}: {text} {kept}", text)
+    return Failure(error.kind, f"{Called(provider, address).first}: {text} {kept}", text)
 
 
 def _line(
@@ -78,7 +78,7 @@ def _line(
 ) -> str:
     provider = called.provider
     http = f" (HTTP {status})" if status else ""
-    said = _said(detail)
+    said = "." if detail == f"HTTP {status}" else _said(detail)
     other = "choose another model with /model"
     match kind:
         case "auth":
