@@ -329,7 +329,7 @@ def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) 
 async def test_a_redirect_of_ones_own_server_names_the_server(server: Loopback, connections: Connections) -> None:
     server.serve("*", Reply(b"", 302, headers={"Location": "https://login.invalid/"}))
     failure = (await ask(spec_at(server.url), connections)).failure
-    assert failure.message.startswith(f"The server at {server.url}")
+    assert failure.message.startswith(f"{server.url} redirects to https://login.invalid")
 
 
 async def test_a_status_without_words_is_told_once(server: Loopback, connections: Connections) -> None:
