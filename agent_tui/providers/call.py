@@ -31,10 +31,10 @@ from agent_tui.models.requests import (
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
 from agent_tui.providers.dialects import dialect_of
-from agent_tui.providers.direct.address import AZURE_PATH, VERSION
+from agent_tui.providers.direct.address import AZURE_PATH, VERSION, NoAddressError
 from agent_tui.providers.direct.encode import encode, is_direct
 from agent_tui.providers.direct.exchange import exchange
-from agent_tui.providers.direct.http import Connections
+from agent_tui.providers.direct.http import Connections, NetworkSettingsError
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
 from agent_tui.providers.keys import Key, resolve_key
 from agent_tui.providers.litellm_setup import lean_arguments
@@ -225,7 +225,7 @@ class _Call:
         )
 
     def _fail(self, error: BaseException, silent: bool) -> None:
-        target = self.info.target
+        target, address = self.info.target, self.request.spec.api_base
         log.info("Call to %s failed: %s", target.provider, type(error).__name__)
         if isinstance(error, BoundError):
             self.broken = self.broken or error
@@ -234,14 +234,13 @@ class _Call:
         with contextlib.suppress(BoundError):
             self._emit_content(self._remains())
         if (bound := self._bound()) is not None:
-            self.emit(Failed(bound_failure(bound, target.provider, self.started)))
+            self.emit(Failed(bound_failure(bound, target.provider, self.started, address)))
             return
         if silent:
             if self._patience() <= 0:
-                self.emit(Failed(bound_failure(self._silence(), target.provider, self.started)))
+                self.emit(Failed(bound_failure(self._silence(), target.provider, self.started, address)))
                 return
             seconds = f"{self.request.timeout:g} s without a byte"
-            address = self.request.spec.api_base
             told = failure("timeout", provider=target.provider, model=target.model, detail=seconds, address=address)
             self.emit(Failed(told))
             return
@@ -256,6 +255,9 @@ class _Call:
 
     def _emit_failure(self, error: BaseException) -> None:
         target = self.info.target
+        if isinstance(error, (NoAddressError, NetworkSettingsError)):
+            self.emit(Failed(Failure("invalid_request", f"{error} Nothing was sent. Your text is kept.")))
+            return
         known = [self.key.value] if self.key.value else []
         found = classify(
             error,

@@ -17,8 +17,9 @@ from agent_tui.models.requests import ModelInfo, ModelRequest, Target
 from agent_tui.providers import http_guard
 from agent_tui.providers.bounds import BoundError
 from agent_tui.providers.dialects import Counting, dialect_of
+from agent_tui.providers.direct.address import NoAddressError
 from agent_tui.providers.direct.encode import HttpCall, encode
-from agent_tui.providers.direct.http import Connections, HttpError
+from agent_tui.providers.direct.http import Connections, HttpError, NetworkSettingsError
 from agent_tui.providers.keys import resolve_key
 from agent_tui.providers.secrets import redact
 from agent_tui.providers.wire import build_call
@@ -49,14 +50,14 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
     key = resolve_key(request.spec, target.provider)
     if counting is None or key.missing or not key.value:
         return None
-    call = _question(encode(build_call(request, info), request.spec, target, key.value), target, counting)
     try:
+        call = _question(encode(build_call(request, info), request.spec, target, key.value), target, counting)
         async with asyncio.timeout(TIMEOUT), connections.post(call.url, call.headers, call.content) as response:
             pieces = [piece async for piece in http_guard.body(response, ANSWER_LIMIT)]
         return _tokens(json.loads(b"".join(pieces)))
     except HttpError as error:
         log.info("Exact count refused: %s %s", error.status_code, redact(str(error), [key.value])[:500])
-    except (OSError, ValueError, BoundError, RecursionError) as error:
+    except (OSError, ValueError, BoundError, RecursionError, NoAddressError, NetworkSettingsError) as error:
         log.info("Exact count failed: %s", redact(str(error), [key.value]))
     except Exception as error:
         if not type(error).__module__.startswith("httpx"):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
+from agent_tui.providers.base_address import near_url, variable_base
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.plain_http import ask, parsed
 
@@ -28,7 +29,7 @@ def server_root(spec: ModelSpec, target: Target) -> str | None:
     base = spec.api_base or default_base(target.provider)
     if not base:
         return None
-    parts = urlsplit(base)
+    parts = urlsplit(near_url(base, dialect_of(target.provider)))
     path = re.sub(r"/(?:v1|api)/?$|/$", "", parts.path)
     return f"{parts.scheme}://{parts.netloc}{path}"
 
@@ -38,10 +39,7 @@ def default_base(provider: str) -> str | None:
     dialect = dialect_of(provider)
     if not dialect.local:
         return None
-    for name in dialect.base_variables:
-        if value := os.environ.get(name):
-            return value if "://" in value else f"http://{value.replace('0.0.0.0', '127.0.0.1')}"
-    return dialect.base
+    return variable_base(dialect) or dialect.base
 
 
 async def server_limits(spec: ModelSpec, target: Target) -> Limits | None:

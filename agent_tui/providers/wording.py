@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from agent_tui.models.failure import Failure, FailureKind, Overflow
-from agent_tui.providers.bounds import BoundError
+from agent_tui.providers.bounds import BoundError, RedirectError
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.naming import Called
 from agent_tui.providers.secrets import redact
@@ -60,11 +60,14 @@ def _answer_too_long(overflow: Overflow) -> bool:
     return overflow.input < overflow.window
 
 
-def bound_failure(error: BoundError, provider: str, started: bool) -> Failure:
-    """The failure of a call that reached one of our own bounds."""
+def bound_failure(error: BoundError, provider: str, started: bool, address: str | None = None) -> Failure:
+    """The failure of a call that reached one of our own bounds. ``address`` is the configured one, if any."""
     kept = "What arrived is kept." if started else _SAFE
     text = clean(str(error))
-    return Failure(error.kind, f"{provider}: {text} {kept}", text)
+    called = Called(provider, address)
+    # A redirect's own words begin with the address.
+    who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
+    return Failure(error.kind, f"{who}{text} {kept}", text)
 
 
 def _line(
@@ -78,7 +81,7 @@ def _line(
 ) -> str:
     provider = called.provider
     http = f" (HTTP {status})" if status else ""
-    said = _said(detail)
+    said = "." if detail == f"HTTP {status}" else _said(detail)
     other = "choose another model with /model"
     match kind:
         case "auth":

@@ -8,6 +8,7 @@ import json
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from agent_tui.providers import call
 from agent_tui.providers.dialects import DIALECTS
 from agent_tui.providers.direct.address import AZURE_API_VERSION, NoAddressError, url_of
 from agent_tui.providers.direct.http import Connections
+from agent_tui.providers.servers import server_root
 from agent_tui.providers.targets import resolve_target
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
@@ -245,6 +247,94 @@ async def test_a_proxy_of_the_environment_is_used(server: Loopback, connections:
         answer = await ask(spec_at("http://model.invalid/v1"), connections)
     assert answer.text == "by proxy"
     assert server.requests[0].header("host") == "model.invalid"
+
+
+_NO_PROXIES = {
+    name: None for upper in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY") for name in (upper, upper.lower())
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"HTTP_PROXY": "http://127.0.0.1:1"}, {"ALL_PROXY": "socks5h://127.0.0.1:1"}, {"NO_PROXY": "::1,[::1]"}],
+    ids=lambda settings: next(iter(settings)),
+)
+async def test_a_server_on_this_machine_is_asked_without_a_proxy(
+    server: Loopback, connections: Connections, settings: dict[str, str]
+) -> None:
+    server.serve("*", Reply(chat_stream(["near"])))
+    with environment({**_NO_PROXIES, **settings}):
+        assert (await ask(spec_at(server.url), connections)).text == "near"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"HTTPS_PROXY": "ftp://user:secret@proxy"}, "HTTPS_PROXY"),
+        ({"HTTP_PROXY": "http://proxy", "NO_PROXY": "[::1]"}, "NO_PROXY"),
+        ({"SSL_CERT_FILE": "/no/such/file"}, "SSL_CERT_FILE"),
+    ],
+)
+async def test_settings_of_the_network_that_cannot_be_used_are_named(
+    connections: Connections, settings: dict[str, str], told: str
+) -> None:
+    with environment({**_NO_PROXIES, **settings}):
+        failure = (await ask(spec_at("https://model.invalid/v1"), connections)).failure
+    assert failure.kind == "invalid_request"
+    assert told in failure.message
+    assert "secret" not in failure.message + failure.detail
+
+
+async def test_a_socks_proxy_without_its_package_says_what_to_install(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    with environment({**_NO_PROXIES, "ALL_PROXY": "socks5://proxy:1080"}):
+        failure = (await ask(spec_at("https://model.invalid/v1"), connections)).failure
+    assert "ALL_PROXY names a SOCKS proxy" in failure.message
+    assert "socksio" in failure.message
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["http://h:99999/v1", "http:///v1", "ftp://h/v1", "http://h h/v1", "api.example.com/v1", "https://[::1/v1"],
+)
+async def test_an_address_that_is_none_is_told_before_anything_is_sent(connections: Connections, base: str) -> None:
+    failure = (await ask(spec_at(base), connections)).failure
+    assert failure.kind == "invalid_request"
+    assert failure.message.startswith("api_base of the model is no address of an API")
+
+
+@pytest.mark.parametrize(
+    ("given", "root"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("localhost", "http://localhost:11434"),
+        (":11500", "http://127.0.0.1:11500"),
+        ("0.0.0.0:11500", "http://127.0.0.1:11500"),
+        ("http://0.0.0.0:11500/", "http://127.0.0.1:11500"),
+        ("[::1]", "http://[::1]:11434"),
+        ("https://ollama.example.com", "https://ollama.example.com"),
+        ("box:80/behind", "http://box:80/behind"),
+    ],
+)
+def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) -> None:
+    spec = ModelSpec("m", "ollama_chat/q")
+    target = resolve_target(spec)
+    with environment({"OLLAMA_API_BASE": None, "OLLAMA_HOST": given}):
+        assert url_of(spec, target, DIALECTS[target.provider]) == f"{root}/api/chat"
+        assert server_root(spec, target) == root
+
+
+async def test_a_redirect_of_ones_own_server_names_the_server(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(b"", 302, headers={"Location": "https://login.invalid/"}))
+    failure = (await ask(spec_at(server.url), connections)).failure
+    assert failure.message.startswith(f"{server.url} redirects to https://login.invalid")
+
+
+async def test_a_status_without_words_is_told_once(server: Loopback, connections: Connections) -> None:
+    server.serve("*", Reply(b"", 500))
+    assert (await ask(spec_at(server.url), connections)).failure.message.count("HTTP 500") == 1
 
 
 @pytest.mark.parametrize(

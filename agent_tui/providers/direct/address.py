@@ -7,7 +7,10 @@ import re
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.providers.base_address import near_url, variable_base
 from agent_tui.providers.dialects import Dialect
+from agent_tui.providers.keys import is_loopback
+from agent_tui.providers.naming import shown_address
 
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
@@ -18,7 +21,7 @@ AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$
 
 
 class NoAddressError(Exception):
-    """A provider without an address of its own, and none is configured. The message is for the user."""
+    """There is no address, or none that can be called. The message is for the user."""
 
 
 def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
@@ -45,16 +48,29 @@ def url_of(spec: ModelSpec, target: Target, dialect: Dialect) -> str:
 
 
 def _root(spec: ModelSpec, dialect: Dialect) -> str:
-    configured = spec.api_base or next((v for n in dialect.base_variables if (v := os.environ.get(n))), None)
-    root = configured or dialect.base
+    configured = spec.api_base or variable_base(dialect)
+    root = (configured or dialect.base or "").strip()
     if not root:
         raise NoAddressError(
             f"{dialect.name} has no address of its own: set api_base of the model"
             + (f", or {dialect.base_variables[0]}." if dialect.base_variables else ".")
         )
-    if "://" not in root:
-        root = f"http://{root.replace('0.0.0.0', '127.0.0.1')}"
+    if "://" not in root and (dialect.local or is_loopback(f"http://{root}")):
+        root = near_url(root, dialect)
+    if not _is_http(root):
+        where = "api_base of the model" if spec.api_base else " or ".join(dialect.base_variables)
+        shown = shown_address(root)
+        raise NoAddressError(f"{where} is no address of an API: {shown!r}. Write it as https://HOST/PATH or http://….")
     return root.rstrip("/")
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and not re.search(r"[\s\x00-\x1f\x7f]", url)
 
 
 def _azure(scheme: str, netloc: str, path: str, spec: ModelSpec, target: Target) -> str:

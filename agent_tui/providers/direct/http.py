@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from agent_tui.providers import http_guard
 from agent_tui.providers.bounds import Unpacker
+from agent_tui.providers.keys import is_loopback
 from agent_tui.providers.words import words_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,14 @@ KEEP_ALIVE = 120.0
 
 KEPT = 16
 """Connections that are kept at most."""
+
+
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+class NetworkSettingsError(Exception):
+    """Proxies or certificates of the environment that cannot be used. The message is for the user."""
 
 
 class HttpError(Exception):
@@ -44,27 +54,22 @@ class Connections:
     ``NO_PROXY``, ``SSL_CERT_FILE``)."""
 
     def __init__(self) -> None:
-        self._clients: dict[bool, httpx.AsyncClient] = {}
+        self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
 
     def client(self, url: str) -> httpx.AsyncClient:
-        """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart."""
-        import httpx
-
-        secure = urlsplit(url).scheme == "https"
-        known = self._clients.get(secure)
+        """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart, and this machine
+        is never asked for through a proxy. Raises NetworkSettingsError."""
+        secure, near = urlsplit(url).scheme == "https", is_loopback(url)
+        known = self._clients.get((secure, near))
         if known is None or known.is_closed:
-            speaks_tls = secure or "http" in getproxies()
-            known = self._clients[secure] = httpx.AsyncClient(
-                verify=speaks_tls,
-                timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT, pool=CONNECT_TIMEOUT),
-                limits=httpx.Limits(max_connections=64, max_keepalive_connections=KEPT, keepalive_expiry=KEEP_ALIVE),
-                follow_redirects=False,
-            )
+            known = self._clients[secure, near] = _client(secure, near)
         return known
 
     def warm(self, url: str | None) -> None:
         """Has imported and made what a first call to an address (None: a provider's own) needs. Opens no connection."""
-        self.client(url or "https://")
+        # What is wrong with the settings is told by the call.
+        with suppress(NetworkSettingsError):
+            self.client(url or "https://")
 
     @asynccontextmanager
     async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
@@ -102,6 +107,38 @@ class Connections:
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()
+
+
+def _client(secure: bool, near: bool) -> httpx.AsyncClient:
+    import httpx
+
+    limits = httpx.Limits(max_connections=64, max_keepalive_connections=KEPT, keepalive_expiry=KEEP_ALIVE)
+    verify = secure or (not near and bool(getproxies().keys() & {"http", "all"}))
+    try:
+        return httpx.AsyncClient(
+            verify=verify,
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT, pool=CONNECT_TIMEOUT),
+            limits=limits,
+            follow_redirects=False,
+            # Given a transport, httpx looks for no proxies.
+            transport=httpx.AsyncHTTPTransport(verify=verify, limits=limits) if near else None,
+        )
+    except ImportError as error:
+        raise NetworkSettingsError(
+            f"{_set(_PROXIES)} names a SOCKS proxy, which needs the Python package socksio: install it where agent-tui "
+            "runs, or name an HTTP proxy."
+        ) from error
+    except OSError as error:
+        raise NetworkSettingsError(f"The certificates that {_set(_CERTIFICATES)} names cannot be read.") from error
+    except (ValueError, httpx.InvalidURL) as error:
+        # Not in its own words: a proxy's address may hold a password.
+        raise NetworkSettingsError(f"What {_set(_PROXIES)} says of proxies cannot be understood.") from error
+
+
+def _set(names: Sequence[str]) -> str:
+    """Those of some environment variables that are set, for people to read."""
+    found = [name for name in names if os.environ.get(name) or os.environ.get(name.lower())]
+    return " or ".join(found or names)
 
 
 def _notes_opening(opened: list[str]) -> Callable[[str, Any], Awaitable[None]]:
