@@ -34,8 +34,9 @@ COUNT_PATIENCE = 0.3
 """Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
 that has counted nothing yet is not waited for: the request goes out and is counted meanwhile."""
 
-DECISION_SHARE = 0.5
-"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess."""
+DECISION_SHARE = 1 / 3
+"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
+character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
 
 
 class Accounting(AgentState):

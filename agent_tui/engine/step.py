@@ -260,14 +260,21 @@ class StepRunner:
 
     def _count_late(self, result: StepResult) -> None:
         """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.
-        The answer is still a draft, so the numbers are those of what was sent."""
+        The answer is still a draft, so the numbers are those of what was sent, unless its fixed parts have changed."""
         if not result.usage_before.pending:
             return
-        counted = self._runtime.usage()
-        if counted.pending:
-            result.step.estimated_growth = result.step.known_input = None
-        else:
-            before_step(result.step, counted)
+        step, counted = result.step, self._runtime.usage()
+        if counted.pending or self._runtime.prelude.fingerprint != step.fixed_fingerprint:
+            step.estimated_growth = step.known_input = None
+            return
+        guessed = step.estimated_input
+        before_step(step, counted)
+        result.usage_before = counted
+        if step.usage is not None and step.usage.source == "estimated" and step.usage.input == guessed:
+            prices, usage = self._runtime.info.prices, replace(step.usage, input=counted.total)
+            if step.cost_usd == prices.cost(step.usage):
+                step.cost_usd = prices.cost(usage)
+            step.usage = usage
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""
