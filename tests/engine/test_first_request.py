@@ -94,8 +94,9 @@ async def test_what_may_be_beyond_the_limit_is_counted_first(tmp_path: Path) -> 
     counter, provider = HeldCounter(), HeldProvider()
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
-        while (limit := agent.context_usage().limit) is None:
-            await asyncio.sleep(0)
+        await agent._described.wait()
+        limit = agent.context_usage().limit
+        assert limit is not None
         provider.free.set()
         agent.submit("x" * round(4 * limit * (DECISION_SHARE + 0.02)))
         await counter.asked.wait()
