@@ -235,10 +235,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(writes[0])))
         else:
             self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for data in writes:
-            self.wfile.write(data if whole else b"%x\r\n%s\r\n" % (len(data), data) if data else b"")
-        self.wfile.flush()
+        try:
+            self.end_headers()
+            for data in writes:
+                self.wfile.write(data if whole else b"%x\r\n%s\r\n" % (len(data), data) if data else b"")
+            self.wfile.flush()
+        except OSError:
+            # Gone before the answer: that is leaving, too.
+            self.loopback.client_left()
+            raise
         if reply.hang:
             self._hang()
         if reply.cut or reply.hang:
