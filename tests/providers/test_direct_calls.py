@@ -19,6 +19,7 @@ from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
 from agent_tui.providers import call
 from agent_tui.providers.dialects import DIALECTS
 from agent_tui.providers.direct.address import AZURE_API_VERSION, NoAddressError, url_of
+from agent_tui.providers.direct.encode import is_direct
 from agent_tui.providers.direct.http import Connections
 from agent_tui.providers.servers import server_root
 from agent_tui.providers.targets import resolve_target
@@ -418,3 +419,16 @@ def test_nothing_of_litellm_is_imported_by_any_direct_call(server: Loopback) -> 
     said = json.loads(done.stdout)
     assert said["heavy"] == []
     assert len([r for r in server.requests if "count" not in r.path and "input_tokens" not in r.path]) == len(models)
+
+
+@pytest.mark.parametrize("extra", [{"azure_ad_token": "t"}, {"organization": "o"}, {"aws_region_name": "r"}])
+def test_what_is_meant_for_litellm_goes_through_it(extra: dict[str, str]) -> None:
+    for model in ("azure/mine", "openai/gpt-5"):
+        spec = ModelSpec("m", model, api_base="http://127.0.0.1:9", extra=extra)
+        assert not is_direct(spec, resolve_target(spec))
+
+
+@pytest.mark.parametrize("extra", [{"temperature": 0.5}, {"extra_headers": {"x": "y"}}, {"api_version": "v1"}])
+def test_fields_of_a_body_need_no_litellm(extra: dict[str, Any]) -> None:
+    spec = ModelSpec("m", "azure/mine", api_base="http://127.0.0.1:9", extra=extra)
+    assert is_direct(spec, resolve_target(spec))

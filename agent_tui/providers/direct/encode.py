@@ -19,6 +19,13 @@ from agent_tui.providers.wire import WireCall
 
 USER_AGENT = "agent-tui"
 
+_FOR_LITELLM = frozenset(
+    {"organization", "project", "tenant_id", "client_id", "client_secret", "allowed_openai_params", "base_model"}
+    | {"additional_drop_params", "custom_llm_provider", "fallbacks", "mock_response", "ssl_verify", "headers"}
+)
+_FOR_LITELLM_STARTS = ("aws_", "azure_", "vertex_", "watsonx_", "litellm_", "oci_", "input_cost_", "output_cost_")
+"""Arguments of LiteLLM's calls that are no fields of a body (docs.litellm.ai, input params and provider pages)."""
+
 
 @dataclass(slots=True, frozen=True)
 class HttpCall:
@@ -34,8 +41,10 @@ class HttpCall:
 
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
-    """Whether a model is called without LiteLLM."""
-    return spec.via != "litellm" and dialect_of(target.provider).direct
+    """Whether a model is called without LiteLLM. One whose ``extra`` speaks to that library is not: in a body its
+    credentials would be told to the server as a field."""
+    for_litellm = any(name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS) for name in spec.extra)
+    return spec.via != "litellm" and not for_litellm and dialect_of(target.provider).direct
 
 
 def encode(wire: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
