@@ -153,6 +153,7 @@ async def test_a_project_in_a_secret_place_is_a_project(
     home = base / "home"
     world.make_home(home)
     world.make_repository(home / where)
+    before = world.runs_later(home / where)
     monkeypatch.setenv("HOME", str(home))
     assert context.jail is not None
     jail = Jail(SandboxConfig(), home / where, base / "cache", sandbox=context.jail.sandbox)
@@ -160,7 +161,7 @@ async def test_a_project_in_a_secret_place_is_a_project(
     said = await bash(context, "echo x > new && cat new file; cat ~/.ssh/id_ed25519 ~/.config/gh/hosts.yml")
     assert said.startswith("x\nfile\n") and world.SECRET not in said
     await bash(context, "echo evil > .git/hooks/pre-commit; git config core.pager ./evil; echo evil > .envrc")
-    assert world.runs_later(home / where) == {}
+    assert world.runs_later(home / where) == before
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs root, to stop being it")
