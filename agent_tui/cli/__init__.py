@@ -159,7 +159,8 @@ def _headless(options: Options) -> int:
 
 
 def _begin_worker() -> None:
-    """Has the provider worker get ready while everything else is imported: the first request waits for it."""
+    """Has the provider worker get ready while everything else is imported: the first request waits for it. The chat
+    begins it right after its first frame instead: there it would cost the prompt 50 ms, and typing takes longer."""
     from agent_tui.paths import user_paths
     from agent_tui.providers.start import start_early
 
@@ -182,7 +183,6 @@ def _piped() -> str:
 def _screen(options: Options) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
-    _begin_worker()
     from agent_tui.config.early import early_settings
     from agent_tui.paths import project_root, user_paths
     from agent_tui.ui.app import run_ui

@@ -98,6 +98,7 @@ async def first_requests(server: Loopback, runs: int, ways: list[Via]) -> dict[s
             for _ in range(runs):
                 client = WorkerClient()
                 cold.append(await to_the_wire(client, server, spec))
+                await client.count(["the tokenizer is loaded after the first answer"])
                 warm.append(statistics.median([await to_the_wire(client, server, spec) for _ in range(10)]))
                 await client.close()
                 say(f"{name}, {via}: cold {cold[-1]:.2f} s, warm {warm[-1] * 1e3:.1f} ms")
