@@ -9,6 +9,9 @@ the clock of the loopback server and of this process is the same. Progress goes 
 * cold: from the start of a worker until a first request, made at once, has arrived; warm: later requests;
 * burst: chunks served at once, from calling ``stream`` to the last text, with the CPU time of both processes and the
   worker's memory after it; raw is parsing the bytes alone.
+
+Last figures, two cores, direct / through LiteLLM: ``-p hello`` 1.2 / 5.6 s (x 0.32 / 1.5 of ``import litellm``), cold
+0.5 / 4.1 s, warm 3-4 / 7 ms, burst of 5 000 chunks 0.11 / 2.2 s, 23 / 455 µs of CPU a chunk, worker 120 / 367 MB.
 """
 
 from __future__ import annotations
