@@ -152,7 +152,7 @@ def _terms(inputs: ContextInputs, measured: Measurement, fixed: FixedEstimate, n
     delta = max(delta, gone - base)
     total = base - gone + delta + new.total
     guessed = anchor.usage.output_source == "estimated" and output > 0
-    others = abs(gone) + abs(delta) + (dropped.tokens if dropped.estimated else 0) + (output if guessed else 0)
+    others = abs(gone) + abs(delta) + (abs(dropped.tokens) if dropped.estimated else 0) + (output if guessed else 0)
     estimated = others + new.total
     single = total == anchor.usage.input and output == 0 and not estimated
     calculation = Calculation(anchor.usage.input, output, dropped.tokens, gone, delta, new.total, guessed)

@@ -106,7 +106,7 @@ def compact(conversation: Conversation, name: str, size: int) -> None:
         del path[size % len(path) :]
 
 
-@settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations, limits, policies, st.integers(0, 20_000), st.floats(0.7, 1.5))
 def test_identities_hold_and_the_cache_changes_nothing(
     steps: list[tuple[str, TokenUsage, int]], window: Limits, policy: CompactPolicy, fixed: int, ratio: float
