@@ -9,23 +9,23 @@ from pathlib import Path
 from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
-from agent_tui.context.trust import FolderTrust
+from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.extensions import Extensions
-from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.models.routing import RoutedProvider
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.routing import RoutedProvider
-from agent_tui.engine.workspace import Workspace
+from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.errors import ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
 from agent_tui.paths import Paths, project_root, user_paths
-from agent_tui.providers.client import WorkerClient
 from agent_tui.providers.demo.provider import DemoProvider
-from agent_tui.providers.secrets import Redactor, names_secret
+from agent_tui.providers.failures.secrets import Redactor, names_secret
+from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
@@ -188,7 +188,7 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     """Looks for keys and local servers where nothing is configured; at most 300 ms, nothing is blocked."""
     if options.model or settings.default_model or settings.models:
         return []
-    from agent_tui.providers.detect import detect_models
+    from agent_tui.providers.catalog.detect import detect_models
 
     found = await detect_models()
     catalogue.detected = found.models

@@ -162,7 +162,7 @@ def _begin_worker() -> None:
     """Has the provider worker get ready while everything else is imported: the first request waits for it. The chat
     begins it right after its first frame instead: there it would cost the prompt 50 ms, and typing takes longer."""
     from agent_tui.paths import user_paths
-    from agent_tui.providers.start import start_early
+    from agent_tui.providers.worker.start import start_early
 
     start_early(user_paths().log_file)
 

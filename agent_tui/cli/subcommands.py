@@ -281,7 +281,7 @@ def _config(values: argparse.Namespace) -> int:
         paths.config_file.write_text(example_text(), "utf-8")
         door.say(door.line_of(str(paths.config_file)))
         return EXIT_OK
-    from agent_tui.context.trust import FolderTrust
+    from agent_tui.context.project.trust import FolderTrust
     from agent_tui.store.store import Store
 
     options, root = Options(config=values.config), project_root(Path.cwd())

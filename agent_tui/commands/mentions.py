@@ -14,8 +14,8 @@ from pathlib import Path
 
 from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.tools.paths import is_within
-from agent_tui.tools.pictures import PICTURE_BYTES
+from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.files.pictures import PICTURE_BYTES
 
 MAX_TEXT = 256 * 1024
 MAX_LINES_FILE = 50 * 1024 * 1024

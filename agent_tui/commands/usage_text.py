@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent_tui.commands.format import money, one_line, percent, plural, tokens
-from agent_tui.context.percent import column
+from agent_tui.context.accounting.percent import column
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_tui.context.accuracy import drift
-from agent_tui.context.metrics import format_metrics
-from agent_tui.context.notices import EXACT_OFF
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.accuracy import drift
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.notices import EXACT_OFF
+from agent_tui.context.tokens.metrics import format_metrics
 from agent_tui.engine.agent_state import AgentState
-from agent_tui.engine.calibration import learn
-from agent_tui.engine.exact import count_exactly, worth_counting
-from agent_tui.engine.prefix import change_row, with_changes
-from agent_tui.engine.prelude import Prelude, build_prelude, with_documents
-from agent_tui.engine.small_window import fewer_tools_text, fitting_tools
+from agent_tui.engine.counts.calibration import learn
+from agent_tui.engine.counts.exact import count_exactly, worth_counting
+from agent_tui.engine.models.small_window import fewer_tools_text, fitting_tools
+from agent_tui.engine.project.prefix import change_row, with_changes
+from agent_tui.engine.project.prelude import Prelude, build_prelude, with_documents
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (

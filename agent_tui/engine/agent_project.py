@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from agent_tui.context.user_commands import UserCommand
-from agent_tui.engine import project
+from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.engine.agent_accounting import Accounting
-from agent_tui.engine.extensions import ToolRow, tool_rows
-from agent_tui.engine.learned import with_learned
+from agent_tui.engine.models.learned import with_learned
+from agent_tui.engine.project import report as project
+from agent_tui.engine.project.extensions import ToolRow, tool_rows
 from agent_tui.models.events import (
     SessionChanged,
 )

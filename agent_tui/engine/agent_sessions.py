@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.config import PermissionMode
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.policy import reserve_problem
+from agent_tui.context.accounting.budget import reserve_problem
+from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.agent_turns import Turns
-from agent_tui.engine.calibration import recalled_ratio
-from agent_tui.engine.compaction_service import CompactionService
-from agent_tui.engine.learned import with_learned
-from agent_tui.engine.models import DEMO
-from agent_tui.engine.prelude import Prelude
-from agent_tui.engine.reasoning_facts import recalled_rule
-from agent_tui.engine.runtime import Runtime
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.counts.calibration import recalled_ratio
+from agent_tui.engine.models.choices import DEMO
+from agent_tui.engine.models.learned import with_learned
+from agent_tui.engine.models.reasoning_facts import recalled_rule
+from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.turns.runtime import Runtime
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import (
     Event,
@@ -26,9 +26,9 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.image_limits import not_taken
-from agent_tui.providers.model_families import images_of
-from agent_tui.providers.targets import resolve_target
+from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.dialects.image_limits import not_taken
 from agent_tui.store.salvage import lacks
 from agent_tui.tools.sandbox.jail import Jail
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode
-from agent_tui.context.files import Stamp
-from agent_tui.context.metrics import TokenCounterMetrics
-from agent_tui.engine.compaction_service import CompactionService
-from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.counting import CountService
-from agent_tui.engine.executor import TurnExecutor
-from agent_tui.engine.inbox import Inbox
+from agent_tui.context.project.text_files import Stamp
+from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.counts.counting import CountService
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.permissions import PermissionDesk
-from agent_tui.engine.prefix import StablePrefix
-from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.sessions import Sessions
-from agent_tui.engine.toolbox import Toolbox
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.prefix import StablePrefix
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.session.sessions import Sessions
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.inbox import Inbox
+from agent_tui.engine.turns.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
     Event,
@@ -30,9 +30,9 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
-from agent_tui.providers.image_limits import USUAL, ImageLimits
-from agent_tui.providers.model_families import images_of
-from agent_tui.tools.pictures import fit_attachments, needs_fitting
+from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
 log = logging.getLogger(__name__)

@@ -9,15 +9,15 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 from agent_tui.engine.agent_accounting import Accounting
-from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.executor import TurnExecutor
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.prefix import CHANGE
-from agent_tui.engine.shell import run_shell
-from agent_tui.engine.storing import patiently, store_failure
-from agent_tui.engine.subagent import run_subagent
-from agent_tui.engine.toolrunner import ToolRunner, mask_attachments
-from agent_tui.engine.workspace import UPDATE
+from agent_tui.engine.project.prefix import CHANGE
+from agent_tui.engine.project.workspace import UPDATE
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.session.storing import patiently, store_failure
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.shell import run_shell
+from agent_tui.engine.turns.subagent import run_subagent
+from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import (
     MessageAdded,

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_tui.config import Settings
-from agent_tui.context.trust import FolderTrust
-from agent_tui.engine.extensions import Extensions
-from agent_tui.engine.models import ModelCatalogue
-from agent_tui.engine.toolbox import ExtraTools
-from agent_tui.engine.workspace import Workspace
+from agent_tui.context.project.trust import FolderTrust
+from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.toolbox import ExtraTools
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
-from agent_tui.providers.secrets import Redactor
+from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 
 

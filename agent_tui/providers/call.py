@@ -28,20 +28,20 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
-from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
+from agent_tui.providers.catalog.keys import Key, resolve_key
+from agent_tui.providers.catalog.naming import Called, missing_key_line
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.direct.address import AZURE_PATH, VERSION, NoAddressError
 from agent_tui.providers.direct.encode import encode, is_direct
 from agent_tui.providers.direct.exchange import exchange
 from agent_tui.providers.direct.http import Connections, NetworkSettingsError
-from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
-from agent_tui.providers.keys import Key, resolve_key
-from agent_tui.providers.litellm_setup import lean_arguments
-from agent_tui.providers.naming import Called, missing_key_line
-from agent_tui.providers.tap import listen
-from agent_tui.providers.wire import WireCall, build_call
-from agent_tui.providers.wording import bound_failure, failure
+from agent_tui.providers.failures.errors import NotAnAnswerError, StreamError, classify
+from agent_tui.providers.failures.wording import bound_failure, failure
+from agent_tui.providers.litellm.setup import lean_arguments
+from agent_tui.providers.net.bounds import DEFAULT_TOKENS, BoundError, SilenceError, answer_limit, stream_limit
+from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.streams.tap import listen
+from agent_tui.providers.wire.request import WireCall, build_call
 
 log = logging.getLogger(__name__)
 

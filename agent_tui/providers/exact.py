@@ -14,15 +14,15 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
-from agent_tui.providers import http_guard
-from agent_tui.providers.bounds import BoundError
+from agent_tui.providers.catalog.keys import resolve_key
 from agent_tui.providers.dialects import Counting, dialect_of
 from agent_tui.providers.direct.address import NoAddressError
 from agent_tui.providers.direct.encode import HttpCall, encode
 from agent_tui.providers.direct.http import Connections, HttpError, NetworkSettingsError
-from agent_tui.providers.keys import resolve_key
-from agent_tui.providers.secrets import redact
-from agent_tui.providers.wire import build_call
+from agent_tui.providers.failures.secrets import redact
+from agent_tui.providers.net import guard as http_guard
+from agent_tui.providers.net.bounds import BoundError
+from agent_tui.providers.wire.request import build_call
 
 log = logging.getLogger(__name__)
 

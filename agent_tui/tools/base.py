@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
-from agent_tui.providers.image_limits import USUAL, ImageLimits
-from agent_tui.providers.secrets import Redactor
+from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.tools.base import Tool
-from agent_tui.tools.mcp_manager import McpManager
-from agent_tui.tools.skill import SkillTool
+from agent_tui.tools.builtin.skill import SkillTool
+from agent_tui.tools.mcp.manager import McpManager
 
 
 class SessionTools:

@@ -47,16 +47,16 @@ class ToolRegistry:
 
 def builtin_tools() -> list[Tool]:
     """The tools every session has, in the order they are sent."""
-    from agent_tui.tools.bash import BashTool
-    from agent_tui.tools.edit import EditTool
-    from agent_tui.tools.fetch import FetchTool
-    from agent_tui.tools.glob import GlobTool
-    from agent_tui.tools.grep import GrepTool
-    from agent_tui.tools.list import ListTool
-    from agent_tui.tools.read import ReadTool
-    from agent_tui.tools.subagent import SubagentTool
-    from agent_tui.tools.todo import TodoTool
-    from agent_tui.tools.write import WriteTool
+    from agent_tui.tools.builtin.bash import BashTool
+    from agent_tui.tools.builtin.edit import EditTool
+    from agent_tui.tools.builtin.fetch import FetchTool
+    from agent_tui.tools.builtin.glob import GlobTool
+    from agent_tui.tools.builtin.grep import GrepTool
+    from agent_tui.tools.builtin.list import ListTool
+    from agent_tui.tools.builtin.read import ReadTool
+    from agent_tui.tools.builtin.subagent import SubagentTool
+    from agent_tui.tools.builtin.todo import TodoTool
+    from agent_tui.tools.builtin.write import WriteTool
 
     return [
         ReadTool(),

@@ -17,10 +17,10 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.inputs import ContextInputs
-from agent_tui.context.usage import calculate_context_usage
-from agent_tui.context.view import ViewBuilder
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation, fixed_part, model

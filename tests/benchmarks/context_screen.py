@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context import LIMITS, build
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.inputs import ContextInputs
-from agent_tui.context.usage import calculate_context_usage
-from agent_tui.context.view import ViewBuilder
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
 from agent_tui.ui.screens.context import ContextScreen

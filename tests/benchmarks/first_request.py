@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Via  # noqa: E402
-from agent_tui.providers.client import WorkerClient  # noqa: E402
+from agent_tui.providers.worker.client import WorkerClient  # noqa: E402
 from tests.support.loopback import Loopback, anthropic_events, chat_stream, sse  # noqa: E402
 from tests.support.model_calls import KEY, make_request  # noqa: E402
 

@@ -17,7 +17,7 @@ import logging
 import os
 import time
 
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import FLAVOURS, Outcome
 from tests.support.long_runs import Plan, long_run

@@ -23,9 +23,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.context.estimate import message_text_for_count
-from agent_tui.context.inputs import ContextInputs
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.tokens.estimate import message_text_for_count
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import (
@@ -41,7 +41,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.model_families import model_family
+from agent_tui.providers.catalog.families import model_family
 from tests.support.tokens import count_tokens
 
 PROVIDERS = {"google": "gemini", "vertex": "vertex_ai"}

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.clips import clip_text
-from agent_tui.context.collected_files import collect_files, file_lines
-from agent_tui.context.compaction import records_of
-from agent_tui.context.families import family_of
-from agent_tui.context.policy import fits_to_send
-from agent_tui.context.preview import preview_text
-from agent_tui.context.prune import BREATH_STEPS
-from agent_tui.context.summary_parts import todo_lines, user_words
-from agent_tui.context.summary_text import MODEL_SECTIONS, NOTHING, assemble, merged, parse_sections
-from agent_tui.context.validate_summary import check_text
+from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.compaction.collected_files import collect_files, file_lines
+from agent_tui.context.compaction.planning import records_of
+from agent_tui.context.compaction.preview import preview_text
+from agent_tui.context.compaction.prune import BREATH_STEPS
+from agent_tui.context.compaction.summary_parts import todo_lines, user_words
+from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, NOTHING, assemble, merged, parse_sections
+from agent_tui.context.compaction.validate import check_text
+from agent_tui.context.sent.clips import clip_text
+from agent_tui.context.tokens.families import family_of
 from agent_tui.models.messages import CLEARED_RESULT, Message, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.saved_output import saved_note
 from tests.support.compaction_world import TARGET, World, assert_valid, model_info, sent_text, words

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.clips import CLIP_MIN_CHARS, plan_clips
-from agent_tui.context.compaction import preview_text, records_of
-from agent_tui.context.notices import done_text, format_cost, format_seconds, format_tokens, started_text
-from agent_tui.context.usage import CompactPolicy
+from agent_tui.context.accounting.usage import CompactPolicy
+from agent_tui.context.compaction.notices import done_text, format_cost, format_seconds, format_tokens, started_text
+from agent_tui.context.compaction.planning import preview_text, records_of
+from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 

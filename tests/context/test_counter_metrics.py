@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
-from agent_tui.context.metrics import TokenCounterMetrics, format_metrics, format_uptime, health_hints
+from agent_tui.context.accounting.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
+from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics, format_uptime, health_hints
 from agent_tui.models.steps import Step
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.estimate import (
+from agent_tui.context.tokens.estimate import (
     CLEARED_RAW,
     INTERRUPTED_RAW,
     char_tokens,
@@ -20,8 +20,8 @@ from agent_tui.context.estimate import (
     message_text_for_count,
     round_up,
 )
-from agent_tui.context.families import FAMILIES, Family, family_of
-from agent_tui.context.media import attachment_tokens, image_tokens, pdf_pages
+from agent_tui.context.tokens.families import FAMILIES, Family, family_of
+from agent_tui.context.tokens.media import attachment_tokens, image_tokens, pdf_pages
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     INTERRUPTED_RESULT,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.accuracy import before_step
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.accuracy import before_step
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage

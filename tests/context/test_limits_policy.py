@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.inputs import CompactPolicy
-from agent_tui.context.policy import (
+from agent_tui.context.accounting.budget import (
     budget,
     fits_to_send,
     max_output_for,
@@ -16,6 +15,7 @@ from agent_tui.context.policy import (
     room_for_answer,
     send_margin,
 )
+from agent_tui.context.accounting.inputs import CompactPolicy
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 

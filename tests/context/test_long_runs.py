@@ -6,7 +6,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.requests import Target
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
 from tests.support.counting_model import Session

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.cache import ContextCache
+from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.collected_files import MAX_PATH, collect_files, file_lines, within
-from agent_tui.context.summary_prompt import (
+from agent_tui.context.compaction.collected_files import MAX_PATH, collect_files, file_lines, within
+from agent_tui.context.compaction.summary_prompt import (
     Entry,
     SummaryInput,
     clip,
@@ -17,8 +17,8 @@ from agent_tui.context.summary_prompt import (
     system_text,
     user_text,
 )
-from agent_tui.context.summary_text import FILES, MODEL_SECTIONS, USER_MESSAGES, assemble, parse_sections
-from agent_tui.context.validate_summary import check_size, check_text
+from agent_tui.context.compaction.summary_text import FILES, MODEL_SECTIONS, USER_MESSAGES, assemble, parse_sections
+from agent_tui.context.compaction.validate import check_size, check_text
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accuracy import after_step, before_step, verification_line, verified_growth
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.inputs import CompactPolicy
+from agent_tui.context.accounting.accuracy import after_step, before_step, verification_line, verified_growth
+from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.inputs import CompactPolicy
-from agent_tui.context.percent import column, split_percent
-from agent_tui.context.policy import fits_to_send
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.percent import column, split_percent
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.messages import ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord

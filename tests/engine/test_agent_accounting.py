@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.usage_text import calculation_line
-from agent_tui.engine.workspace import Workspace
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema

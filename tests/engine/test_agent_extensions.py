@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agent_tui.config import McpServer, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.extensions import Extensions
-from agent_tui.engine.workspace import Workspace
+from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Event, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT

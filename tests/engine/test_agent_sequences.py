@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
-from agent_tui.context.anchor import SentPrefixes, anchor_problem
-from agent_tui.context.usage import calculate_context_usage
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.sent.anchor import SentPrefixes, anchor_problem
 from agent_tui.engine.agent import Agent
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted

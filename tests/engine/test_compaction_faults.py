@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings
-from agent_tui.context.summary_text import MODEL_SECTIONS
+from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import (
     CompactionEnded,

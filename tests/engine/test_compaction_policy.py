@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction import CompactionReason
-from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Proceed, Stop, switch_check
-from agent_tui.engine.compactor import CompactionResult, Outcome
+from agent_tui.context.compaction.planning import CompactionReason
+from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
+from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Proceed, Stop, switch_check
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.steps import conversation_state
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.summary_text import USER_MESSAGES, parse_sections
-from agent_tui.context.usage import calculate_context_usage
-from agent_tui.context.view import build_view
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.summary_text import USER_MESSAGES, parse_sections
+from agent_tui.context.sent.view import build_view
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Decision
+from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Decision
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import Message, SummaryPart

@@ -13,12 +13,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction import CompactionReason, plan_compaction, undo_target
-from agent_tui.context.estimate import message_text_for_count
-from agent_tui.context.usage import ContextInputs, calculate_context_usage
-from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.compactor import Compactor
-from agent_tui.engine.conversation import Conversation
+from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
+from agent_tui.context.sent.view import active_prune_ids
+from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.engine.compaction.compactor import Compactor
+from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.fingerprint import fingerprint

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import Settings
-from agent_tui.context.metrics import TokenCounterMetrics
-from agent_tui.engine.compaction_service import CompactionService
-from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.counting import CountService
-from agent_tui.engine.executor import TurnExecutor
-from agent_tui.engine.prelude import Prelude
-from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.toolrunner import ToolRunner, Verdict
+from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.counts.counting import CountService
+from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.engine.turns.toolrunner import ToolRunner, Verdict
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice, StepStarted, TurnEnded
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata, TextPart, new_id, user_message

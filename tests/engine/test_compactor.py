@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_tui.context.compaction import message_tokens, undo_target
-from agent_tui.context.estimate import message_text_for_count
-from agent_tui.engine.compactor import Compactor
-from agent_tui.engine.summary_call import MAX_TRIMS, fitting_output
+from agent_tui.context.compaction.planning import message_tokens, undo_target
+from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.engine.compaction.compactor import Compactor
+from agent_tui.engine.compaction.summary_call import MAX_TRIMS, fitting_output
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow

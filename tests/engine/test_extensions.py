@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import McpServer, Settings
-from agent_tui.context.trust import FolderTrust
-from agent_tui.engine.extensions import Extensions
-from agent_tui.engine.permissions import PermissionDesk
-from agent_tui.engine.prelude import build_prelude
+from agent_tui.context.project.trust import FolderTrust
+from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.prelude import build_prelude
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from agent_tui.providers.client import WorkerClient
-from agent_tui.providers.keys import KEY_VARIABLES
+from agent_tui.providers.catalog.keys import KEY_VARIABLES
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_runs import Plan, long_run
 from tests.support.model_calls import KEY, environment

@@ -17,7 +17,7 @@ import pytest
 
 from agent_tui.models.codec import dumps
 from agent_tui.models.messages import INTERRUPTED_RESULT
-from agent_tui.tools.process import descendants
+from agent_tui.tools.children.process import descendants
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities

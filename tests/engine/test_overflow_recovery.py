@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import Settings
-from agent_tui.engine.learned import learn, with_learned
-from agent_tui.engine.overflow import believable, shorter_output
+from agent_tui.engine.models.learned import learn, with_learned
+from agent_tui.engine.turns.overflow import believable, shorter_output
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.events import CompactionEnded
 from agent_tui.models.failure import Failure, Overflow

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
-from agent_tui.engine.permissions import PermissionDesk
-from agent_tui.engine.toolrunner import Verdict
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.turns.toolrunner import Verdict
 from agent_tui.models.events import Event, Notice, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
-from agent_tui.tools.bash import BashTool
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox import Domain, Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.seatbelt import Seatbelt

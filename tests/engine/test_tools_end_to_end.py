@@ -21,7 +21,7 @@ from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Event, Notice, PermissionAsked, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, ToolResultPart
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.agents import parts_for, running
 
 PNG = base64.b64decode(

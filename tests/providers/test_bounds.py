@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.requests import Delta, Finished, Target
-from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.bounds import (
+from agent_tui.providers.net.bounds import (
     ERROR_LIMIT,
     LINE_LIMIT,
     PIECE,
@@ -24,10 +23,11 @@ from agent_tui.providers.bounds import (
     Unpacker,
     answer_limit,
 )
-from agent_tui.providers.client import WorkerClient
-from agent_tui.providers.decode import EventStreamDecoder, FrameBuffer, SseDecoder
-from agent_tui.providers.tap import Tap
-from agent_tui.providers.usage import normalise
+from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.streams.decode import EventStreamDecoder, FrameBuffer, SseDecoder
+from agent_tui.providers.streams.tap import Tap
+from agent_tui.providers.streams.usage import normalise
+from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.test_stream_faults import APIS, Api, every_api
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import Answer, collect, make_request

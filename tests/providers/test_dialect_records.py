@@ -12,9 +12,9 @@ import pytest
 from agent_tui.models.messages import Message, ReasoningPart, user_message
 from agent_tui.models.requests import ModelSpec, StreamItem
 from agent_tui.providers import call
+from agent_tui.providers.catalog.families import MODEL_FAMILIES, RETENTION
+from agent_tui.providers.catalog.limits import describe
 from agent_tui.providers.dialects import DIALECTS, Dialect, table
-from agent_tui.providers.limits import describe
-from agent_tui.providers.model_families import MODEL_FAMILIES, RETENTION
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request

@@ -17,12 +17,12 @@ import pytest
 
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
 from agent_tui.providers import call
+from agent_tui.providers.catalog.servers import server_root
+from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.dialects import DIALECTS
 from agent_tui.providers.direct.address import AZURE_API_VERSION, NoAddressError, url_of
 from agent_tui.providers.direct.encode import is_direct
 from agent_tui.providers.direct.http import Connections
-from agent_tui.providers.servers import server_root
-from agent_tui.providers.targets import resolve_target
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
 from tests.support.oracle import info_of
@@ -391,8 +391,8 @@ async def test_a_missing_address_is_one_clear_line(connections: Connections) -> 
 _WORKER = """
 import asyncio, json, sys
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.worker import Worker
-from agent_tui.providers import protocol
+from agent_tui.providers.worker.serve import Worker
+from agent_tui.providers.worker import protocol
 from tests.support.model_calls import make_request
 lines = []
 async def main():

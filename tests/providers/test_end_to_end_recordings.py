@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agent_tui.config import ModelConfig
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.end_to_end import (
@@ -31,7 +31,7 @@ pytestmark = [needs_recordings, pytest.mark.asyncio(loop_scope="session")]
 def recorded_numbers_are_of_other_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is served here was counted for another system prompt and other tools than those that are sent: that a report
     is several times off the estimate proves nothing. Whether it is believed otherwise is tested with the calculator."""
-    monkeypatch.setattr("agent_tui.context.plausible.TIMES_OFF", 1_000_000)
+    monkeypatch.setattr("agent_tui.context.accounting.plausible.TIMES_OFF", 1_000_000)
 
 
 class Way(NamedTuple):

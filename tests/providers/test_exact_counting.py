@@ -6,7 +6,7 @@ import pytest
 
 from agent_tui.models.messages import Message, TextPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.requests import ModelSpec, ToolSchema
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, json_reply
 from tests.support.model_calls import KEY, make_request
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, json_reply
 

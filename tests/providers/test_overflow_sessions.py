@@ -12,7 +12,7 @@ import pytest
 
 from agent_tui.config import ModelConfig
 from agent_tui.paths import Paths
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.store import Store
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_stream, json_reply, sse

@@ -9,10 +9,10 @@ import pytest
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
-from agent_tui.providers.limits import describe
-from agent_tui.providers.prices import billed, prices_of
-from agent_tui.providers.table import table
-from agent_tui.providers.usage import normalise
+from agent_tui.providers.catalog.limits import describe
+from agent_tui.providers.catalog.prices import billed, prices_of
+from agent_tui.providers.catalog.table import table
+from agent_tui.providers.streams.usage import normalise
 
 
 def priced(model: str, **extra: str) -> Prices:

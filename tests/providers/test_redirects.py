@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.client import WorkerClient
-from agent_tui.providers.plain_http import ask
-from agent_tui.providers.servers import fetch_json
+from agent_tui.providers.catalog.servers import fetch_json
+from agent_tui.providers.net.plain import ask
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply
 from tests.support.model_calls import KEY, collect, make_request
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, model

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import (
     Loopback,
     Reply,

@@ -10,7 +10,7 @@ import pytest
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Finished, ModelSpec
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import recorded
 from tests.support import responses_stream as responses

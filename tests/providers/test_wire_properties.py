@@ -22,8 +22,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.targets import resolve_target
-from agent_tui.providers.wire import build_call
+from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.wire.request import build_call
 
 SPECS = [
     ModelSpec("m", name, api=api)  # type: ignore[arg-type]

@@ -29,9 +29,9 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.outbox import Outbox
-from agent_tui.providers.pipe import LineReader
-from agent_tui.providers.protocol import TEXT_LIMIT, RequestEncoder, item_from, item_lines, merge, request_from
+from agent_tui.providers.worker.outbox import Outbox
+from agent_tui.providers.worker.pipe import LineReader
+from agent_tui.providers.worker.protocol import TEXT_LIMIT, RequestEncoder, item_from, item_lines, merge, request_from
 from tests.support.model_calls import KEY, make_request
 
 texts = st.text(max_size=20)

@@ -14,7 +14,7 @@ import pytest
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.requests import Delta, ModelSpec
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, chat_events, sse
 from tests.support.model_calls import collect, make_request, run_python
 
@@ -225,7 +225,7 @@ def test_it_does_not_import_from_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "tiktoken.py").write_text("raise SystemExit('imported from the project')")
     code = (
         "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers.client import WorkerClient\n"
+        "from agent_tui.providers.worker.client import WorkerClient\n"
         "async def main():\n"
         "    client = WorkerClient(); print(await client.count(['hello world'])); await client.close()\n"
         "asyncio.run(main())\n"
@@ -239,7 +239,7 @@ def test_it_does_not_import_from_the_current_folder(tmp_path: Path) -> None:
 async def test_no_orphan_when_the_parent_is_killed() -> None:
     code = (
         "import asyncio, os, signal, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers.client import WorkerClient\n"
+        "from agent_tui.providers.worker.client import WorkerClient\n"
         "async def main():\n"
         "    client = WorkerClient(); await client.count(['a']); print(client.pid, flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -253,8 +253,8 @@ async def test_no_orphan_when_the_parent_is_killed() -> None:
 def test_the_client_imports_nothing_heavy() -> None:
     code = (
         "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers.client import WorkerClient\n"
-        "import agent_tui.providers.detect\n"
+        "from agent_tui.providers.worker.client import WorkerClient\n"
+        "import agent_tui.providers.catalog.detect\n"
         "async def main():\n"
         "    client = WorkerClient(); await client.count(['a']); await client.close()\n"
         "asyncio.run(main())\n"

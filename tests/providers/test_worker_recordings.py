@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.models.requests import Delta
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.loopback import Loopback, Reply

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.providers import start
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker import start
+from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.test_worker_process import wait_until_gone
 from tests.support.model_calls import run_python
 
@@ -62,10 +62,10 @@ async def test_it_ends_with_a_program_that_never_used_it(tmp_path: Path) -> None
 
 def test_starting_it_imports_next_to_nothing() -> None:
     code = (
-        "import json, sys; before = set(sys.modules); import agent_tui.providers.start\n"
+        "import json, sys; before = set(sys.modules); import agent_tui.providers.worker.start\n"
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     done = run_python(code)
     ours = [name for name in json.loads(done.stdout) if name.startswith("agent_tui")]
-    assert ours == ["agent_tui", "agent_tui.providers", "agent_tui.providers.start"]
+    assert ours == ["agent_tui", "agent_tui.providers", "agent_tui.providers.worker.start"]
     assert not {"asyncio", "pydantic", "textual", "httpx"} & set(json.loads(done.stdout))

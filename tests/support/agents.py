@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
-from agent_tui.context.trust import FolderTrust
+from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.models import ModelCatalogue
+from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.workspace import Workspace
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import Event, TurnEnded
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tokens import count_tokens
 
 E = TypeVar("E")

@@ -6,13 +6,13 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.compaction import CompactionPlan, CompactionReason, plan_compaction, undo_target
-from agent_tui.context.estimate import message_text_for_count
-from agent_tui.context.summary_text import MODEL_SECTIONS
-from agent_tui.context.usage import CompactPolicy, ContextInputs, calculate_context_usage
-from agent_tui.context.view import active_prune_ids, build_view
-from agent_tui.engine.compactor import CompactionResult, Compactor
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import CompactPolicy, ContextInputs, calculate_context_usage
+from agent_tui.context.compaction.planning import CompactionPlan, CompactionReason, plan_compaction, undo_target
+from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
+from agent_tui.context.sent.view import active_prune_ids, build_view
+from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.fingerprint import fingerprint

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.inputs import CompactPolicy, ContextInputs
-from agent_tui.context.usage import calculate_context_usage
-from agent_tui.context.view import active_prune_ids, build_view
+from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.sent.view import active_prune_ids, build_view
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.replay import prefix_fingerprint
+from agent_tui.providers.wire.replay import prefix_fingerprint
 
 TARGET = Target("openai", "chat", "gpt-4o", "gpt")
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")

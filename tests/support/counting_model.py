@@ -10,18 +10,18 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from agent_tui.context.accuracy import after_step, before_step, growth_ratio, verified_growth
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.prunes import PruneStates
-from agent_tui.context.sent import runs_of
-from agent_tui.context.usage import replay_rule
+from agent_tui.context.accounting.accuracy import after_step, before_step, growth_ratio, verified_growth
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import replay_rule
+from agent_tui.context.sent.placeholders import PruneStates
+from agent_tui.context.sent.thoughts import runs_of
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.model_families import retention
-from agent_tui.providers.replay import ReplayPlan, plan_replay, turn_is_closed
+from agent_tui.providers.catalog.families import retention
+from agent_tui.providers.wire.replay import ReplayPlan, plan_replay, turn_is_closed
 from tests.support.contexts import Conversation, fixed_part
 
 SIGNED = {"type": "thinking", "signature": "s", "encrypted_content": "e"}

@@ -14,7 +14,7 @@ from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, Permission
 from agent_tui.engine.agent import Agent
 from agent_tui.headless import run_headless
 from agent_tui.paths import Paths
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.export import render
 from agent_tui.store.store import Store
 from tests.support import recorded

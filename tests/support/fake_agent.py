@@ -17,8 +17,8 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
-from agent_tui.providers.image_limits import CLAUDE
-from agent_tui.tools.pictures import fit_attachments
+from agent_tui.providers.dialects.image_limits import CLAUDE
+from agent_tui.tools.files.pictures import fit_attachments
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:

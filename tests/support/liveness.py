@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.cache import ContextCache
-from agent_tui.context.policy import fits_to_send
-from agent_tui.context.usage import CompactPolicy, calculate_context_usage
-from agent_tui.context.view import build_view
-from agent_tui.engine.compaction_policy import Compact, CompactionPolicy, Proceed, Stop
+from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import CompactPolicy, calculate_context_usage
+from agent_tui.context.sent.view import build_view
+from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Proceed, Stop
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage

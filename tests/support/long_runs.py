@@ -26,7 +26,7 @@ from agent_tui.models.events import (
     StepStarted,
     TurnEnded,
 )
-from agent_tui.providers.client import WorkerClient
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import FLAVOURS, Outcome

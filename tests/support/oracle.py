@@ -13,7 +13,7 @@ from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, Te
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers import call
-from agent_tui.providers.targets import resolve_target
+from agent_tui.providers.catalog.targets import resolve_target
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
 

@@ -35,12 +35,15 @@ from agent_tui.models.requests import (
     Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers import call, fixes, litellm_setup, tap
-from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers import call
 from agent_tui.providers.call import api_base
-from agent_tui.providers.replay import prefix_fingerprint
-from agent_tui.providers.targets import resolve_target
-from agent_tui.providers.wire import build_call
+from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.litellm import fixes
+from agent_tui.providers.litellm import setup as litellm_setup
+from agent_tui.providers.streams import tap
+from agent_tui.providers.streams.accumulate import Accumulator
+from agent_tui.providers.wire.replay import prefix_fingerprint
+from agent_tui.providers.wire.request import build_call
 from tests.recordings import RECORDINGS
 from tests.support.loopback import Loopback, Reply
 

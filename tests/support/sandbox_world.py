@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_tui.config import SandboxConfig
-from agent_tui.tools.process import ProcessGroup
+from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox import Domain, Network, Sandbox, places
 from agent_tui.tools.sandbox.box import Backend, backends
 from agent_tui.tools.sandbox.jail import Jail

@@ -8,9 +8,9 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.bash import BashTool
-from agent_tui.tools.grep import GrepTool
-from agent_tui.tools.read import ReadTool
+from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.builtin.grep import GrepTool
+from agent_tui.tools.builtin.read import ReadTool
 from tests.support.tool_context import make_context
 
 

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools import mcp_transport
-from agent_tui.tools.http_get import get
-from agent_tui.tools.mcp_transport import WholeLines
-from agent_tui.tools.threads import Stop
+from agent_tui.tools.builtin.http_get import get
+from agent_tui.tools.children.threads import Stop
+from agent_tui.tools.mcp import transport as mcp_transport
+from agent_tui.tools.mcp.transport import WholeLines
 from agent_tui.tools.urls import parse_url
 
 

@@ -15,7 +15,7 @@ import pytest
 from agent_tui.config import PERMISSION_MODES as MODES
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support.commands import World, lines, make_world

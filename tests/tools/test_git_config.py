@@ -7,8 +7,8 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.git_config import names_programs
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.git.config import names_programs
+from agent_tui.tools.permissions.permissions import Permissions
 
 
 def git(root: Path, *arguments: str) -> None:

@@ -9,9 +9,9 @@ import pytest
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.glob import GlobTool
-from agent_tui.tools.globs import Glob
-from agent_tui.tools.grep import GrepTool
+from agent_tui.tools.builtin.glob import GlobTool
+from agent_tui.tools.builtin.grep import GrepTool
+from agent_tui.tools.files.globs import Glob
 from tests.support.tool_context import make_context
 
 RIPGREP = shutil.which("rg")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agent_tui.config import McpServer
 from agent_tui.models.requests import ToolSchema
-from agent_tui.tools.mcp_config import Plan, plan_servers
-from agent_tui.tools.mcp_names import SCHEMA_LIMIT, plain, safe_schema, server_part, tool_name
-from agent_tui.tools.mcp_search import rank
-from agent_tui.tools.mcp_tool import McpTool
+from agent_tui.tools.mcp.config import Plan, plan_servers
+from agent_tui.tools.mcp.names import SCHEMA_LIMIT, plain, safe_schema, server_part, tool_name
+from agent_tui.tools.mcp.search import rank
+from agent_tui.tools.mcp.tool import McpTool
 
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:

@@ -19,7 +19,7 @@ from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.usage import Limits
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.mcp_manager import McpManager
+from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
 
@@ -305,7 +305,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
-from agent_tui.tools.mcp_manager import McpManager
+from agent_tui.tools.mcp.manager import McpManager
 
 async def main():
     server = McpServer(command=sys.executable, args=sys.argv[1:])

@@ -13,12 +13,12 @@ import pytest
 
 from agent_tui.commands.files import project_files
 from agent_tui.config import PermissionsConfig
-from agent_tui.context.prompt import git_facts
-from agent_tui.engine.workspace import Workspace
+from agent_tui.context.project.prompt import git_facts
+from agent_tui.engine.project.workspace import Workspace
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git.own import find_git, own_git
 from agent_tui.tools.git.repository import Repository, find_repository
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
 from tests.support.hostile_git import HOSTILE, IDENTITY, Hostile, evil_program, make_hostile, ordinary
 

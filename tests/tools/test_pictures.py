@@ -15,8 +15,8 @@ from PIL import Image, ImageDraw
 
 from agent_tui.models.image_header import base64_size, pixel_size
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.image_limits import CLAUDE, GROQ, NONE, XAI, ImageLimits
-from agent_tui.tools.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
+from agent_tui.providers.dialects.image_limits import CLAUDE, GROQ, NONE, XAI, ImageLimits
+from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
 
 SMALL = ImageLimits(200_000, 400, count=None, total=None)
 
@@ -251,9 +251,9 @@ def test_the_size_of_a_jpeg_is_found_behind_its_preview(before: int) -> None:
 def test_nothing_is_imported_for_what_fits() -> None:
     script = (
         "import sys\n"
-        "from agent_tui.tools.pictures import fit_attachments\n"
+        "from agent_tui.tools.files.pictures import fit_attachments\n"
         "from agent_tui.models.messages import AttachmentPart\n"
-        "from agent_tui.providers.image_limits import CLAUDE\n"
+        "from agent_tui.providers.dialects.image_limits import CLAUDE\n"
         "fit_attachments([AttachmentPart('a.png', 'image/png', data='iVBORw0KGgo=')], CLAUDE)\n"
         "assert 'PIL' not in sys.modules\n"
     )

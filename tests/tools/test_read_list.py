@@ -10,9 +10,9 @@ import pytest
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.list import ListTool
-from agent_tui.tools.pictures import PICTURE_BYTES
-from agent_tui.tools.read import ReadTool
+from agent_tui.tools.builtin.list import ListTool
+from agent_tui.tools.builtin.read import ReadTool
+from agent_tui.tools.files.pictures import PICTURE_BYTES
 from tests.support.tool_context import make_context
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.bash import environment
-from agent_tui.tools.permissions import Permissions
+from agent_tui.tools.builtin.bash import environment
+from agent_tui.tools.permissions.permissions import Permissions
 
 STARTS = [
     "ls ",

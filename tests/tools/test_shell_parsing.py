@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.tools.shell import NotUnderstoodError, parse_command
+from agent_tui.tools.judge.shell import NotUnderstoodError, parse_command
 
 
 @pytest.mark.parametrize(

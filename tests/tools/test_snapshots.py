@@ -8,10 +8,10 @@ import pytest
 
 from agent_tui.store.store import Store
 from agent_tui.tools.base import ToolContext
-from agent_tui.tools.edit import EditTool
-from agent_tui.tools.read import ReadTool
-from agent_tui.tools.snapshots import RestorePlan, Snapshotter, apply_restore, plan_restore
-from agent_tui.tools.write import WriteTool
+from agent_tui.tools.builtin.edit import EditTool
+from agent_tui.tools.builtin.read import ReadTool
+from agent_tui.tools.builtin.write import WriteTool
+from agent_tui.tools.files.snapshots import RestorePlan, Snapshotter, apply_restore, plan_restore
 from tests.support.tool_context import make_context
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
-from agent_tui.tools.subagent import SubagentTool
-from agent_tui.tools.todo import TodoTool
+from agent_tui.tools.builtin.subagent import SubagentTool
+from agent_tui.tools.builtin.todo import TodoTool
 from tests.support.tool_context import make_context
 
 

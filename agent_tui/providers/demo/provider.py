@@ -25,10 +25,10 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.demo.answers import compose, plain
 from agent_tui.providers.demo.script import Script, ScriptedStep, load_script
 from agent_tui.providers.demo.witness import Witness
-from agent_tui.providers.targets import resolve_target
 
 WINDOW = 16_000
 MAX_OUTPUT = 2_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from agent_tui.providers import image_limits as takes
+from agent_tui.providers.dialects import image_limits as takes
 from agent_tui.providers.dialects.record import Dialect
 
 _BEDROCK = Dialect(

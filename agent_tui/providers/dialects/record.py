@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from agent_tui.providers import image_limits as takes
-from agent_tui.providers.image_limits import ImageLimits
+from agent_tui.providers.dialects import image_limits as takes
+from agent_tui.providers.dialects.image_limits import ImageLimits
 
 Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
 Counting = Literal["messages", "generate", "responses"]

@@ -7,10 +7,9 @@ import re
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from agent_tui.models.requests import ModelSpec, Target
-from agent_tui.providers.base_address import near_url, variable_base
+from agent_tui.providers.catalog.naming import shown_address
 from agent_tui.providers.dialects import Dialect
-from agent_tui.providers.keys import is_loopback
-from agent_tui.providers.naming import shown_address
+from agent_tui.providers.net.addresses import is_loopback, near_url, variable_base
 
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""

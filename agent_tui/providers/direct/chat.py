@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agent_tui.models.messages import Metadata
+from agent_tui.providers.catalog.names import is_openai_reasoning
 from agent_tui.providers.dialects import Dialect
 from agent_tui.providers.direct.body import Fields
-from agent_tui.providers.model_names import is_openai_reasoning
 
 _REFUSED_BY_REASONING = frozenset(
     {"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"}

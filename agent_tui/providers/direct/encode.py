@@ -15,7 +15,7 @@ from agent_tui.providers.direct.chat import chat_body, responses_body
 from agent_tui.providers.direct.cohere import cohere_body
 from agent_tui.providers.direct.gemini import generate_body
 from agent_tui.providers.direct.ollama import ollama_body
-from agent_tui.providers.wire import WireCall
+from agent_tui.providers.wire.request import WireCall
 
 USER_AGENT = "agent-tui"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent_tui.providers import http_guard
 from agent_tui.providers.direct.encode import HttpCall
 from agent_tui.providers.direct.http import Connections
-from agent_tui.providers.tap import Tap
+from agent_tui.providers.net import guard as http_guard
+from agent_tui.providers.streams.tap import Tap
 
 
 async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:

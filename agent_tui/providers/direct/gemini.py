@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from agent_tui.models.messages import Metadata
+from agent_tui.providers.catalog.names import gemini_major
 from agent_tui.providers.direct.body import Fields
 from agent_tui.providers.direct.data_urls import split_data_url
-from agent_tui.providers.model_names import gemini_major
 
 NO_SIGNATURE = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """Stands in for the signature of a call that another model made: Gemini 3 refuses the first call of an answer without

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from agent_tui.providers import http_guard
-from agent_tui.providers.bounds import Unpacker
-from agent_tui.providers.keys import is_loopback
-from agent_tui.providers.words import words_of
+from agent_tui.providers.failures.words import words_of
+from agent_tui.providers.net import guard as http_guard
+from agent_tui.providers.net.addresses import is_loopback
+from agent_tui.providers.net.bounds import Unpacker
 
 if TYPE_CHECKING:
     import httpx

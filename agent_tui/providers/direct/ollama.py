@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from agent_tui.models.messages import Metadata
+from agent_tui.providers.catalog.families import family_record, model_family
 from agent_tui.providers.direct.body import Fields
 from agent_tui.providers.direct.data_urls import split_data_url
-from agent_tui.providers.model_families import family_record, model_family
 
 _OPTIONS = {
     "max_tokens": "num_predict",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agent_tui.tools.judge.arguments import Reading
-from agent_tui.tools.shell import NotUnderstoodError, Word
+from agent_tui.tools.judge.shell import NotUnderstoodError, Word
 from agent_tui.tools.words import words
 
 _LOOKS = words(

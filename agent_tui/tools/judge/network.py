@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.judge.git import git_reaches_out
-from agent_tui.tools.shell import Word
+from agent_tui.tools.judge.shell import Word
 from agent_tui.tools.urls import parse_url
 from agent_tui.tools.words import words
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from agent_tui.tools.judge.arguments import Reading, UnknownOptionError, read_arguments
 from agent_tui.tools.judge.git import git_reading
 from agent_tui.tools.judge.scripts import awk_only_prints, jq_only_filters, sed_only_edits
+from agent_tui.tools.judge.shell import NotUnderstoodError, Word
 from agent_tui.tools.judge.specs import specs
-from agent_tui.tools.shell import NotUnderstoodError, Word
 from agent_tui.tools.words import words
 
 _ENVIRONMENT = "it tells of the environment"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agent_tui.tools.protected import is_protected, root_places
+from agent_tui.tools.files.protected import is_protected, root_places
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 
 SYSTEM = (

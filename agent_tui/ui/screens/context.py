@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from agent_tui.commands.format import one_line
-from agent_tui.context.notices import EXACT_OFF
+from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.process import ProcessGroup, descendants
+from agent_tui.tools.children.process import ProcessGroup, descendants
 from agent_tui.tools.sandbox import free
 from agent_tui.tools.sandbox.start import starter
 
@@ -37,7 +37,7 @@ LEAVERS = {
 PARENT = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_tui.tools.process import ProcessGroup
+from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox import free
 
 async def main():

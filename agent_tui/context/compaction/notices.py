@@ -1,0 +1,167 @@
+"""What the user is told about compaction: one line each, with the numbers."""
+
+from __future__ import annotations
+
+from agent_tui.context.accounting.budget import min_output, room_for_answer
+from agent_tui.models.context import ContextUsage
+
+WARNING_SHARE = 0.8
+"""Of the limit; from here on the user is told once."""
+
+EXACT_OFF = "exact counting is off (context.exact_counting)"
+
+
+def format_tokens(tokens: int) -> str:
+    """``850``, ``24.1k``, ``168k``, ``1.2M``."""
+    if abs(tokens) < 1_000:
+        return str(tokens)
+    value, unit = (tokens / 1_000, "k") if abs(tokens) < 999_950 else (tokens / 1_000_000, "M")
+    return f"{value:.1f}".removesuffix(".0") + unit
+
+
+def format_cost(dollars: float) -> str:
+    """``$0.02``; below a cent with what it takes to not be zero."""
+    if dollars >= 0.01 or dollars == 0:
+        return f"${dollars:.2f}"
+    return f"${dollars:.4f}" if dollars >= 0.0001 else "<$0.0001"
+
+
+def format_seconds(seconds: float) -> str:
+    """``0.4 s``, ``8 s``, ``2 min 5 s``."""
+    if seconds < 1:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 message``, ``6 messages``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def started_text(before: int) -> str:
+    return f"Compacting {format_tokens(before)}… Esc to cancel"
+
+
+def done_text(
+    before: int,
+    after: int,
+    *,
+    kept: int | None = None,
+    cleared: int = 0,
+    clipped: int = 0,
+    left_out: int = 0,
+    problem: str | None = None,
+    seconds: float | None = None,
+    cost: float | None = None,
+) -> str:
+    """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
+    parts = [f"{format_tokens(before)} → {format_tokens(after)}"]
+    if problem is not None:
+        parts.append(f"without a summary, because {problem}")
+    if left_out:
+        parts.append(f"left out {count(left_out, 'old message')}")
+    if kept is not None:
+        parts.append(f"kept {count(kept, 'message')}")
+    if cleared:
+        parts.append(f"cleared {count(cleared, 'old tool result')}")
+    if clipped:
+        parts.append(f"clipped {count(clipped, 'large tool result')}")
+    if seconds is not None:
+        parts.append(format_seconds(seconds))
+    if cost is not None:
+        parts.append(format_cost(cost))
+    parts.append("/compact undo")
+    return " · ".join(parts)
+
+
+def failed_text(reason: str) -> str:
+    return f"Compaction failed: {reason}. Nothing was changed."
+
+
+def not_worth_it_text(reason: str) -> str:
+    return f"Compaction not worth it: {reason}. Nothing was changed."
+
+
+def stuck_text(reason: str) -> str:
+    """Nothing that may be taken away would make the next input fit."""
+    return f"No compaction can make room: {reason}. Nothing was changed."
+
+
+def stuck_why(usage: ContextUsage, fixed: int, newest: int) -> str:
+    """Why nothing helps: half a sentence with the numbers. ``fixed`` are the tokens of system prompt and tools,
+    ``newest`` those of the user's newest message."""
+    window = usage.window or 0
+    prompt = f"the system prompt and the tools take {fixed:,} tokens"
+    if window and fixed + min_output(window) >= window:
+        return f"{prompt} of a window of {window:,} by themselves"
+    if not newest:
+        return f"{prompt} of a window of {window:,}" if window else prompt
+    size = f" of a window of {window:,}" if window else ""
+    return f"your newest message itself is too large: {newest:,} tokens, and {prompt}{size}"
+
+
+def nothing_text(reason: str) -> str:
+    return f"Nothing to compact: {reason}."
+
+
+def cancelled_text(before: int) -> str:
+    return f"Compaction of {format_tokens(before)} cancelled. Nothing was changed."
+
+
+def warning_text(usage: ContextUsage, held_back: str | None) -> str:
+    """The line at 80 % of the limit; ``held_back`` says why nothing will happen by itself at the limit."""
+    limit = usage.limit or 0
+    share = 100 * usage.total / limit if limit else 0.0
+    end = f"{held_back}; /compact makes room." if held_back else f"compacts at {format_tokens(limit)}."
+    return f"Context at {share:.0f} % of the limit: {format_tokens(usage.total)} of {format_tokens(limit)}; {end}"
+
+
+def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
+    """Why the turn cannot go on, with the numbers and the three ways on. ``stuck``: compacting is not one of them."""
+    window = usage.window or 0
+    room = max(0, room_for_answer(usage) or 0)
+    first = "send it in smaller parts or name a file to read" if stuck else "/compact makes room"
+    return (
+        f"The context is full: the next input is {usage.total:,} tokens of a window of {window:,}, which leaves "
+        f"{room:,} for an answer (at least {min_output(window):,} are needed). Not compacted: {why}. "
+        f"Ways on: {first}, /model takes a model with a larger window, /clear starts over."
+    )
+
+
+def overflow_stop_text(usage: ContextUsage, why: str) -> str:
+    """The provider refused the request as too long and nothing more will be tried."""
+    window = f" of a window of {usage.window:,}" if usage.window else ""
+    return (
+        f"The provider says the conversation is too long: the next input is {usage.total:,} tokens{window}. "
+        f"Not compacted: {why}. "
+        "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
+    )
+
+
+def send_anyway_text(usage: ContextUsage, why: str) -> str:
+    """Over the limit but there is room: the step is sent, and the user knows."""
+    room = max(0, room_for_answer(usage) or 0)
+    over = f"{format_tokens(usage.total)} is over the limit of {format_tokens(usage.limit or 0)}"
+    return f"{over} but was not compacted: {why}. Going on, {format_tokens(room)} left for the answer."
+
+
+def make_room_text(usage: ContextUsage, why: str) -> str:
+    """Told before a compaction that would be held back, were anything to be sent without it."""
+    total, window = format_tokens(usage.total), format_tokens(usage.window or 0)
+    return f"{why[:1].upper()}{why[1:]}, but {total} does not fit a window of {window}: making room."
+
+
+def switch_text(usage: ContextUsage, model: str) -> str:
+    """Told before a conversation is compacted to fit the smaller model ``model``."""
+    return f"{_does_not_fit(usage, model)}: compacting with the present model first."
+
+
+def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
+    """Told instead when nothing may compact by itself."""
+    return f"{_does_not_fit(usage, model)} and was not compacted: {why}. /compact makes room."
+
+
+def _does_not_fit(usage: ContextUsage, model: str) -> str:
+    limit, window = format_tokens(usage.limit or 0), format_tokens(usage.window or 0)
+    return f"The conversation ({format_tokens(usage.total)}) does not fit {model} (limit {limit} of {window})"

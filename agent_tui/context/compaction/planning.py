@@ -1,0 +1,282 @@
+"""Planning a compaction: what is cleared, what is summarised, what stays word for word, and what it will bring.
+
+Pure. Every number comes from the one calculator, asked about the conversation as it would be afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.compaction.cuts import message_tokens
+from agent_tui.context.compaction.notices import format_tokens, stuck_why
+from agent_tui.context.compaction.plan import (
+    Action,
+    CompactionPlan,
+    CompactionReason,
+    SummaryPlan,
+    records_of,
+    undo_target,
+)
+from agent_tui.context.compaction.preview import preview_text
+from agent_tui.context.compaction.prune import Pruning, plan_clearing, pruned_just_now
+from agent_tui.context.compaction.situation import Situation
+from agent_tui.context.compaction.validate import MIN_GAIN
+from agent_tui.context.sent.clips import plan_clips
+from agent_tui.context.tokens.estimate import char_tokens
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import Message, SummaryPart, new_id
+from agent_tui.models.steps import CompactionRecord
+
+__all__ = [
+    "CompactionPlan",
+    "CompactionReason",
+    "message_tokens",
+    "plan_compaction",
+    "plan_without_model",
+    "preview_text",
+    "records_of",
+    "undo_target",
+]
+
+WORTH_SUMMARISING = 0.10
+"""A call is the better means only where what it would summarise takes at least this share of the limit."""
+
+MUCH = 0.20
+"""Where the next input can be sent as it is and stays over the limit even then, a compaction has to free this share of
+it: else every step would be preceded by one."""
+
+CLIP_SPARE = 1.1
+"""Results are clipped by this much more than is missing: what a text costs is not proportional to its length."""
+
+MAX_TRIES = 6
+"""Cuts at which leaving out old turns is worked out, the last of which keeps least."""
+
+
+def plan_compaction(
+    inputs: ContextInputs,
+    usage: ContextUsage,
+    path: Sequence[Message],
+    summaries: Mapping[str, Message],
+    *,
+    reason: CompactionReason = "manual",
+    focus: str = "",
+    without_model: bool = False,
+) -> CompactionPlan:
+    """What a compaction would do now, by the mildest means that help: clear old tool results, summarise, clip the
+    newest turn's results, keep fewer messages word for word, leave out the oldest turns.
+
+    ``usage`` must be the calculator's answer for ``inputs``. ``without_model``: the means that need no model call.
+    """
+    return _Planner(Situation(inputs, usage, path, summaries, reason), focus, without_model).plan()
+
+
+def plan_without_model(
+    plan: CompactionPlan, records: Sequence[CompactionRecord] = (), summary: Message | None = None
+) -> CompactionPlan:
+    """What can still be done when a plan's summary failed, or, with the ``records`` and the ``summary`` that were made
+    for it, when they are not enough. The plan for the latter stands for them as well: it is carried out alone."""
+    every = [*plan.inputs.records, *records]
+    summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
+    inputs = replace(plan.inputs, records=every, cache=None)
+    if records:
+        inputs = replace(inputs, view=plan.view_after(records, summary))
+    usage = calculate_context_usage(inputs)
+    made = plan_compaction(inputs, usage, plan.path, summaries, reason=plan.reason, without_model=True)
+    earlier = next((r for r in records if r.kind == "prune"), None)
+    if earlier is not None:
+        clips = {**earlier.clips, **made.pruning.clips}
+        cleared = (*(i for i in earlier.message_ids if i not in earlier.clips), *made.pruning.cleared)
+        made = replace(made, pruning=Pruning(cleared, {i: n for i, n in clips.items() if i not in cleared}))
+    return replace(made, inputs=replace(plan.inputs, cache=None), before=plan.before, focus=plan.focus)
+
+
+class _Planner:
+    def __init__(self, situation: Situation, focus: str, without_model: bool) -> None:
+        self.s, self.focus, self.without_model = situation, focus, without_model
+        self.asked = situation.reason == "manual"
+        window = situation.usage.window or situation.scale
+        view, tokens = situation.inputs.view, situation.tokens
+        missing = situation.before - situation.goal
+        self.goal = plan_clearing(view, tokens, window, missing + missing // 50) if missing > 0 else Pruning()
+        self.all = plan_clearing(view, tokens, window)
+
+    def plan(self) -> CompactionPlan:
+        if not self.s.path:
+            return self._plan("nothing", "the conversation is empty")
+        tried: list[CompactionPlan] = []
+        for plan in self._means():
+            if self._good(plan):
+                return plan
+            tried.append(plan)
+        for plan in tried:
+            if self._acceptable(plan):
+                return plan
+        best = max(tried, key=self._gain, default=None)
+        if best is not None and self.s.doubtful and self._gain(best) >= self._enough():
+            # It is not known how much is too much: the most that can be done is worth the one further try.
+            return best
+        return self._refused(tried)
+
+    def _means(self) -> Iterator[CompactionPlan]:
+        """What could be done, the preferred first. Each is worked out only when those before it did not do."""
+        s = self.s
+        if self.asked:
+            yield from self._summaries(s.keep_cut(True), clipping=False)
+            if not s.needed and (s.target is None or s.before <= s.target):
+                yield from self._clearing(clipping=False)
+                return
+        if self.goal and not (pruned_just_now(s.inputs.records, s.inputs.steps) and not self.without_model):
+            plan = self._plan("prune", "", self.goal)
+            if (plan.expected_after or 0) <= s.goal:
+                yield plan
+        cut = s.keep_cut(False)
+        worth = s.gone(cut) >= s.scale * WORTH_SUMMARISING
+        if worth and not self.asked:
+            yield from self._summaries(cut, clipping=False)
+        yield from self._clearing(clipping=not (worth and not self.without_model))
+        yield from self._summaries(cut, clipping=True)
+        for shorter in s.shorter_cuts(cut):
+            yield from self._summaries(shorter, clipping=True)
+        if worth and not self.without_model:
+            yield from self._clearing(clipping=True)
+        if s.needed:
+            yield from self._leaving_out()
+
+    def _summaries(self, cut: int, *, clipping: bool) -> Iterator[CompactionPlan]:
+        if self.without_model or cut < self.s.start:
+            return
+        summary = self.s.summary(cut)
+        if summary is not None:
+            yield from self._with_clips(summary, cut, self.all if clipping else Pruning(), clipping)
+
+    def _clearing(self, *, clipping: bool) -> Iterator[CompactionPlan]:
+        if self.all or clipping:
+            yield from self._with_clips(None, self.s.start, self.all, clipping)
+
+    def _with_clips(
+        self, summary: SummaryPlan | None, cut: int, pruning: Pruning, clipping: bool
+    ) -> Iterator[CompactionPlan]:
+        """The plan, or with ``clipping`` the plan that clips the newest turn's results as far as it takes."""
+        action: Action = "summary" if summary is not None else "prune"
+        if summary is not None:
+            pruning = pruning.only(frozenset(summary.kept_ids))
+        plan = self._plan(action, "", pruning, summary) if pruning or summary is not None else None
+        if not clipping:
+            if plan is not None:
+                yield plan
+            return
+        after = self.s.before if plan is None or plan.expected_after is None else plan.expected_after
+        results = [m for m in self.s.newest_results(cut) if m.id not in pruning.cleared]
+        size = sum(self.s.tokens.get(m.id, 0) for m in results)
+        target = self.s.target if self.s.target is not None else after
+        clips = plan_clips(results, self.s.tokens, int(size - (after - target) * CLIP_SPARE)) if after > target else {}
+        if clips:
+            yield self._plan(action, "", pruning.clipping(clips), summary)
+        elif plan is not None:
+            yield plan
+
+    def _leaving_out(self) -> Iterator[CompactionPlan]:
+        """Without the oldest turns: as few of them as reach the goal, then more, at last all but the user's newest
+        message."""
+        s = self.s
+        turns = s.turn_cuts()
+        first = next((i for i, cut in enumerate(turns) if s.before - s.gone(cut) <= s.goal), len(turns))
+        enough = turns[first:]
+        step = max(1, len(enough) // MAX_TRIES)
+        for cut in sorted({*enough[::step], *enough[-1:], *s.shorter_cuts(s.start)}):
+            yield from self._left_out(cut, bare=False)
+        for cut in [*s.shorter_cuts(s.start)[-2:]] or [len(s.path)]:
+            yield from self._left_out(cut, bare=True)
+
+    def _left_out(self, cut: int, *, bare: bool) -> Iterator[CompactionPlan]:
+        summary = self.s.leaving_out(cut, bare=bare)
+        if summary is not None:
+            yield from self._with_clips(summary, cut, self.all, clipping=True)
+
+    def _plan(
+        self, action: Action, why: str, pruning: Pruning | None = None, summary: SummaryPlan | None = None
+    ) -> CompactionPlan:
+        s = self.s
+        plan = CompactionPlan(
+            action,
+            s.reason,
+            why,
+            s.before,
+            None,
+            s.usage.limit,
+            pruning or Pruning(),
+            summary,
+            s.inputs,
+            s.path,
+            s.summaries,
+            self.focus,
+            needed=s.needed,
+        )
+        if action in ("nothing", "not_worth_it"):
+            return plan
+        record_id = new_id("rec")
+        message = None
+        if summary is not None:
+            message = summary.message({}, record_id, 0.0)
+            message.raw_tokens = self._expected_raw(summary, message)
+        records = records_of(plan, 0.0, "", record_id, message)
+        after = plan.usage_after(records, message)
+        return replace(plan, expected_after=after.total, fits=s.fits(after), why=self._why(after.total))
+
+    def _why(self, after: int) -> str:
+        s = self.s
+        numbers = f"{format_tokens(s.before)} → about {format_tokens(after)}"
+        if s.usage.limit is not None and s.before > s.usage.limit:
+            return f"the next input is over the limit of {format_tokens(s.usage.limit)}; {numbers}"
+        if s.reason == "overflow":
+            return f"the provider says the request is too long; {numbers}"
+        return f"asked for; {numbers}" if self.asked else numbers
+
+    @staticmethod
+    def _expected_raw(summary: SummaryPlan, message: Message) -> int:
+        """The o200k_base count a finished summary message may have: what is known, plus the sections' budget."""
+        part = message.parts[0]
+        known = char_tokens(part.text) if isinstance(part, SummaryPart) else 0.0
+        return int(known) + summary.tokens
+
+    def _gain(self, plan: CompactionPlan) -> int:
+        return self.s.before - (plan.expected_after if plan.expected_after is not None else self.s.before)
+
+    def _enough(self) -> int:
+        """Tokens a compaction has to free: 5 % of the conversation for one that was asked for, else of the limit."""
+        own = int(self.s.before * MIN_GAIN)
+        return max(1, own) if self.asked else max(1, own, int(self.s.scale * MIN_GAIN))
+
+    def _good(self, plan: CompactionPlan) -> bool:
+        """Whether it does all that is wanted, so that nothing further has to be looked at."""
+        after = plan.expected_after
+        below = after is not None and (self.s.target is None or after <= self.s.target)
+        return below and plan.fits and self._gain(plan) >= (1 if self.s.needed else self._enough())
+
+    def _acceptable(self, plan: CompactionPlan) -> bool:
+        """Whether it is better than nothing: what it leaves can be sent."""
+        if not plan.fits:
+            return False
+        if self.s.needed:
+            return self._gain(plan) > 0
+        return self._gain(plan) >= (self._enough() if self.asked else max(self._enough(), int(self.s.before * MUCH)))
+
+    def _refused(self, tried: Sequence[CompactionPlan]) -> CompactionPlan:
+        s = self.s
+        if s.needed and not s.doubtful and not any(p.fits for p in tried):
+            fixed = sum(r.tokens for r in s.usage.rows if r.id != "messages")
+            newest = s.tokens.get(s.pinned, 0) if s.pinned is not None else 0
+            return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest)), stuck=True)
+        if not tried:
+            return self._plan("nothing", "everything is in the newest messages, which stay word for word")
+        best = max(tried, key=self._gain)
+        gain, after = self._gain(best), format_tokens(best.expected_after or 0)
+        if gain < self._enough():
+            freed = f"only about {format_tokens(max(0, gain))} of {format_tokens(s.before)}"
+            of = f"the limit ({format_tokens(s.scale)})" if s.usage.limit and not self.asked else "the conversation"
+            why = f"it would free {freed}, less than 5 % of {of}"
+        else:
+            why = f"about {after} would be left, still over the limit of {format_tokens(s.usage.limit or 0)}"
+        return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

@@ -1,0 +1,44 @@
+"""``/compact preview``: a plan in words."""
+
+from __future__ import annotations
+
+from agent_tui.context.compaction.notices import count, format_tokens
+from agent_tui.context.compaction.plan import CompactionPlan
+
+
+def preview_text(plan: CompactionPlan) -> str:
+    """What goes, what stays, and the expected numbers; for ``/compact preview``."""
+    if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
+        head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
+        if plan.stuck:
+            head = "No compaction can make room"
+        return f"{head}: {plan.why}."
+    limit = f" (limit {format_tokens(plan.limit)})" if plan.limit is not None else ""
+    lines = [f"Now {format_tokens(plan.before)}, afterwards about {format_tokens(plan.expected_after)}{limit}."]
+    if plan.pruning.cleared:
+        lines.append(f"Goes: {count(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
+    if plan.pruning.clips:
+        lines.append(f"Goes: the middle of {count(len(plan.pruning.clips), 'large tool result')}, cut to size.")
+    summary = plan.summary
+    if summary is not None:
+        earlier = " and the previous summary" if summary.previous is not None else ""
+        if summary.left_out:
+            lines.append(f"Goes: {count(summary.left_out, 'old message')}, left out behind a line that says so.")
+        else:
+            lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+        lines.append(f"Stays word for word: the newest {count(len(summary.kept_ids), 'message')}.")
+        if summary.user_messages:
+            own = len(summary.user_messages)
+            total = count(own + summary.user_left_out, "message")
+            lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+        if summary.todo:
+            lines.append(f"Stays in the summary: the todo list ({count(len(summary.todo), 'item')}).")
+        if summary.files:
+            names = ", ".join(list(summary.files)[-5:])
+            lines.append(f"Listed in the summary: {count(len(summary.files), 'file')} ({names}).")
+    if summary is None or summary.left_out:
+        lines.append("No model call is needed.")
+    if summary is None:
+        lines.append("Stays: every message and every tool call.")
+    lines.append("Nothing is deleted; /compact undo takes it back.")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""What a summary message keeps besides what a model writes: the user's own words, and the todo list as it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_tui.context.compaction.summary_prompt import clip
+from agent_tui.context.tokens.estimate import char_tokens, estimate_message
+from agent_tui.context.tokens.families import Family
+from agent_tui.models.messages import Message, TextPart
+
+TODO_TOOL = "todo"
+TODO_BOXES = {"completed": "x", "in_progress": ">"}
+TODO_CHARS = 300
+
+WORTH_CLIPPING = 60
+"""Tokens of a large message that are worth keeping of it; with less left it is only counted."""
+
+
+def user_words(messages: Sequence[Message], budget: int, family: Family) -> tuple[tuple[str, ...], int]:
+    """The user's own words that fit ``budget`` tokens, oldest first, and how many messages are left out.
+
+    The small ones come first, however old: a rule in one line must not give way to a paste. Among those of about the
+    same size the newest win. What then is left goes to the newest of the others, cut visibly.
+    """
+    words = [m for m in messages if m.role == "user" and m.text.strip()]
+    costs = [_cost(m, family) for m in words]
+    kept: dict[int, str] = {}
+    left = budget
+    for index in sorted(range(len(words)), key=lambda i: (costs[i].bit_length(), -i)):
+        if costs[index] <= left:
+            kept[index] = words[index].text
+            left -= costs[index]
+    newest = next((i for i in range(len(words) - 1, -1, -1) if i not in kept), None)
+    if newest is not None and left >= min(WORTH_CLIPPING, budget):
+        text = words[newest].text
+        kept[newest] = clip(text, len(text) * left // costs[newest])
+    return tuple(kept[i] for i in sorted(kept)), len(words) - len(kept)
+
+
+def _cost(message: Message, family: Family) -> int:
+    """What the words alone cost, without attachments."""
+    text_only = all(isinstance(p, TextPart) for p in message.parts)
+    raw = message.raw_tokens if text_only else None
+    return estimate_message(replace(message, parts=[TextPart(message.text)], raw_tokens=raw), family).tokens
+
+
+def todo_lines(messages: Sequence[Message], budget: int) -> tuple[str, ...]:
+    """The todo list as the newest successful call left it, one line an item, within ``budget`` tokens. What is done
+    gives way first. The model's text is hostile: one line each, no control characters."""
+    succeeded = {r.call_id for m in messages if (r := m.tool_result) is not None and not r.is_error}
+    for message in reversed(messages):
+        for call in reversed(message.tool_calls):
+            if call.name == TODO_TOOL and call.call_id in succeeded:
+                return _within(_items(call.arguments), budget)
+    return ()
+
+
+def _items(arguments: str) -> list[tuple[str, bool]]:
+    try:
+        values = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return []
+    items = values.get("items") if isinstance(values, dict) else None
+    lines: list[tuple[str, bool]] = []
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            text = " ".join("".join(c if c.isprintable() else " " for c in item["text"]).split())[:TODO_CHARS]
+            status = str(item.get("status"))
+            lines.append((f"- [{TODO_BOXES.get(status, ' ')}] {text}", status == "completed"))
+    return lines
+
+
+def _within(lines: list[tuple[str, bool]], budget: int) -> tuple[str, ...]:
+    left = float(budget)
+    kept: set[int] = set()
+    for index in sorted(range(len(lines)), key=lambda i: (lines[i][1], i)):
+        left -= char_tokens(lines[index][0]) + 1
+        if left < 0:
+            break
+        kept.add(index)
+    return tuple(line for i, (line, _) in enumerate(lines) if i in kept)

@@ -1,0 +1,1 @@
+"""From text, images and files to tokens: estimates where nothing was measured."""

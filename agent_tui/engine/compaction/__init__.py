@@ -1,0 +1,1 @@
+"""Compactions carried out: when, by which call, and what is committed."""

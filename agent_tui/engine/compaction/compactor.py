@@ -1,0 +1,288 @@
+"""The compactor: carries a plan out with a model call, checks the result and hands it back. It commits nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.accounting.usage import ContextInputs
+from agent_tui.context.compaction import notices
+from agent_tui.context.compaction.planning import (
+    CompactionPlan,
+    CompactionReason,
+    plan_compaction,
+    plan_without_model,
+    records_of,
+)
+from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, merged, model_sections, parse_sections
+from agent_tui.context.compaction.validate import check_size, check_text
+from agent_tui.context.tokens.estimate import message_text_for_count
+from agent_tui.engine.compaction.summary_call import StreamFunction, SummaryAnswer, SummaryCall
+from agent_tui.errors import WorkerError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, new_id
+from agent_tui.models.requests import Counter, ModelInfo
+from agent_tui.models.steps import CompactionRecord, Step
+
+log = logging.getLogger(__name__)
+
+Outcome: TypeAlias = Literal["done", "not_worth_it", "failed", "cancelled", "nothing"]
+
+
+@dataclass(slots=True)
+class CompactionResult:
+    """How a compaction ended. ``records`` and ``summary`` are to be committed together, only when ``done``.
+
+    ``steps`` are all model calls that were made, oldest first: their cost counts whatever came of them. ``before`` and
+    ``after`` are the calculator's totals; ``text`` is the finished line for the user, ``why`` half a sentence.
+    ``problem`` is why the summary failed where room was made without one; ``stuck``: nothing can make room.
+    """
+
+    outcome: Outcome
+    reason: CompactionReason
+    text: str
+    why: str
+    before: int
+    after: int | None = None
+    records: list[CompactionRecord] = field(default_factory=list)
+    summary: Message | None = None
+    steps: list[Step] = field(default_factory=list)
+    failure: Failure | None = None
+    problem: str | None = None
+    stuck: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.outcome == "done"
+
+    def event(self) -> CompactionEnded:
+        return CompactionEnded(self.outcome, self.text, self.records)
+
+
+class Compactor:
+    """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
+    without one the character rule judges its size."""
+
+    def __init__(
+        self, stream: StreamFunction, counter: Counter | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._call = SummaryCall(stream, clock)
+        self._counter = counter
+        self._clock = clock
+        self._work: asyncio.Task[CompactionResult] | None = None
+        self._cancelled = False
+
+    @property
+    def running(self) -> bool:
+        return self._work is not None
+
+    def cancel(self) -> bool:
+        """Ends the running compaction, whose result is then ``cancelled``. False when none runs."""
+        if self._work is None or self._work.done():
+            return False
+        self._cancelled = True
+        return self._work.cancel()
+
+    async def compact(
+        self,
+        inputs: ContextInputs,
+        usage: ContextUsage,
+        path: Sequence[Message],
+        summaries: Mapping[str, Message],
+        *,
+        reason: CompactionReason,
+        focus: str = "",
+        summary_model: ModelInfo | None = None,
+        session_id: str = "",
+        emit: Callable[[Event], None] | None = None,
+        without_model: bool = False,
+    ) -> CompactionResult:
+        """Plans and runs. ``summary_model`` writes the summary when it is not ``inputs.model``; ``without_model``
+        allows only what needs no call."""
+        plan = plan_compaction(inputs, usage, path, summaries, reason=reason, focus=focus, without_model=without_model)
+        if plan.action in ("prune", "summary") and emit is not None:
+            emit(CompactionStarted(plan.before, plan.why))
+        return await self.run(plan, summary_model=summary_model, session_id=session_id)
+
+    async def run(
+        self,
+        plan: CompactionPlan,
+        *,
+        summary_model: ModelInfo | None = None,
+        session_id: str = "",
+    ) -> CompactionResult:
+        """Carries the plan out. Provider failures and ``cancel`` are results; only a cancellation of the calling task
+        is raised, after the call has been closed (``taken_steps`` then has what it cost)."""
+        if plan.action == "nothing":
+            return self._result(plan, "nothing", notices.nothing_text(plan.why), plan.why)
+        if plan.stuck:
+            stuck = self._result(plan, "not_worth_it", notices.stuck_text(plan.why), plan.why)
+            stuck.stuck = True
+            return stuck
+        if plan.action == "not_worth_it":
+            return self._result(plan, "not_worth_it", notices.not_worth_it_text(plan.why), plan.why)
+        if self._work is not None:
+            raise RuntimeError("a compaction is already running")
+        self._cancelled, self._call.steps = False, []
+        work = self._work = asyncio.create_task(
+            self._carry_out(plan, summary_model or plan.inputs.model, session_id), name="compaction"
+        )
+        try:
+            await asyncio.wait({work})
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+            self._work = None
+        if work.cancelled():
+            if not self._cancelled:
+                raise asyncio.CancelledError
+            return self._result(plan, "cancelled", notices.cancelled_text(plan.before), "it was cancelled")
+        return work.result()
+
+    def taken_steps(self) -> list[Step]:
+        """The model calls of the newest compaction, for one that was cut short from outside."""
+        return list(self._call.steps)
+
+    async def _carry_out(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> CompactionResult:
+        started = self._clock()
+        record_id = new_id("rec")
+        summary: Message | None = None
+        if plan.summary is not None:
+            sections: Mapping[str, str] = {}
+            if plan.summary.needs_model:
+                answer = await self._call.ask(plan, model, session_id)
+                if answer.failure is not None:
+                    return await self._without_model(plan, answer.failure.message.rstrip("."), started, answer.failure)
+                problem = check_text(answer.text, answer.finish or "unknown", needed=plan.needed)
+                if problem is not None:
+                    return await self._without_model(plan, problem.text, started)
+                sections = self._sections(plan, answer)
+            summary = plan.summary.message(sections, record_id, self._clock())
+            await self._count(summary)
+        records = records_of(plan, self._clock(), new_id("cmp"), record_id, summary)
+        usage = plan.usage_after(records, summary)
+        if plan.summary is not None and plan.summary.needs_model:
+            fits = fits_to_send(usage)
+            problem = check_size(plan.before, usage.total, plan.limit, fits=fits)
+            if problem is not None and problem.code == "over_limit" and plan.needed:
+                return await self._and_more(plan, records, summary, problem.text, started)
+            if problem is not None:
+                return await self._without_model(plan, problem.text, started)
+        return self._done(plan, records, summary, usage.total, self._clock() - started)
+
+    @staticmethod
+    def _sections(plan: CompactionPlan, answer: SummaryAnswer) -> Mapping[str, str]:
+        """What the model wrote; where the earlier summary had to be left out of its input, with what that one said."""
+        sections = {name: body for name, body in parse_sections(answer.text).items() if name in MODEL_SECTIONS}
+        if answer.finish == "length":
+            last = next(reversed(sections))
+            sections[last] += " [cut off at the output limit]"
+        previous = plan.summary.previous if plan.summary is not None else None
+        if previous is not None and not answer.saw_previous:
+            return merged(model_sections(previous), sections)
+        return sections
+
+    async def _without_model(
+        self, plan: CompactionPlan, why: str, started: float, failure: Failure | None = None
+    ) -> CompactionResult:
+        """There is no summary. Where nothing could be sent any more, what needs none makes the room."""
+        if not plan.needed:
+            return self._failed(plan, why, failure)
+        other = plan_without_model(plan)
+        if other.action not in ("prune", "summary"):
+            return self._failed(plan, why, failure)
+        return await self._instead(other, why, started, failure)
+
+    async def _and_more(
+        self,
+        plan: CompactionPlan,
+        records: list[CompactionRecord],
+        summary: Message | None,
+        why: str,
+        started: float,
+    ) -> CompactionResult:
+        """The summary alone does not make the next input fit: what needs no further call does the rest."""
+        more = plan_without_model(plan, records, summary)
+        if more.action == "summary":
+            return await self._instead(more, None, started)
+        if more.action == "prune":
+            both = replace(plan, pruning=more.pruning)
+            every = records_of(both, self._clock(), records[0].operation_id, records[-1].id, summary)
+            usage = both.usage_after(every, summary)
+            return self._done(both, every, summary, usage.total, self._clock() - started)
+        return await self._without_model(plan, why, started)
+
+    async def _instead(
+        self, plan: CompactionPlan, problem: str | None, started: float, failure: Failure | None = None
+    ) -> CompactionResult:
+        record_id = new_id("rec")
+        summary = plan.summary.message({}, record_id, self._clock()) if plan.summary is not None else None
+        if summary is not None:
+            await self._count(summary)
+        records = records_of(plan, self._clock(), new_id("cmp"), record_id, summary)
+        after = plan.usage_after(records, summary).total
+        result = self._done(plan, records, summary, after, self._clock() - started, problem)
+        result.failure = failure
+        return result
+
+    async def _count(self, summary: Message) -> None:
+        if self._counter is None:
+            return
+        try:
+            (summary.raw_tokens,) = await self._counter.count([message_text_for_count(summary)])
+        except WorkerError as error:
+            log.warning("The summary could not be counted, the character rule stands in: %s", error)
+
+    def _done(
+        self,
+        plan: CompactionPlan,
+        records: list[CompactionRecord],
+        summary: Message | None,
+        after: int,
+        seconds: float,
+        problem: str | None = None,
+    ) -> CompactionResult:
+        cost = self._cost()
+        for record in records:
+            record.before_tokens, record.after_tokens = plan.before, after
+            record.seconds = round(seconds, 3)
+            if record.kind == "summary" and self._call.steps:
+                record.cost_usd = cost
+                record.model = self._call.steps[-1].model_key
+                record.step_id = self._call.steps[-1].id
+        text = notices.done_text(
+            plan.before,
+            after,
+            kept=len(plan.summary.kept_ids) if plan.summary is not None else None,
+            cleared=len(plan.pruning.cleared),
+            clipped=len(plan.pruning.clips),
+            left_out=plan.summary.left_out if plan.summary is not None else 0,
+            problem=problem,
+            seconds=seconds if self._call.steps else None,
+            cost=cost,
+        )
+        result = self._result(plan, "done", text, plan.why)
+        result.problem = problem
+        result.after, result.records, result.summary = after, records, summary
+        return result
+
+    def _cost(self) -> float | None:
+        known = [s.cost_usd for s in self._call.steps if s.cost_usd is not None]
+        return sum(known) if known else None
+
+    def _failed(self, plan: CompactionPlan, why: str, failure: Failure | None) -> CompactionResult:
+        result = self._result(plan, "failed", notices.failed_text(why), why)
+        result.failure = failure
+        return result
+
+    def _result(self, plan: CompactionPlan, outcome: Outcome, text: str, why: str) -> CompactionResult:
+        steps = list(self._call.steps) if outcome not in ("nothing", "not_worth_it") else []
+        return CompactionResult(outcome, plan.reason, text, why, plan.before, steps=steps)

@@ -1,0 +1,284 @@
+"""When a compaction is due, when it is held back, and when a turn has to stop: a state machine without I/O.
+
+It never loops: between two replies of the model there is at most one automatic compaction, one more without a model
+call where nothing could be sent otherwise, and one for a provider overflow of each step. And it never ends a session:
+what keeps it from compacting counts only while the next input can be sent as it is, but for ``auto_compact = false``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agent_tui.context.accounting.budget import fits_to_send
+from agent_tui.context.compaction.notices import (
+    WARNING_SHARE,
+    format_tokens,
+    make_room_text,
+    overflow_stop_text,
+    send_anyway_text,
+    stop_text,
+    switch_held_back_text,
+    switch_text,
+    warning_text,
+)
+from agent_tui.context.compaction.planning import CompactionReason
+from agent_tui.engine.compaction.compactor import CompactionResult
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import Notice
+from agent_tui.models.messages import Metadata
+
+MAX_FAILURES = 3
+"""Failures in a row after which automatic compaction is off for the session."""
+
+
+@dataclass(slots=True, frozen=True)
+class Proceed:
+    """Send the step; tell ``notice`` first."""
+
+    notice: Notice | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Compact:
+    """Compact now, then ask again. ``without_model``: only by what needs no model call. Tell ``notice`` first."""
+
+    reason: CompactionReason
+    without_model: bool = False
+    notice: Notice | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """End the turn and say ``text``."""
+
+    text: str
+
+
+Decision: TypeAlias = Proceed | Compact | Stop
+HeldBack: TypeAlias = Literal["setting", "off", "paused", "tried"]
+
+
+@dataclass(slots=True)
+class CompactionPolicy:
+    """The state of one session. ``failures``, ``paused`` and ``off`` survive a restart; the rest is per turn or step.
+
+    ``auto_compact`` is the setting. ``paused``: after an undo, until ``/compact`` or until the total is below the limit
+    again. ``off``: three compactions failed in a row; a successful ``/compact`` switches it on again.
+    """
+
+    auto_compact: bool = True
+    failures: int = 0
+    paused: bool = False
+    off: bool = False
+    _tried: CompactionResult | None = None
+    _last_resort: bool = False
+    _cancelled: bool = False
+    _overflowed: bool = False
+    _warned: bool = False
+    _told: str = ""
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, object], *, auto_compact: bool) -> CompactionPolicy:
+        """The policy of a stored session; see ``SessionInfo.state``."""
+        failures = state.get("compaction_failures")
+        return cls(
+            auto_compact,
+            failures if isinstance(failures, int) else 0,
+            bool(state.get("compaction_paused")),
+            bool(state.get("compaction_off")),
+        )
+
+    def state(self) -> Metadata:
+        """What has to be stored with the session."""
+        return {
+            "compaction_failures": self.failures,
+            "compaction_paused": self.paused,
+            "compaction_off": self.off,
+        }
+
+    def turn_started(self) -> None:
+        self._tried = None
+        self._last_resort = False
+        self._cancelled = False
+        self._told = ""
+
+    def step_started(self) -> None:
+        """A new step, not the retry of one."""
+        self._overflowed = False
+
+    def model_replied(self) -> None:
+        self._tried = None
+        self._last_resort = False
+        self._overflowed = False
+
+    def before_step(self, usage: ContextUsage) -> Decision:
+        """What to do before the next step. ``usage`` should not be pending: counts are to be awaited first."""
+        if usage.limit is None or usage.window is None:
+            return Proceed()
+        fits = fits_to_send(usage)
+        if usage.total <= usage.limit and fits:
+            self.paused = False
+            self._told = ""
+            return Proceed()
+        held = self.held_back()
+        if not fits:
+            return self._make_room(usage, held)
+        if held is None and not self._cancelled:
+            return Compact("auto")
+        why = self.held_back_text() if held is not None else "you cancelled it in this turn"
+        if self._told == why:
+            return Proceed()
+        self._told = why
+        return Proceed(Notice("warning", send_anyway_text(usage, why), "not_compacted"))
+
+    def _make_room(self, usage: ContextUsage, held: HeldBack | None) -> Compact | Stop:
+        """Nothing can be sent as it is. Only the setting keeps that from being mended."""
+        if held == "setting" or self._last_resort:
+            return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
+        if held == "off":
+            self._last_resort = True
+            return Compact("auto", True, self._room_notice(usage, self.held_back_text()))
+        if self._tried is None:
+            notice = self._room_notice(usage, self.held_back_text()) if held == "paused" else None
+            return Compact("auto", notice=notice)
+        self._last_resort = True
+        if self._stuck():
+            return Stop(stop_text(usage, self._tried.why, True))
+        return Compact("auto", True)
+
+    def _stuck(self) -> bool:
+        return self._tried is not None and self._tried.stuck
+
+    @staticmethod
+    def _room_notice(usage: ContextUsage, why: str) -> Notice:
+        return Notice("warning", make_room_text(usage, why), "making_room")
+
+    def on_overflow(self, usage: ContextUsage) -> Compact | Stop:
+        """The provider refused the step as too long: compact once and retry once, or stop."""
+        if self._overflowed:
+            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long"))
+        if not self.auto_compact:
+            return Stop(overflow_stop_text(usage, self.held_back_text()))
+        self._overflowed = True
+        if self.off:
+            return Compact("overflow", True, self._room_notice(usage, self.held_back_text()))
+        return Compact("overflow", notice=self._room_notice(usage, self.held_back_text()) if self.paused else None)
+
+    def switch_held_back(self, new_usage: ContextUsage) -> str | None:
+        """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""
+        if self.held_back() in ("setting", "off", "paused"):
+            return switch_held_back_text(new_usage, new_usage.model, self.held_back_text())
+        return None
+
+    def compacted(self, result: CompactionResult) -> list[Notice]:
+        """Takes note of how a compaction ended; returns what the user is to be told beside the result itself."""
+        if result.reason == "manual":
+            self.paused = False
+            self._cancelled = False
+        elif result.reason != "switch":
+            self._tried = result
+            self._cancelled = self._cancelled or result.outcome == "cancelled"
+        if result.outcome == "failed" or result.problem is not None:
+            self._told = "" if result.done else self._told
+            return self._failed(result)
+        if result.outcome != "done":
+            return []
+        self.failures = 0
+        self._warned = False
+        self._told = ""
+        if result.reason == "manual" and self.off:
+            self.off = False
+            return [Notice("info", "Automatic compaction is on again.", "compaction_on")]
+        return []
+
+    def undone(self) -> Notice:
+        """After an undo: without a pause the next step would compact again at once."""
+        self.paused = True
+        self._tried = None
+        self._last_resort = False
+        text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
+        return Notice("info", text, "compaction_paused")
+
+    def warning(self, usage: ContextUsage) -> Notice | None:
+        """The line at 80 % of the limit: once, and again only after the total was below it."""
+        if not usage.limit:
+            return None
+        if usage.total < usage.limit * WARNING_SHARE:
+            self._warned = False
+            return None
+        if self._warned:
+            return None
+        self._warned = True
+        held = self.held_back()
+        text = warning_text(usage, self.held_back_text() if held in ("setting", "off", "paused") else None)
+        return Notice("warning", text, "context_80")
+
+    def held_back(self) -> HeldBack | None:
+        """What keeps automatic compaction from happening now; None when nothing does."""
+        if not self.auto_compact:
+            return "setting"
+        if self.off:
+            return "off"
+        if self.paused:
+            return "paused"
+        return "tried" if self._tried is not None else None
+
+    def held_back_text(self) -> str:
+        """The same as half a sentence."""
+        match self.held_back():
+            case "setting":
+                return "auto_compact is false"
+            case "off":
+                return f"automatic compaction is off after {MAX_FAILURES} failures in a row"
+            case "paused":
+                return "automatic compaction is paused since the undo"
+            case "tried":
+                return self._tried_text()
+            case None:
+                return ""
+
+    def why(self, usage: ContextUsage) -> str:
+        """Why the next step compacts, or why not, with the numbers: the calculator's line, and what only the policy
+        knows of this turn."""
+        over = usage.limit is not None and usage.total > usage.limit
+        if not over or self.held_back() != "tried":
+            return usage.why
+        return f"{usage.why} Held back until the model has answered: {self.held_back_text()}."
+
+    def _tried_text(self) -> str:
+        tried = self._tried
+        if tried is None:
+            return ""
+        if tried.stuck:
+            return tried.why
+        if tried.outcome == "done":
+            after = format_tokens(tried.after) if tried.after is not None else "its new size"
+            return f"it was compacted just now, to {after}, and the model has not answered since"
+        words = {
+            "not_worth_it": "not worth it",
+            "failed": "it failed",
+            "cancelled": "cancelled",
+        }
+        word = words.get(tried.outcome)
+        return f"{word}: {tried.why}" if word is not None else tried.why
+
+    def _failed(self, result: CompactionResult) -> list[Notice]:
+        self.failures += 1
+        if self.failures < MAX_FAILURES or self.off:
+            return []
+        self.off = True
+        text = (
+            f"Automatic compaction is off for this session: {self.failures} failures in a row, the last because "
+            f"{result.problem or result.why}. /compact tries again; what does not fit is made to fit without a summary."
+        )
+        return [Notice("warning", text, "compaction_off")]
+
+
+def switch_check(new_usage: ContextUsage) -> str | None:
+    """Whether a conversation fits the model it is to be switched to. ``new_usage`` is the calculator's answer for that
+    model; None when it fits, else the line to tell before the old model compacts it."""
+    if new_usage.limit is None or new_usage.total <= new_usage.limit:
+        return None
+    return switch_text(new_usage, new_usage.model)

@@ -1,0 +1,230 @@
+"""Joins the compaction policy, the compactor and the stored conversation; the executor and the commands both use it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text
+from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
+from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Stop, switch_check
+from agent_tui.engine.models.learned import with_learned
+from agent_tui.engine.session.storing import patiently
+from agent_tui.engine.turns.retry import stream_with_retries
+from agent_tui.engine.turns.runtime import Emit, Runtime
+from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import CompactionEnded, Notice
+from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec, StreamItem
+
+log = logging.getLogger(__name__)
+
+Prepare = Callable[[], Awaitable[None]]
+
+
+class CompactionService:
+    """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
+
+    ``find`` looks up the model that ``context.summary_model`` names; without it the session's own writes summaries.
+    ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted.
+    """
+
+    def __init__(self, runtime: Runtime, counter: Counter, find: Callable[[str], ModelSpec] | None = None) -> None:
+        self._runtime = runtime
+        self._find = find
+        self._compactor = Compactor(self._stream, counter)
+        self._emit: Emit = lambda event: None
+        self.policy = CompactionPolicy.from_state(
+            runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
+        )
+
+    def _stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        """The summary call, waited for and tried again as a step is."""
+        runtime, patience = self._runtime, self._runtime.settings.agent
+        request = replace(request, timeout=patience.timeout, content_timeout=patience.content_timeout)
+        return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
+
+    def turn_started(self) -> None:
+        self.policy.turn_started()
+
+    def begin_step(self) -> None:
+        self.policy.step_started()
+
+    def model_replied(self, emit: Emit) -> None:
+        """The step got its answer: what it added may have crossed the line at which the user is warned."""
+        self.policy.model_replied()
+        self._warn(self._runtime.usage(), emit)
+
+    def _warn(self, usage: ContextUsage, emit: Emit) -> None:
+        warning = self.policy.warning(usage)
+        if warning is not None:
+            emit(warning)
+
+    async def before_step(self, emit: Emit, prepare: Prepare) -> str | None:
+        """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can."""
+        while True:
+            usage = self._runtime.usage()
+            decision = self.policy.before_step(usage)
+            self._save_state()
+            match decision:
+                case Compact(reason, without_model, notice):
+                    if notice is not None:
+                        emit(notice)
+                    await self.compact(reason, emit, prepare, without_model=without_model)
+                case Stop(text):
+                    emit(Notice("error", text, "context_full"))
+                    return text
+                case proceed:
+                    self._warn(usage, emit)
+                    if proceed.notice is not None:
+                        emit(proceed.notice)
+                    return None
+
+    async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
+        """The provider said the request was too long: one compaction a step, then True when a retry makes sense. Else
+        the user is told what else there is."""
+        decision = self.policy.on_overflow(self._runtime.usage())
+        if isinstance(decision, Stop):
+            emit(Notice("error", decision.text, "context_full"))
+            return False
+        if decision.notice is not None:
+            emit(decision.notice)
+        result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
+        if not result.done:
+            text = overflow_stop_text(self._runtime.usage(), self.policy.held_back_text())
+            emit(Notice("error", text, "context_full"))
+        return result.done
+
+    async def compact(
+        self,
+        reason: CompactionReason,
+        emit: Emit,
+        prepare: Prepare,
+        focus: str = "",
+        summary_model: ModelInfo | None = None,
+        target: ModelInfo | None = None,
+        without_model: bool = False,
+    ) -> CompactionResult:
+        """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
+        ``without_model`` allows only what needs no call."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        self._emit = emit
+        if summary_model is None:
+            summary_model = await self._configured_model(emit)
+        inputs = runtime.inputs()
+        if target is not None:
+            inputs.model = target
+            inputs.cache = None
+        try:
+            result = await self._compactor.compact(
+                inputs,
+                calculate_context_usage(inputs),
+                conversation.path,
+                conversation.summaries,
+                reason=reason,
+                focus=focus,
+                summary_model=summary_model,
+                session_id=conversation.info.id,
+                emit=emit,
+                without_model=without_model,
+            )
+        except asyncio.CancelledError:
+            # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
+            for step in self._compactor.taken_steps():
+                conversation.keep_step(step)
+            conversation.save_if_possible()
+            emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
+            raise
+        try:
+            await self._store(result)
+        except BaseException as error:
+            why = str(error) if isinstance(error, StoreError) else "interrupted"
+            emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed: {why}"))
+            raise
+        for notice in self.policy.compacted(result):
+            emit(notice)
+        emit(result.event())
+        self._save_state()
+        await prepare()
+        emit(runtime.changed())
+        return result
+
+    async def _store(self, result: CompactionResult) -> None:
+        """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
+        conversation = self._runtime.conversation
+        for step in result.steps[:-1] if result.done else result.steps:
+            conversation.keep_step(step)
+        await patiently(conversation.save)
+        if result.done:
+            last = result.steps[-1] if result.steps else None
+            await patiently(lambda: conversation.commit_compaction(result.records, result.summary, last))
+
+    async def _configured_model(self, emit: Emit) -> ModelInfo | None:
+        name = self._runtime.settings.context.summary_model
+        if name is None or self._find is None:
+            return None
+        try:
+            info = await self._runtime.provider.describe(self._find(name))
+            return with_learned(self._runtime.conversation.store, info)
+        except AgentError as error:
+            text = f"context.summary_model: {error} The session's own model writes the summary."
+            emit(Notice("warning", text, "summary_model"))
+            return None
+
+    async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
+        """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
+        inputs = self._runtime.inputs()
+        inputs.model, inputs.cache = target, None
+        usage = calculate_context_usage(inputs)
+        text = switch_check(usage)
+        if text is None:
+            return
+        held = self.policy.switch_held_back(usage)
+        if held is not None:
+            emit(Notice("warning", held, "compact_before_switch"))
+            return
+        emit(Notice("warning", text, "compact_before_switch"))
+        await self.compact("switch", emit, prepare, summary_model=self._runtime.info, target=target)
+
+    def cancel(self) -> bool:
+        """Ends a running compaction; nothing of it is kept."""
+        return self._compactor.cancel()
+
+    def preview(self, focus: str = "") -> str:
+        """What ``/compact`` would do now, without a model call."""
+        runtime = self._runtime
+        inputs = runtime.inputs()
+        conversation = runtime.conversation
+        plan = plan_compaction(
+            inputs, calculate_context_usage(inputs), conversation.path, conversation.summaries, focus=focus
+        )
+        return preview_text(plan)
+
+    def undo(self, emit: Emit) -> bool:
+        """Takes the newest compaction in force back; False when there is none."""
+        conversation = self._runtime.conversation
+        operation = undo_target(conversation.records, conversation.path)
+        if operation is None:
+            emit(CompactionEnded("nothing", "There is no compaction to undo."))
+            return False
+        before = self._runtime.usage().total
+        undone = conversation.deactivate(operation)
+        after = self._runtime.usage().total
+        notice = self.policy.undone()
+        self._save_state()
+        emit(CompactionEnded("undone", f"Compaction undone: {before:,} → {after:,} tokens.", undone))
+        emit(notice)
+        return True
+
+    def _save_state(self) -> None:
+        conversation = self._runtime.conversation
+        state = self.policy.state()
+        if any(conversation.info.state.get(key) != value for key, value in state.items()):
+            try:
+                conversation.set_state(**state)
+            except StoreError as error:
+                log.warning("Stored later: %s", error)

@@ -1,0 +1,209 @@
+"""The model call that writes a summary: its input made to fit, its answer and what it cost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agent_tui.context.accounting.budget import output_room
+from agent_tui.context.compaction.planning import CompactionPlan
+from agent_tui.context.compaction.summary_prompt import (
+    SummaryInput,
+    prepare_input,
+    rough_tokens,
+    system_text,
+    user_text,
+)
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, TextPart, new_id
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    FinishReason,
+    ModelInfo,
+    ModelRequest,
+    SentMessage,
+    Started,
+    StreamItem,
+    SystemBlock,
+    UsageReport,
+)
+from agent_tui.models.steps import Step
+
+log = logging.getLogger(__name__)
+
+StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
+
+MAX_TRIMS = 3
+"""How often the oldest input is dropped when the summary call itself is too long."""
+
+OUTPUT_FACTOR = 4
+MIN_SUMMARY_OUTPUT = 2_048
+MAX_SUMMARY_OUTPUT = 16_384
+"""Output room kept free: this many times the sections' budget and at least this much, since some models think first.
+What the input leaves over may be used as well."""
+
+ROUGH_SHARE = 0.75
+"""Share of what the input leaves over that is asked for: the input's size is roughly estimated."""
+
+STATED_SHARE = 0.02
+"""What is left free beside an input whose size a refusal has stated, as a share of it."""
+
+WORDS_PER_TOKEN = 0.6
+
+
+@dataclass(slots=True)
+class SummaryAnswer:
+    """What came of a call. ``saw_previous``: the earlier summary was in its input."""
+
+    text: str = ""
+    finish: FinishReason | None = None
+    failure: Failure | None = None
+    saw_previous: bool = True
+
+
+class SummaryCall:
+    """Makes the calls of one compaction; ``steps`` are all of them, oldest first."""
+
+    def __init__(self, stream: StreamFunction, clock: Callable[[], float] = time.time) -> None:
+        self._stream = stream
+        self._clock = clock
+        self.steps: list[Step] = []
+
+    async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> SummaryAnswer:
+        """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
+        refusal says that the input fits, it is made again with a shorter answer, once."""
+        source, words = self._source(plan, model)
+        for trims in range(MAX_TRIMS + 1):
+            request = self._request(plan, model, source, words, session_id)
+            answer = await self._call(request, model)
+            if trims == 0 and (output := fitting_output(answer.failure, request.max_output, model)) is not None:
+                answer = await self._call(replace(request, id=new_id("req"), max_output=output), model)
+            answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
+            shorter = source.without_oldest()
+            if answer.failure is None or answer.failure.kind != "context_overflow":
+                break
+            if shorter is None or trims == MAX_TRIMS:
+                break
+            log.info("The summary call is too long; dropping its oldest input")
+            source = shorter
+        return answer
+
+    def _source(self, plan: CompactionPlan, model: ModelInfo) -> tuple[SummaryInput, int]:
+        if plan.summary is None:
+            raise ValueError("the plan has no summary")
+        words = max(100, int(plan.summary.tokens * WORDS_PER_TOKEN))
+        window, room = model.limits.window, None
+        if window:
+            answer = min(self._wanted_output(plan, model), window // 4)
+            room = output_room(window, answer + rough_tokens(system_text(words)))
+        if model.limits.max_input:
+            room = min(room or model.limits.max_input, model.limits.max_input)
+        if room is None:
+            # Nothing is known about this model: trust what the conversation itself already fitted into.
+            room = max(plan.before, MIN_SUMMARY_OUTPUT)
+        room = max(1_000, room)
+        return prepare_input(plan.summary.fresh, plan.summary.previous, plan.focus, room), words
+
+    @staticmethod
+    def _wanted_output(plan: CompactionPlan, model: ModelInfo) -> int:
+        budget = plan.summary.tokens if plan.summary is not None else 0
+        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR))
+        return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
+
+    def _request(
+        self,
+        plan: CompactionPlan,
+        model: ModelInfo,
+        source: SummaryInput,
+        words: int,
+        session_id: str,
+    ) -> ModelRequest:
+        text = user_text(source)
+        system = system_text(words)
+        output = self._wanted_output(plan, model)
+        if model.limits.window:
+            room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
+            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
+        if model.limits.max_output:
+            output = min(output, model.limits.max_output)
+        message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
+        return ModelRequest(
+            new_id("req"),
+            model.spec,
+            session_id,
+            [SystemBlock("system", system)],
+            [SentMessage(message, message.id)],
+            [],
+            output,
+            "off",
+            kind="compaction",
+        )
+
+    async def _call(self, request: ModelRequest, model: ModelInfo) -> SummaryAnswer:
+        target = model.target
+        step = Step(
+            new_id("step"),
+            "compaction",
+            model.spec.key,
+            target.provider,
+            target.api,
+            target.model,
+            created=self._clock(),
+            max_output=request.max_output,
+            thinking="off",
+            window=model.limits.window,
+        )
+        self.steps.append(step)
+        answer = SummaryAnswer()
+        pieces: list[str] = []
+        stream = self._stream(request)
+        try:
+            async for item in stream:
+                match item:
+                    case Started(target=resolved):
+                        step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
+                    case Delta(kind="text", text=text):
+                        pieces.append(text)
+                    case Delta():
+                        continue
+                    case UsageReport(usage=usage, cost_usd=cost):
+                        step.usage = usage
+                        step.cost_usd = cost if cost is not None else model.prices.cost(usage)
+                    case Finished(reason=reason):
+                        answer.finish = reason
+                    case Failed(failure=failure):
+                        answer.failure = failure
+            if answer.finish is None and answer.failure is None:
+                answer.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
+            step.status = "failed" if answer.failure is not None else "complete"
+        finally:
+            if step.status == "running":
+                step.status = "stopped"
+            step.failure, step.finish_reason, step.finished = answer.failure, answer.finish, self._clock()
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+        answer.text = "".join(pieces)
+        return answer
+
+
+def fitting_output(failure: Failure | None, asked: int | None, model: ModelInfo) -> int | None:
+    """The output tokens with which a refused call fits, as the refusal's numbers say; None where they do not say so,
+    or where too little for a summary would be left."""
+    overflow = failure.overflow if failure is not None else None
+    if overflow is None or asked is None:
+        return None
+    known = [overflow.max_output] if overflow.max_output else []
+    window = overflow.window or model.limits.window
+    size = overflow.input
+    if size is None and overflow.total is not None and overflow.total > asked:
+        size = overflow.total - asked
+    if window and size:
+        known.append(window - size - int(STATED_SHARE * size))
+    room = min(known, default=0)
+    return room if MIN_SUMMARY_OUTPUT // 4 <= room < asked else None

@@ -1,0 +1,1 @@
+"""Counts that the calculator builds on: stored, exact, calibrated."""

@@ -1,0 +1,118 @@
+"""Exact counts from the provider: in the background where there is nothing to build on, and when the user asks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from agent_tui.context.accounting.budget import max_output_for
+from agent_tui.context.sent.thoughts import runs_of
+from agent_tui.context.sent.view import active_prune_ids
+from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.models.fingerprint import fingerprint
+from agent_tui.models.messages import new_id
+from agent_tui.models.requests import ModelInfo, ModelRequest
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.wire.replay import prefix_fingerprint
+from agent_tui.providers.wire.sending import decide
+
+log = logging.getLogger(__name__)
+
+WORTH_TOKENS = 8_000
+"""Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
+
+
+def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
+    """The next request of a session as it stands."""
+    return ModelRequest(
+        id=request_id,
+        spec=runtime.info.spec,
+        session_id=runtime.conversation.info.id,
+        system=runtime.prelude.system,
+        messages=list(runtime.conversation.view()),
+        tools=runtime.prelude.tools,
+        max_output=max_output,
+        effort=runtime.effort,
+        fixed_fingerprint=runtime.prelude.fingerprint,
+        timeout=runtime.settings.agent.timeout,
+        content_timeout=runtime.settings.agent.content_timeout,
+        documents=runtime.prelude.documents,
+        replay=runtime.rule(),
+    )
+
+
+def record_sent(step: Step, request: ModelRequest, info: ModelInfo) -> None:
+    """Store with the step what of the reasoning its request sends, as the sender decides it."""
+    plan, thinking = decide(request, info)
+    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
+    step.thinking = "off" if thinking.off else request.effort
+
+
+def new_step(runtime: Runtime, kind: str) -> Step:
+    """A step that records what is sent now: ids, fixed parts, prune records in force."""
+    conversation, info = runtime.conversation, runtime.info
+    view = conversation.view()
+    return Step(
+        id=new_id("step"),
+        kind="count" if kind == "count" else "turn",
+        model_key=info.spec.key,
+        provider=info.target.provider,
+        api=info.target.api,
+        model=info.target.model,
+        created=time.time(),
+        sent_count=len(view),
+        sent_fingerprint=fingerprint(sent.message.id for sent in view),
+        prefix_fingerprint=prefix_fingerprint(view, runtime.prelude.fingerprint),
+        fixed=list(runtime.prelude.fixed),
+        prune_ids=active_prune_ids(conversation.records),
+        fixed_fingerprint=runtime.prelude.fingerprint,
+        thinking=runtime.effort,
+        window=info.limits.window,
+    )
+
+
+async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: True) -> int | None:
+    """Asks the provider how long the next request is; stored as a step of kind ``count``, which anchors.
+
+    None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
+    while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
+    runtime is still the session's.
+    """
+    if runtime.settings.context.exact_counting == "off":
+        return None
+    if not runtime.conversation.view() or runtime.conversation.read_only:
+        return None
+    usage = runtime.usage()
+    step = new_step(runtime, "count")
+    step.estimated_input = usage.total
+    request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
+    record_sent(step, request, runtime.info)
+    asked = _subject(runtime)
+    tokens = await runtime.provider.count_exact(request)
+    if tokens is None or tokens <= 0:
+        return None
+    if not current() or _subject(runtime) != asked:
+        log.info("An exact count of %s came too late: the conversation has changed", tokens)
+        return None
+    step.usage = TokenUsage(input=tokens, output=0)
+    step.actual_input = tokens
+    step.status, step.finished = "complete", time.time()
+    runtime.conversation.add_step(step)
+    return tokens
+
+
+def _subject(runtime: Runtime) -> tuple[object, ...]:
+    """What a count is about: the messages as sent, the fixed parts, the model, and how much was measured before."""
+    measured = sum(s.status != "running" for s in runtime.conversation.steps)
+    keys = tuple(sent.key for sent in runtime.conversation.view())
+    return keys, measured, runtime.info.target, runtime.prelude.fingerprint, runtime.effort
+
+
+def worth_counting(runtime: Runtime) -> bool:
+    """Whether an exact count is called for: allowed, nothing to build on, and long enough to matter."""
+    if runtime.settings.context.exact_counting == "off":
+        return False
+    usage = runtime.usage()
+    return usage.anchor_step is None and usage.total >= WORTH_TOKENS

@@ -1,0 +1,1 @@
+"""Models by name, and what servers taught about them."""

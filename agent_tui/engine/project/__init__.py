@@ -1,0 +1,1 @@
+"""The project around a session: prompt, tools, permissions, extensions, health."""

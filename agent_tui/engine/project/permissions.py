@@ -1,0 +1,114 @@
+"""Asking for permission: what the rules leave open goes to the user, whose answers are remembered as rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from agent_tui.engine.turns.toolrunner import Verdict
+from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
+from agent_tui.models.messages import ToolCallPart, new_id
+from agent_tui.tools.base import Intent, Tool
+from agent_tui.tools.permissions.decision import Decision
+from agent_tui.tools.permissions.permissions import Permissions
+
+
+@dataclass(slots=True, frozen=True)
+class _Answer:
+    allow: bool
+    pattern: str | None
+    feedback: str
+
+
+def _allowed(intent: Intent, decision: Decision) -> Verdict:
+    if intent.kind != "command":
+        return Verdict(True)
+    return Verdict(True, domain=decision.domain, network="allow" if decision.network else None)
+
+
+class PermissionDesk:
+    """Judges tool calls by ``permissions``; questions go out as events, one at a time. ``ready`` is waited for before
+    the first command is judged: what the sandbox holds is tried only then."""
+
+    def __init__(
+        self,
+        permissions: Permissions,
+        publish: Callable[[Event], None],
+        ready: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self.permissions = permissions
+        self._ready = ready
+        self._publish = publish
+        self._open: dict[str, asyncio.Future[_Answer]] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
+        """Whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call, where
+        that is not the session itself."""
+        async with self._one_at_a_time:
+            name = intent.tool or tool.schema.name
+            if intent.kind == "command":
+                if self._ready is not None:
+                    await self._ready()
+                # It may look through folders for links and for files that a rule denies.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            else:
+                decision = self.permissions.decide(name, intent)
+            if decision.action == "allow":
+                return _allowed(intent, decision)
+            if decision.action == "deny":
+                if not self.permissions.can_ask:
+                    why = decision.message or decision.reason
+                    self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
+                return Verdict(False, decision.message or decision.reason)
+            request_id = new_id("ask")
+            future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
+            self._open[request_id] = future
+            display = intent.display or {"kind": "text", "text": intent.summary}
+            reason = decision.reason + self._where(intent, decision)
+            self._publish(
+                PermissionAsked(
+                    request_id,
+                    call.call_id,
+                    name,
+                    intent.summary,
+                    display,
+                    decision.patterns,
+                    f"{asker}: {reason}" if asker else reason,
+                )
+            )
+            try:
+                answer = await future
+            finally:
+                self._open.pop(request_id, None)
+            self._publish(PermissionAnswered(request_id, answer.allow))
+            if answer.allow:
+                if answer.pattern is not None:
+                    # What was chosen and no more: a question about two programs is no answer for both.
+                    self.permissions.remember([answer.pattern])
+                return _allowed(intent, decision)
+            feedback = answer.feedback.strip()
+            text = "The user refused this call."
+            return Verdict(False, f"{text} They said: {feedback}" if feedback else f"{text} Do not try it again as is.")
+
+    def _where(self, intent: Intent, decision: Decision) -> str:
+        """What the answer "yes" means for a command where the sandbox holds others."""
+        if intent.kind != "command" or not self.permissions.holds("work"):
+            return ""
+        if decision.domain == "free":
+            return " · runs outside the sandbox"
+        return " · runs in the sandbox, with the network open" if decision.network else " · runs in the sandbox"
+
+    def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
+        """The user's word; an answer to a question that is no longer open does nothing."""
+        future = self._open.get(request_id)
+        if future is not None and not future.done():
+            future.set_result(_Answer(allow, pattern, feedback))
+
+    def dismiss(self) -> None:
+        """Closes open questions on the screen after their turn has ended."""
+        for request_id, future in list(self._open.items()):
+            future.cancel()
+            self._publish(PermissionAnswered(request_id, False))
+        self._open.clear()

@@ -1,0 +1,118 @@
+"""The tools of the running session: built-ins and MCP tools, what they may use, and the files they changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from agent_tui.config import Settings
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import OfferedTool
+from agent_tui.models.usage import Limits
+from agent_tui.paths import Paths, private_dir
+from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.base import Subagent, Tool, ToolContext
+from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
+from agent_tui.tools.registry import ToolRegistry, builtin_tools
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain
+
+
+class ExtraTools(Protocol):
+    """Tools from outside, such as MCP servers; ``offered`` decides which of them are deferred."""
+
+    def tools(self) -> list[Tool]: ...
+
+    def offered(self, limits: Limits) -> list[OfferedTool]: ...
+
+    def start(self, changed: Callable[[], None]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Toolbox:
+    """Makes tool contexts for the current session and keeps what lives as long as it: todo list, files read."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        cwd: Path,
+        added: Sequence[Path],
+        conversation: Callable[[], Conversation],
+    ) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._root = root
+        self._cwd = cwd
+        self._added = list(added)
+        self._conversation = conversation
+        self._state: dict[str, object] = {}
+        self._snapshots = Snapshotter(self._save)
+        self.extra: ExtraTools | None = None
+        self.subagent: Subagent | None = None
+        self.secrets = Redactor()
+        self.hidden: Callable[[Path], bool] = lambda path: False
+        self.jail: Jail | None = None
+        self.domain: Callable[[], Domain] = lambda: "free"
+        self.images: Callable[[], ImageLimits] = lambda: USUAL
+        self.registry = ToolRegistry(
+            builtin_tools(),
+            lambda: self.extra.tools() if self.extra is not None else [],
+            settings.tools.disabled,
+        )
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        """The tools of the next request, in the order they are sent."""
+        builtin = [OfferedTool(t.schema, t.group) for t in self.registry.tools() if t.group == "builtin"]
+        return builtin + (self.extra.offered(limits) if self.extra is not None else [])
+
+    def context(self) -> ToolContext:
+        """What a call made now may use."""
+        session = self._conversation().info.id
+        return ToolContext(
+            cwd=self._cwd,
+            root=self._root,
+            session_id=session,
+            config=self._settings.tools,
+            spill_dir=private_dir(self._paths.cache / "output" / session),
+            added_dirs=self._added,
+            before_change=self._snapshots.before_change,
+            after_change=self._snapshots.after_change,
+            subagent=self.subagent,
+            hidden=self.hidden,
+            state=self._state,
+            jail=self.jail,
+            domain=self.domain(),
+            secrets=self.secrets,
+            images=self.images(),
+        )
+
+    def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
+        current = self._conversation()
+        current.store.snapshot(current.info.id, message_id, path, content, mode)
+
+    def message_added(self, message: Message) -> None:
+        if message.role == "user":
+            self._snapshots.message_id = message.id
+
+    def session_changed(self) -> None:
+        self._state.clear()
+
+    @property
+    def state(self) -> dict[str, object]:
+        return self._state
+
+    async def restore_files(self, message_ids: Sequence[str]) -> list[str]:
+        """Puts files back as they were before the given messages; one line for each file restored or
+        left as it is."""
+        current = self._conversation()
+        snapshots = current.store.snapshots(current.info.id)
+        plan = plan_restore(snapshots, message_ids)
+        problems = await asyncio.to_thread(apply_restore, plan)
+        return [*(f"Restored {restore.path}" for restore in plan.restores), *problems]

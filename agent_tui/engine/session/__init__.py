@@ -1,0 +1,1 @@
+"""The session in memory and in the store."""

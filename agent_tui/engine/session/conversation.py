@@ -1,0 +1,258 @@
+"""One session in memory, kept in step with the store."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from agent_tui.context.sent.view import ViewBuilder
+from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.store.store import Store
+
+log = logging.getLogger(__name__)
+
+TITLE_LENGTH = 60
+
+
+class Conversation:
+    """The messages, steps and compaction records of a session, in memory and in the store.
+
+    What the user asks for (``append``, ``add_step``, compactions, titles) is stored before it returns, or nothing has
+    changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
+    ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
+
+    ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
+    head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
+    last left. ``read_only`` conversations refuse changes with an AgentError;
+    one without an id is empty and not stored.
+    """
+
+    def __init__(self, store: Store, info: SessionInfo, read_only: bool = False) -> None:
+        self.store = store
+        self.info = info
+        self.read_only = read_only
+        self.messages: dict[str, Message] = {}
+        self.steps: list[Step] = []
+        self.records: list[CompactionRecord] = []
+        self.summaries: dict[str, Message] = {}
+        self.missing: list[str] = []
+        self.waiting: list[Message] = []
+        if info.id:
+            content = store.content(info.id)
+            self.messages, self.summaries = content.messages, content.summaries
+            self.steps, self.records = content.steps, content.records
+            self.missing, info.head_id = content.missing, content.head_id
+            if not read_only:
+                self.waiting, unreadable = store.waiting(info.id)
+                if unreadable:
+                    self.missing.append("text that waited to be sent")
+        self.path: list[Message] = self._walk(info.head_id)
+        self._builder = ViewBuilder()
+        self._view: list[SentMessage] | None = None
+        self._unsaved: dict[str, Callable[[], None]] = {}
+
+    def _walk(self, head: str | None) -> list[Message]:
+        path: list[Message] = []
+        while head is not None:
+            message = self.messages[head]
+            path.append(message)
+            head = message.parent_id
+        path.reverse()
+        return path
+
+    def _writable(self) -> None:
+        if self.read_only:
+            raise AgentError("This session is open in another window; it is read-only here. /fork continues a copy.")
+
+    def view(self) -> list[SentMessage]:
+        """The conversation as it would be sent now."""
+        if self._view is None:
+            self._view = self._builder.build(self.path, self.records, self.summaries)
+        return self._view
+
+    def changed(self) -> None:
+        """To be called after a message was changed in place."""
+        self._view = None
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether something waits to be stored."""
+        return bool(self._unsaved)
+
+    def save(self) -> None:
+        """Stores what waits, all or nothing. Raises StoreError; then it goes on waiting."""
+        if not self._unsaved:
+            return
+        with self.store.transaction():
+            # The session's head may be a message that is stored only now.
+            for key in sorted(self._unsaved, key="info".__eq__):
+                self._unsaved[key]()
+        self._unsaved.clear()
+
+    def save_if_possible(self) -> None:
+        """Stores what waits where that works now; else it goes on waiting, and the log says why."""
+        try:
+            self.save()
+        except StoreError as error:
+            log.warning("Stored later: %s", error)
+
+    def append(self, message: Message) -> None:
+        """Adds a message at the head. Raises StoreError when it cannot be stored; then nothing has changed."""
+        self._writable()
+        self.save()
+        self._place(message)
+        try:
+            self.store.add_message(self.info.id, message)
+        except StoreError:
+            message.parent_id = None
+            raise
+        self._join(message)
+
+    def keep(self, message: Message) -> None:
+        """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
+        self._writable()
+        self._place(message)
+        self._unsaved[message.id] = lambda: self.store.add_message(self.info.id, message)
+        self._join(message)
+
+    def _place(self, message: Message) -> None:
+        message.parent_id = self.info.head_id
+        message.created = message.created or time.time()
+
+    def _join(self, message: Message) -> None:
+        self.messages[message.id] = message
+        self.path.append(message)
+        self.info.head_id = message.id
+        self.info.messages += 1
+        self.changed()
+        if message.role == "user" and not self.info.title and message.text.strip():
+            self.info.title = title_from(message.text)
+            self._mark_info()
+            self.save_if_possible()
+
+    def flush(self, message: Message, dirty: Iterable[int]) -> None:
+        """Writes the changed parts of a draft. Raises StoreError; then ``save`` writes it whole."""
+        if message.id in self._unsaved:
+            self.save()
+            return
+        try:
+            self.store.write_message(self.info.id, message, dirty)
+        except StoreError:
+            self.finish(message)
+            raise
+
+    def finish(self, message: Message) -> None:
+        """A message changed, or a draft ended; ``save`` writes it whole."""
+        self._unsaved.setdefault(message.id, lambda: self.store.write_message(self.info.id, message))
+        self.changed()
+
+    def keep_waiting(self, message: Message) -> None:
+        """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
+        self._writable()
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.add_waiting(self.info.id, message)
+
+    def forget_waiting(self, message: Message) -> None:
+        """The user took a waiting message back; ``save`` removes it from the store."""
+        self._unsaved[f"waiting {message.id}"] = lambda: self.store.remove_waiting(self.info.id, message.id)
+
+    def set_raw_tokens(self, counts: dict[str, int]) -> None:
+        """Stores o200k_base counts of messages by id."""
+        for message_id, count in counts.items():
+            message = self.messages.get(message_id) or self.summaries.get(message_id)
+            if message is not None:
+                message.raw_tokens = count
+        if self.read_only:
+            return
+        try:
+            self.store.set_raw_tokens(self.info.id, counts)
+        except StoreError as error:
+            # They are counted again when the session is next opened.
+            log.warning("Token counts were not stored: %s", error)
+
+    def add_step(self, step: Step) -> None:
+        """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
+        self._writable()
+        self.save()
+        self.store.add_step(self.info.id, step)
+        self.steps.append(step)
+
+    def keep_step(self, step: Step) -> None:
+        """Adds a step whose cost has arisen already; ``save`` stores it."""
+        self._writable()
+        self._unsaved[step.id] = lambda: self.store.add_step(self.info.id, step)
+        self.steps.append(step)
+
+    def save_step(self, step: Step) -> None:
+        """A step changed; ``save`` writes it."""
+        self._unsaved.setdefault(step.id, lambda: self.store.write_step(self.info.id, step))
+
+    def commit_compaction(
+        self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
+    ) -> None:
+        """Makes a compaction effective, in one transaction."""
+        self._writable()
+        self.save()
+        self.store.commit_compaction(self.info.id, list(records), summary, step)
+        self.records.extend(records)
+        if summary is not None:
+            self.summaries[summary.id] = summary
+        if step is not None:
+            self.steps.append(step)
+        self.changed()
+
+    def deactivate(self, operation_id: str) -> list[CompactionRecord]:
+        """Takes a compaction out of force; returns its records."""
+        self._writable()
+        self.store.set_operation_active(self.info.id, operation_id, False)
+        undone = [r for r in self.records if r.operation_id == operation_id]
+        for record in undone:
+            record.active = False
+        self.changed()
+        return undone
+
+    def rewind_to(self, head: str | None) -> None:
+        """Moves the head; what comes after stays in the store."""
+        self._writable()
+        self.info.head_id = head
+        self.path = self._walk(head)
+        self.info.messages = len(self.path)
+        self.save_info()
+        self.changed()
+
+    def set_model(self, key: str) -> None:
+        """The model the session is continued with; stored with whatever is stored next."""
+        if self.info.model != key and not self.read_only:
+            self.info.model = key
+            self._mark_info()
+
+    def rename(self, title: str) -> None:
+        self._writable()
+        self.info.title = title
+        self.save_info()
+
+    def set_state(self, **values: Metadata | list[str] | str | int | bool | None) -> None:
+        """Changes facts of the session that survive a restart."""
+        self.info.state = {**self.info.state, **values}
+        if not self.read_only:
+            self.save_info()
+
+    def save_info(self) -> None:
+        """Stores the session's own facts, and what waits. Raises StoreError; then they wait too."""
+        self._mark_info()
+        self.save()
+
+    def _mark_info(self) -> None:
+        self.info.updated = time.time()
+        self._unsaved.pop("info", None)
+        self._unsaved["info"] = lambda: self.store.save_session(self.info)
+
+
+def title_from(text: str) -> str:
+    """A session's first title: the first line of the first message, at most 60 characters."""
+    line = next((" ".join(s.split()) for s in text.splitlines() if s.strip()), "")
+    line = "".join(c for c in line if c.isprintable())
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -1,0 +1,131 @@
+"""Opening, switching, forking and rewinding sessions; one is current at a time, locked while it is."""
+
+from __future__ import annotations
+
+import logging
+
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.errors import AgentError, SessionBusyError, StoreError
+from agent_tui.models.messages import Message
+from agent_tui.models.steps import SessionInfo, conversation_state
+from agent_tui.store.lock import SessionLock
+
+log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Holds the current conversation and its lock. A session that is open elsewhere is opened read-only."""
+
+    def __init__(self, parts: AgentParts) -> None:
+        self._parts = parts
+        self._current: Conversation | None = None
+        self._lock: SessionLock | None = None
+        self.lost: StoreError | None = None
+
+    @property
+    def current(self) -> Conversation:
+        if self._current is None:
+            raise AgentError("The session is still opening.")
+        return self._current
+
+    @property
+    def is_open(self) -> bool:
+        return self._current is not None
+
+    def open_first(self) -> None:
+        """Opens what was asked for on the command line, else a new session. Raises AgentError when it is missing."""
+        parts = self._parts
+        if parts.resume:
+            self.open(parts.resume)
+            return
+        if parts.continue_newest:
+            newest = parts.store.newest_session(str(parts.root))
+            if newest is not None:
+                self.open(newest.id)
+                return
+        self.open_new()
+
+    def open_for_reading(self, session_id: str | None) -> None:
+        """Opens a session (None: the project's newest, else an empty one) without locking or changing it."""
+        store = self._parts.store
+        info = store.session(session_id) if session_id else store.newest_session(str(self._parts.root))
+        if info is None:
+            info = SessionInfo("", str(self._parts.root))
+        info.state = {**conversation_state(), **info.state}
+        self._current = Conversation(store, info, read_only=True)
+
+    def open_new(self) -> None:
+        """Begins a session; what waits to be sent comes along."""
+        info = self._parts.store.create_session(str(self._parts.root), "")
+        info.state = conversation_state()
+        self._enter(info, carry=True)
+
+    def open(self, session_id: str) -> None:
+        """Makes a stored session current. Raises StoreError when there is none of that id."""
+        info = self._parts.store.session(session_id)
+        if self._current is not None and self._current.info.id == info.id:
+            return
+        self._enter(info)
+
+    def _enter(self, info: SessionInfo, carry: bool = False) -> None:
+        store = self._parts.store
+        lock: SessionLock | None = None
+        try:
+            lock = store.lock(info.id)
+        except SessionBusyError:
+            lock = None
+        try:
+            if lock is not None:
+                store.recover(info.id)
+                info = store.session(info.id)
+            info.state = {**conversation_state(), **info.state}
+            conversation = Conversation(store, info, read_only=lock is None)
+            if self._current is not None:
+                self._current.save()
+                if carry and not self._current.read_only:
+                    store.move_waiting(self._current.info.id, info.id)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        self.leave()
+        self._current, self._lock = conversation, lock
+
+    def leave(self) -> None:
+        """Lets the current session go; a new one in which nothing was said is removed."""
+        conversation, lock = self._current, self._lock
+        self._current = self._lock = None
+        if lock is None:
+            return
+        try:
+            if conversation is not None:
+                conversation.save()
+                store, session = self._parts.store, conversation.info
+                if not conversation.messages and not session.title and store.waiting(session.id) == ([], 0):
+                    store.delete_session(session.id)
+        except StoreError as error:
+            log.warning("The session was not left as it should be: %s", error)
+            if conversation is not None and conversation.unsaved:
+                self.lost = StoreError(f"What was not saved of session {conversation.info.id} is lost: {error}")
+        finally:
+            lock.release()
+
+    def fork(self, message_id: str | None) -> None:
+        """Continues a copy of the current session, up to ``message_id`` (None: all of it); what waits comes along."""
+        current = self.current
+        current.save()
+        head = message_id or current.info.head_id
+        info = self._parts.store.fork_session(current.info.id, head)
+        if current.info.title and not info.title:
+            info.title = current.info.title
+        self._enter(info, carry=True)
+
+    def rewind(self, message_id: str) -> Message:
+        """Goes back to before a user message, which is returned. Nothing is destroyed."""
+        current = self.current
+        message = current.messages.get(message_id)
+        if message is None or message not in current.path or message.role != "user":
+            raise AgentError("Only a message of yours in this conversation can be rewound to.")
+        current.rewind_to(message.parent_id)
+        return message

@@ -1,0 +1,1 @@
+"""Turns and steps: from a user message to the last answer."""

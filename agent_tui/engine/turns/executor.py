@@ -1,0 +1,219 @@
+"""The turn executor: user message, step, tool calls, step, … until the model is done. An async generator of events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.session.storing import patiently, store_failure
+from agent_tui.engine.turns.overflow import OverflowRecovery
+from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.engine.turns.step import StepResult, StepRunner
+from agent_tui.engine.turns.toolrunner import ToolRunner, interrupted_result
+from agent_tui.errors import StoreError
+from agent_tui.models.events import (
+    ContextChanged,
+    Event,
+    MessageAdded,
+    Notice,
+    StopReason,
+    TurnEnded,
+    TurnStarted,
+)
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, ToolCallPart, new_id
+
+log = logging.getLogger(__name__)
+
+
+class TurnExecutor:
+    """Runs one turn at a time on a runtime.
+
+    ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
+    calculator's answer final. ``steering`` hands over messages the user wants in before the next step.
+    ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
+    were handed over but could not be stored: they are the caller's again when the turn has ended.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tools: ToolRunner,
+        compaction: CompactionService,
+        prepare: Callable[[], Awaitable[None]],
+        steering: Callable[[], list[Message]] = list,
+    ) -> None:
+        self._runtime = runtime
+        self._tools = tools
+        self._compaction = compaction
+        self._prepare = prepare
+        self._steering = steering
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._driver: asyncio.Task[None] | None = None
+        self._begun = self._cancelled = self._over = False
+        self.unsent: list[Message] = []
+
+    def cancel(self) -> bool:
+        """Interrupts the turn; False when it is over. One that has not begun yet stores its message and ends."""
+        if self._over:
+            return False
+        if self._driver is None or not self._begun:
+            self._cancelled = True
+            return True
+        return self._driver.cancel()
+
+    async def run(self, message: Message | None) -> AsyncGenerator[Event, None]:
+        """The events of one turn that begins with ``message`` (None: continue with what is stored).
+
+        The last event is always ``TurnEnded``. Closing the generator cancels the turn.
+        """
+        self._events = asyncio.Queue()
+        self._begun = self._over = False
+        self.unsent = [] if message is None else [message]
+        self._driver = asyncio.create_task(self._drive(message), name="turn")
+        self._driver.add_done_callback(self._ended)
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+        finally:
+            if not self._driver.done():
+                self._driver.cancel()
+            await asyncio.gather(self._driver, return_exceptions=True)
+
+    def emit(self, event: Event) -> None:
+        """Adds an event to the running turn's stream."""
+        self._events.put_nowait(event)
+
+    def _ended(self, driver: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step runs nothing, not even a ``finally``."""
+        if not self._over:
+            self._finish("interrupted", None)
+
+    def _finish(self, stop: StopReason, failure: Failure | None) -> None:
+        self._over, self._cancelled = True, False
+        self.emit(TurnEnded(stop, failure))
+        self._events.put_nowait(None)
+
+    async def _drive(self, message: Message | None) -> None:
+        stop: StopReason = "error"
+        failure: Failure | None = None
+        self._begun = True
+        try:
+            self.emit(TurnStarted(new_id("turn")))
+            self._compaction.turn_started()
+            if message is not None:
+                await self._add(message)
+            if self._cancelled:
+                stop = "interrupted"
+            else:
+                stop, failure = await self._steps()
+        except asyncio.CancelledError:
+            stop = "interrupted"
+        except StoreError as error:
+            log.warning("The turn could not be stored: %s", error)
+            failure = store_failure(error, bool(self.unsent))
+        except Exception as error:
+            log.exception("The turn failed")
+            failure = Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.")
+        finally:
+            try:
+                self._close_open_calls()
+            except Exception:
+                log.exception("Open tool calls could not be closed")
+            self.emit(self._runtime.changed())
+            self._finish(stop, failure)
+
+    async def _add(self, message: Message) -> None:
+        await patiently(lambda: self._runtime.conversation.append(message))
+        self.unsent.remove(message)
+        self.emit(MessageAdded(message))
+        self.emit(self._runtime.changed())
+
+    async def _steps(self) -> tuple[StopReason, Failure | None]:
+        limit = self._runtime.settings.agent.step_limit
+        for number in range(limit + 1):
+            await self._steer()
+            if number == limit:
+                self.emit(Notice("warning", f"Stopped after {limit} steps. Send a message to go on.", "step_limit"))
+                return "step_limit", None
+            result = await self._step()
+            if isinstance(result, str):
+                return "error", Failure("context_overflow", result)
+            if result.failure is not None:
+                refused = result.failure.kind == "content_refused"
+                return ("refused" if refused else "error"), result.failure
+            calls = result.message.tool_calls
+            if calls:
+                await self._run_tools(calls, cut_off=result.finish == "length")
+            elif result.finish == "length":
+                text = "The answer was cut off at the output limit. Send a message to let the model go on."
+                self.emit(Notice("warning", text, "length"))
+                return "length", None
+            elif result.finish == "refused":
+                return "refused", None
+            elif not await self._steer():
+                return "end", None
+        raise AssertionError("unreachable: the loop returns at its limit")
+
+    async def _steer(self) -> bool:
+        """Adds what the user wants in before the next step; False when there is nothing."""
+        waiting = self._steering()
+        self.unsent += waiting
+        for message in waiting:
+            await self._add(message)
+        return bool(waiting)
+
+    async def _step(self) -> StepResult | str:
+        """One step, compacting before it when the numbers say so, and recovering where the provider refuses its size.
+
+        A string is the reason why it could not be sent.
+        """
+        self._compaction.begin_step()
+        await self._prepare()
+        self.emit(self._runtime.changed())
+        blocked = await self._compaction.before_step(self.emit, self._prepare)
+        if blocked is not None:
+            return blocked
+        result = await StepRunner(self._runtime, self.emit).run()
+        recovery = OverflowRecovery(self._runtime, self._compaction, self.emit, self._prepare)
+        while (again := await recovery.next(result)) is not None:
+            result = await StepRunner(self._runtime, self.emit).run(again.max_output)
+        if result.failure is None:
+            self._compaction.model_replied(self.emit)
+        usage = self._runtime.usage()
+        for warning in usage.warnings:
+            log.warning("%s", warning)
+        self.emit(ContextChanged(usage))
+        return result
+
+    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:
+        conversation = self._runtime.conversation
+
+        def finished(message: Message) -> None:
+            # What a tool did has happened, whether its result can be stored now or only later.
+            conversation.keep(message)
+            conversation.save_if_possible()
+            self.emit(self._runtime.changed())
+
+        await self._tools.run(calls, self.emit, finished, cut_off)
+        await patiently(conversation.save)
+
+    def _close_open_calls(self) -> None:
+        """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""
+        conversation = self._runtime.conversation
+        answered: set[str] = set()
+        last: Message | None = None
+        for last in reversed(conversation.path):
+            if last.tool_result is None:
+                break
+            answered.add(last.tool_result.call_id)
+        if last is None or last.role != "assistant" or conversation.read_only:
+            return
+        for call in last.tool_calls:
+            if call.call_id not in answered:
+                message = interrupted_result(call)
+                conversation.keep(message)
+                self.emit(MessageAdded(message))
+        conversation.save_if_possible()

@@ -1,0 +1,87 @@
+"""What a turn needs to run, gathered in one place; the Agent owns it and changes it between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agent_tui.config import Settings
+from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.plausible import Surplus
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.usage import calculate_context_usage, replay_rule
+from agent_tui.context.sent.placeholders import PruneStates
+from agent_tui.engine.counts.counting import CountService
+from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import ContextChanged, Event
+from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
+
+Emit: TypeAlias = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class Runtime:
+    """A session together with the model it talks to. ``ratio`` is the model's calibration; ``parent`` is set for a
+    subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
+    streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
+    ``surplus`` is what they are larger by than our estimates;
+    ``replay`` is what was learned of how its server takes reasoning back."""
+
+    conversation: Conversation
+    provider: Provider
+    counts: CountService
+    settings: Settings
+    info: ModelInfo
+    effort: Effort
+    prelude: Prelude
+    ratio: float = 1.0
+    cache: ContextCache = field(default_factory=ContextCache)
+    parent: Conversation | None = None
+    in_flight: int = 0
+    usage_doubted: bool = False
+    surplus: Surplus | None = None
+    replay: ReplayRule = field(default_factory=ReplayRule)
+
+    def policy(self) -> CompactPolicy:
+        """When to compact, from the configuration and the session's own state (paused, off)."""
+        context, state = self.settings.context, self.conversation.info.state
+        return CompactPolicy(
+            auto_compact=context.auto_compact,
+            compact_at=context.compact_at,
+            max_output_reserve=context.max_output_reserve,
+            paused=bool(state.get("compaction_paused")),
+            off=bool(state.get("compaction_off")),
+        )
+
+    def inputs(self) -> ContextInputs:
+        """Everything the calculator reads, as it stands now."""
+        return ContextInputs(
+            model=self.info,
+            view=self.conversation.view(),
+            steps=self.conversation.steps,
+            records=self.conversation.records,
+            fixed=self.prelude.fixed,
+            policy=self.policy(),
+            ratio=self.ratio,
+            fixed_fingerprint=self.prelude.fingerprint,
+            effort=self.effort,
+            cache=self.cache,
+            replay=self.replay,
+        )
+
+    def rule(self) -> ReplayRule:
+        """Which reasoning the next request may not bring back, as the calculator sees it."""
+        inputs = self.inputs()
+        self.cache.prefixes.update(inputs.view)
+        return replay_rule(inputs, self.cache.prefixes, PruneStates(inputs.records))
+
+    def usage(self) -> ContextUsage:
+        """The calculator's answer for the next request."""
+        return calculate_context_usage(self.inputs())
+
+    def changed(self) -> ContextChanged:
+        """The event that tells what the next request costs now, with what is streaming."""
+        return ContextChanged(self.usage(), self.in_flight)

@@ -1,0 +1,297 @@
+"""One step: a request built from the conversation, its answer streamed into a stored draft, retried when safe."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from agent_tui.context.accounting.accuracy import after_step, before_step
+from agent_tui.context.accounting.budget import max_output_for
+from agent_tui.context.accounting.plausible import judge_usage
+from agent_tui.context.sent.anchor import usage_problem
+from agent_tui.context.sent.thoughts import dropped_indexes, without
+from agent_tui.context.tokens.estimate import round_up
+from agent_tui.context.tokens.families import family_of
+from agent_tui.engine.counts.exact import build_request, new_step, record_sent
+from agent_tui.engine.models.reasoning_facts import adapt
+from agent_tui.engine.session.storing import patiently, store_failure
+from agent_tui.engine.turns.retry import stream_with_retries
+from agent_tui.engine.turns.runtime import Emit, Runtime
+from agent_tui.engine.turns.stream import StreamProcessor
+from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, Origin, new_id
+from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
+from agent_tui.models.steps import Step
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.25
+
+
+@dataclass(slots=True)
+class StepResult:
+    """How a step ended: ``failure`` is None when the model ended it, and then ``finish`` says why."""
+
+    message: Message
+    step: Step
+    usage_before: ContextUsage
+    finish: FinishReason = "unknown"
+    failure: Failure | None = None
+    received: bool = False
+    notes: list[str] = field(default_factory=list)
+    usage_problem: str | None = None
+
+
+class StepRunner:
+    """Runs one model call. The draft is in the store from its first delta and flushed every 250 ms.
+
+    Cancelling ``run`` leaves the draft stored as stopped, with what had arrived. A store that cannot be written ends
+    the call with a failure of kind ``store``; one that is locked is written a little later.
+    """
+
+    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+        self._runtime = runtime
+        self._emit = emit
+        self._last_flush = 0.0
+        self._last_meter = 0.0
+        self._char_factor = family_of(runtime.info.target).char_factor
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._kept = False
+        self._task: asyncio.Task[object] | None = None
+        self._lost: StoreError | None = None
+
+    async def run(self, max_output: int | None = None) -> StepResult:
+        """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        usage = runtime.usage()
+        step = new_step(runtime, "turn")
+        before_step(step, usage)
+        step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
+        target = runtime.info.target
+        message = Message(
+            new_id("msg"),
+            "assistant",
+            status="streaming",
+            created=time.time(),
+            origin=Origin(target.provider, target.api, target.model),
+            step_id=step.id,
+        )
+        request = build_request(runtime, step.id, step.max_output)
+        record_sent(step, request, runtime.info)
+        await patiently(lambda: conversation.add_step(step))
+        result = StepResult(message, step, usage)
+        processor = StreamProcessor(message, step.prefix_fingerprint)
+        self._emit(StepStarted(step, message))
+        self._task = asyncio.current_task()
+        try:
+            await self._stream(request, processor, result)
+            if result.failure is not None and not result.received:
+                await self._once_more(request, processor, result)
+        except asyncio.CancelledError:
+            if not self._cancelled_by_timer():
+                self._settle(processor, result, "stopped")
+                conversation.save_if_possible()
+                raise
+        except StoreError as error:
+            self._lost = error
+        except Exception as error:
+            message.note = f"{type(error).__name__}: {error}"
+            self._settle(processor, result, "failed")
+            conversation.save_if_possible()
+            raise
+        if self._lost is not None:
+            result.failure = store_failure(self._lost)
+        self._settle(processor, result, "failed" if result.failure else "complete")
+        if self._lost is not None:
+            conversation.save_if_possible()
+        else:
+            await patiently(conversation.save)
+        return result
+
+    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        """A request that was refused for the reasoning in it is made again without that, once."""
+        told = adapt(self._runtime, request, result.failure) if result.failure is not None else None
+        if told is None:
+            return
+        self._emit(Notice("warning", told, "reasoning"))
+        record_sent(result.step, request, self._runtime.info)
+        self._runtime.conversation.save_step(result.step)
+        result.failure = None
+        await self._stream(request, processor, result)
+
+    def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
+        """What the provider says it dropped was not counted in this step, and is not sent again."""
+        if not dropped:
+            return
+        step, view = result.step, request.messages
+        step.dropped_blocks = len(dropped)
+        step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
+        count = f"{len(dropped)} reasoning block{'s' if len(dropped) > 1 else ''}"
+        self._emit(Notice("info", f"The provider dropped {count} made behind another prefix.", "step_note"))
+
+    def _cancelled_by_timer(self) -> bool:
+        """Whether it was only the flush timer that ended the stream, and not the user as well."""
+        return self._lost is not None and self._task is not None and self._task.uncancel() == 0
+
+    async def _stream(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        runtime = self._runtime
+        stream = stream_with_retries(runtime.provider, request, runtime.settings.agent.retries, self._emit)
+        async with aclosing(stream) as items:
+            async for item in items:
+                match item:
+                    case Delta():
+                        result.received = True
+                        processor.apply(item)
+                        self._keep(processor, result)
+                        self._emit(PartDelta(result.message.id, item))
+                        self._meter(processor)
+                    case UsageReport(usage, cost, problem):
+                        result.usage_problem = problem
+                        if usage.source == "estimated" and not usage.input:
+                            # Nobody counted the input; ours is the best number there is.
+                            usage = replace(usage, input=result.step.estimated_input or 0)
+                        result.step.usage = usage
+                        result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
+                    case Started(target, notes):
+                        result.message.origin = Origin(target.provider, target.api, target.model)
+                        result.step.provider, result.step.api = target.provider, target.api
+                        result.step.model = target.model
+                        for note in notes:
+                            if note not in result.notes:
+                                result.notes.append(note)
+                                self._emit(Notice("info", note, "step_note"))
+                    case Finished(reason, metadata, dropped):
+                        result.finish = reason
+                        self._note_dropped(request, dropped, result)
+                        if metadata is not None:
+                            result.message.provider_metadata = metadata
+                    case Failed(failure):
+                        result.failure = failure
+
+    def _keep(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
+        conversation = self._runtime.conversation
+        now = time.monotonic()
+        if not self._kept:
+            processor.take_dirty()
+            conversation.keep(result.message)
+            result.step.message_id = result.message.id
+            conversation.save_step(result.step)
+            self._kept = True
+            self._flush(processor, result)
+        elif now - self._last_flush >= FLUSH_SECONDS:
+            self._flush(processor, result)
+        else:
+            self._flush_in(FLUSH_SECONDS - (now - self._last_flush), processor, result)
+
+    def _flush(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Writes what changed. Raises StoreError, but not for a lock: then it is tried again in a moment."""
+        self._cancel_timer()
+        self._last_flush = time.monotonic()
+        conversation, dirty = self._runtime.conversation, processor.take_dirty()
+        try:
+            if dirty:
+                conversation.flush(result.message, dirty)
+            else:
+                conversation.save()
+        except StoreLockedError as error:
+            log.info("Flushed later: %s", error)
+            self._flush_in(FLUSH_SECONDS, processor, result)
+
+    def _flush_in(self, seconds: float, processor: StreamProcessor, result: StepResult) -> None:
+        if self._flush_timer is None:
+            loop = asyncio.get_running_loop()
+            self._flush_timer = loop.call_later(seconds, self._flush_late, processor, result)
+
+    def _flush_late(self, processor: StreamProcessor, result: StepResult) -> None:
+        """The timer's flush: nobody waits for it, so an error ends the stream."""
+        try:
+            self._flush(processor, result)
+        except StoreError as error:
+            self._lost = error
+            if self._task is not None:
+                self._task.cancel()
+
+    def _cancel_timer(self) -> None:
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None
+
+    def _meter(self, processor: StreamProcessor) -> None:
+        """Moves the status line by what is in flight, at most four times a second."""
+        runtime, now = self._runtime, time.monotonic()
+        runtime.in_flight = max(1, round_up(processor.tokens * self._char_factor))
+        if now - self._last_meter >= FLUSH_SECONDS:
+            self._last_meter = now
+            self._emit(runtime.changed())
+
+    def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
+        """Ends the draft and the step, in memory: this never fails. Storing them is the caller's next step."""
+        self._cancel_timer()
+        self._runtime.in_flight = 0
+        conversation, step, message = self._runtime.conversation, result.step, result.message
+        processor.finish()
+        self._count_late(result)
+        message.status = "complete" if status == "complete" else "stopped" if status == "stopped" else "failed"
+        step.status = message.status
+        step.failure = result.failure
+        step.finish_reason = result.finish
+        step.finished = time.time()
+        if result.failure is not None:
+            message.note = result.failure.message
+        if status == "complete":
+            self._judge_usage(processor, result)
+            line = after_step(step)
+            if line is not None:
+                log.info("%s", line)
+        if self._kept:
+            conversation.finish(message)
+        conversation.save_step(step)
+        if self._runtime.parent is not None:
+            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+            self._runtime.parent.save_if_possible()
+        self._emit(StepEnded(step, message))
+
+    def _count_late(self, result: StepResult) -> None:
+        """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.
+        The answer is still a draft, so the numbers are those of what was sent, unless its fixed parts have changed."""
+        if not result.usage_before.pending:
+            return
+        step, counted = result.step, self._runtime.usage()
+        if counted.pending or self._runtime.prelude.fingerprint != step.fixed_fingerprint:
+            step.estimated_growth = step.known_input = None
+            return
+        guessed = step.estimated_input
+        before_step(step, counted)
+        result.usage_before = counted
+        if step.usage is not None and step.usage.source == "estimated" and step.usage.input == guessed:
+            prices, usage = self._runtime.info.prices, replace(step.usage, input=counted.total)
+            if step.cost_usd == prices.cost(step.usage):
+                step.cost_usd = prices.cost(usage)
+            step.usage = usage
+
+    def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
+        """Takes what cannot be true for what it is: one line in the log, and once for the user."""
+        runtime, step = self._runtime, result.step
+        problem = result.usage_problem
+        if step.usage is not None:
+            prices, reported = runtime.info.prices, step.usage
+            answer = round_up(processor.tokens * self._char_factor)
+            judged = judge_usage(reported, result.usage_before, answer, runtime.surplus)
+            runtime.surplus = judged.surplus
+            if judged.usage is not reported and step.cost_usd == prices.cost(reported):
+                step.cost_usd = prices.cost(judged.usage)
+            step.usage, problem = judged.usage, judged.problem or problem
+        if problem is not None and not runtime.usage_doubted:
+            runtime.usage_doubted = True
+            text = f"The provider's report of this call is not believed: {problem}. Estimates stand in for it."
+            self._emit(Notice("warning", text, "usage"))
+        why = problem or usage_problem(step.usage, runtime.info.limits.window)
+        if why is not None:
+            log.warning("Usage of step %s is not built on: %s", step.id, why)

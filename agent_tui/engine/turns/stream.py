@@ -1,0 +1,76 @@
+"""The stream processor: deltas become the parts of one assistant message, nothing is decided here."""
+
+from __future__ import annotations
+
+from agent_tui.context.tokens.estimate import char_tokens
+from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, new_id
+from agent_tui.models.requests import Delta
+
+
+class StreamProcessor:
+    """Builds ``message`` from deltas. ``dirty`` are the part indexes changed since ``take_dirty``.
+
+    ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it. ``tokens``
+    is how long the answer is so far by the character rule, before the family's factor.
+    """
+
+    def __init__(self, message: Message, prefix: str) -> None:
+        self.message = message
+        self.prefix = prefix
+        self.tokens = 0.0
+        self._dirty: set[int] = set()
+        self._pieces: dict[int, list[str]] = {}
+
+    def apply(self, delta: Delta) -> None:
+        """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
+        parts = self.message.parts
+        if delta.index == len(parts):
+            parts.append(self._new_part(delta))
+        elif delta.index > len(parts):
+            raise ValueError(f"delta for part {delta.index} of {len(parts)}")
+        part = parts[delta.index]
+        if part.type != delta.kind:
+            raise ValueError(f"{delta.kind} delta for a {part.type} part")
+        if delta.text:
+            self.tokens += char_tokens(delta.text)
+            self._pieces.setdefault(delta.index, []).append(delta.text)
+        if isinstance(part, ToolCallPart):
+            part.call_id = delta.call_id or part.call_id
+            part.name = delta.name or part.name
+        if delta.metadata is not None:
+            part.provider_metadata = delta.metadata
+        self._dirty.add(delta.index)
+
+    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart:
+        if delta.kind == "text":
+            return TextPart("")
+        if delta.kind == "reasoning":
+            return ReasoningPart("", prefix=self.prefix)
+        return ToolCallPart(delta.call_id or "", delta.name or "", "")
+
+    def take_dirty(self) -> set[int]:
+        """Joins the pieces received so far into the parts and returns the indexes to flush."""
+        for index, pieces in self._pieces.items():
+            part = self.message.parts[index]
+            text = "".join(pieces)
+            if isinstance(part, ToolCallPart):
+                part.arguments += text
+            elif isinstance(part, (TextPart, ReasoningPart)):
+                part.text += text
+        self._pieces.clear()
+        dirty, self._dirty = self._dirty, set()
+        return dirty
+
+    def finish(self) -> None:
+        """Settles the message: no part without content, and every tool call with an id of its own."""
+        self.take_dirty()
+        self.message.parts = [
+            p
+            for p in self.message.parts
+            if not (isinstance(p, (TextPart, ReasoningPart)) and not p.text and not p.provider_metadata)
+        ]
+        seen: set[str] = set()
+        for call in self.message.tool_calls:
+            if not call.call_id or call.call_id in seen:
+                call.call_id = new_id("call")
+            seen.add(call.call_id)

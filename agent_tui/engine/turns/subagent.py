@@ -1,0 +1,109 @@
+"""A subagent: a conversation of its own that works on one task and answers with one text."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.counts.calibration import learn
+from agent_tui.engine.project.prelude import build_prelude
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.session.storing import patiently
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.engine.turns.toolrunner import ToolRunner, Verdict
+from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
+from agent_tui.models.messages import ToolCallPart, new_id, user_message
+from agent_tui.models.requests import Counter
+from agent_tui.models.steps import conversation_state
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.output import pictured
+from agent_tui.tools.registry import ToolRegistry
+
+STEP_LIMIT = 40
+"""Steps a subagent may take: enough for a search through a project, too few to burn money unseen."""
+
+NOT_FOR_SUBAGENTS = ("subagent", "todo")
+
+
+async def run_subagent(
+    runtime: Runtime,
+    toolbox: Toolbox,
+    counter: Counter,
+    judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
+    title: str,
+    prompt: str,
+    emit: Callable[[str], None] = lambda text: None,
+) -> ToolOutcome:
+    """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
+
+    Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
+    for each tool it uses.
+    """
+    store, parent = runtime.conversation.store, runtime.conversation
+    info = await patiently(
+        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
+    )
+    info.title = f"↳ {title}"[:80]
+    info.state = {**conversation_state(), "subagent": True}
+    await patiently(lambda: store.save_session(info))
+    child = Conversation(store, info)
+    tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
+    offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_FOR_SUBAGENTS]
+    settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
+    own = Runtime(
+        conversation=child,
+        provider=runtime.provider,
+        counts=runtime.counts,
+        settings=settings,
+        info=runtime.info,
+        effort=runtime.effort,
+        prelude=build_prelude(runtime.prelude.system, offered),
+        ratio=runtime.ratio,
+        cache=ContextCache(),
+        parent=parent,
+        replay=runtime.replay,
+    )
+
+    async def prepare() -> None:
+        await own.counts.ensure(child, own.prelude)
+
+    state: dict[str, object] = {}
+
+    def context() -> ToolContext:
+        return replace(toolbox.context(), session_id=info.id, subagent=None, state=state)
+
+    compaction = CompactionService(own, counter)
+    asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
+
+    async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+        return await judge(call, tool, intent, asker)
+
+    executor = TurnExecutor(own, ToolRunner(ToolRegistry(tools), context, judged), compaction, prepare)
+    ended = TurnEnded("error")
+    with store.lock(info.id):
+        try:
+            async with aclosing(executor.run(user_message(prompt))) as events:
+                async for event in events:
+                    if isinstance(event, ToolStarted):
+                        emit(f"{event.summary}\n")
+                    elif isinstance(event, StepEnded):
+                        learn(own, event.step)
+                    elif isinstance(event, TurnEnded):
+                        ended = event
+        finally:
+            # The steps of its turn are there already; what its compactions cost is not.
+            for step in child.steps:
+                if step.kind != "turn":
+                    parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+            parent.save_if_possible()
+    answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
+    if ended.failure is not None:
+        return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)
+    if ended.stop_reason != "end":
+        answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
+    return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer)

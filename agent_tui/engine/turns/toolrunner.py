@@ -1,0 +1,273 @@
+"""Runs the tool calls of one answer: judged first, reading ones side by side, the others one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent_tui.engine.turns.runtime import Emit
+from agent_tui.errors import AgentError, ToolError
+from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
+from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
+    AttachmentPart,
+    Message,
+    Metadata,
+    Part,
+    ToolCallPart,
+    ToolResultPart,
+    new_id,
+)
+from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.providers.failures.secrets import MASK, Redactor
+from agent_tui.tools.arguments import parse_arguments
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
+from agent_tui.tools.files.seen import version
+from agent_tui.tools.output import pictured
+from agent_tui.tools.registry import ToolRegistry
+from agent_tui.tools.sandbox.policy import Domain, Network
+
+log = logging.getLogger(__name__)
+
+SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
+    ``network`` what it may reach; None: what the mode and the configuration say."""
+
+    allowed: bool
+    text: str = ""
+    domain: Domain | None = None
+    network: Network | None = None
+
+
+Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
+
+
+@dataclass(slots=True)
+class _Job:
+    call: ToolCallPart
+    tool: Tool | None = None
+    intent: Intent | None = None
+    arguments: Metadata | None = None
+    error: str | None = None
+    versions: list[tuple[int, ...] | None] = field(default_factory=list)
+
+
+class ToolRunner:
+    """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so."""
+
+    def __init__(self, registry: ToolRegistry, context: Callable[[], ToolContext], judge: Judge) -> None:
+        self._registry = registry
+        self._context = context
+        self._judge = judge
+
+    async def run(
+        self, calls: Sequence[ToolCallPart], emit: Emit, store: Callable[[Message], None], cut_off: bool = False
+    ) -> None:
+        """Runs all calls and stores a result message for each, in the order of the calls.
+
+        ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
+        Cancelling stores what has finished; calls without a result are the caller's to close.
+        """
+        position = 0
+        while position < len(calls):
+            # What a call would do is looked at when its turn comes: the calls before it may have changed that.
+            batch = [self._job(calls[position], cut_off)]
+            while self._parallel(batch[-1]) and position + len(batch) < len(calls):
+                following = self._job(calls[position + len(batch)], cut_off)
+                if not self._parallel(following):
+                    break
+                batch.append(following)
+            await self._batch(batch, emit, store)
+            position += len(batch)
+
+    @staticmethod
+    def _parallel(job: _Job) -> bool:
+        return job.error is not None or (job.intent is not None and job.intent.kind in SIDE_BY_SIDE)
+
+    def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
+        job = _Job(call)
+        try:
+            job.tool = self._registry.get(call.name)
+            job.arguments = parse_arguments(call.arguments)
+            job.intent = job.tool.intent(job.arguments, self._context())
+            job.versions = _versions(job.intent)
+        except ToolError as error:
+            job.error = str(error)
+            if cut_off:
+                job.error += " (The answer was cut off at the output limit; write less at once.)"
+        except Exception as error:
+            job.error = _unexpected(call, error)
+        return job
+
+    async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> None:
+        if len(jobs) == 1:
+            message = await self._one(jobs[0], emit)
+            store(message)
+            emit(MessageAdded(message))
+            return
+        tasks = [asyncio.create_task(self._one(job, emit)) for job in jobs]
+        try:
+            for task in tasks:
+                message = await task
+                store(message)
+                emit(MessageAdded(message))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, job: _Job, emit: Emit) -> Message:
+        call, started = job.call, time.monotonic()
+        outcome = ToolOutcome(job.error or "", is_error=True)
+        if job.error is not None:
+            emit(ToolStarted(call.call_id, call.name, call.name))
+        elif job.tool is not None and job.intent is not None:
+            verdict = await self._verdict(job, job.tool, job.intent)
+            emit(ToolStarted(call.call_id, call.name, job.intent.summary))
+            started = time.monotonic()
+            if verdict.allowed:
+                outcome = await self._execute(job, emit, verdict)
+            else:
+                outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        context = self._context()
+        outcome = _masked(await _fitted(outcome, context.images), context.secrets)
+        parts: list[Part] = [
+            ToolResultPart(
+                call.call_id,
+                call.name,
+                outcome.text,
+                is_error=outcome.is_error,
+                display=_display(outcome, job.intent),
+                seconds=round(time.monotonic() - started, 3),
+            ),
+            *outcome.attachments,
+        ]
+        return Message(new_id("msg"), "tool", parts, created=time.time())
+
+    async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
+        try:
+            verdict = await self._judge(job.call, tool, intent)
+        except Exception as error:
+            return Verdict(False, _unexpected(job.call, error))
+        if verdict.allowed and _versions(intent) != job.versions:
+            return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
+        return verdict
+
+    async def _execute(self, job: _Job, emit: Emit, verdict: Verdict) -> ToolOutcome:
+        assert job.tool is not None and job.intent is not None
+        call = job.call
+        allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
+        context = self._context()
+        if job.intent.kind == "edit" and (
+            problem := await asyncio.to_thread(_over_a_secret, call, job.intent, context)
+        ):
+            return ToolOutcome(problem, is_error=True)
+        live = context.secrets.stream()
+
+        def show(text: str) -> None:
+            if ready := live.feed(text):
+                emit(ToolOutput(call.call_id, ready))
+
+        context = replace(
+            context,
+            emit=show,
+            allowed_paths=allowed,
+            domain=verdict.domain or context.domain,
+            network=verdict.network or context.network,
+        )
+        try:
+            outcome = await job.tool.run(job.arguments or {}, context)
+            if rest := live.flush():
+                emit(ToolOutput(call.call_id, rest))
+            return outcome
+        except AgentError as error:
+            return ToolOutcome(str(error), is_error=True)
+        except Exception as error:
+            return ToolOutcome(_unexpected(call, error), is_error=True)
+
+
+def _unexpected(call: ToolCallPart, error: Exception) -> str:
+    log.exception("Tool %s failed", call.name)
+    return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+
+
+async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
+    """What a tool answered with its images as the model takes them, and a line for each that is not what it was."""
+    if not needs_fitting(outcome.attachments, limits):
+        return outcome
+    kept, changed, refused = await asyncio.to_thread(fit_attachments, outcome.attachments, limits)
+    notes = [pictured(line) for line in (*changed, *(f"not attached: {line}" for line in refused))]
+    display = {**outcome.display, "summary": "; ".join([*_summary(outcome), *notes])} if outcome.display else None
+    text = "\n".join([outcome.text, *(f"[{note}]" for note in notes)])
+    return replace(outcome, text=text, display=display, attachments=kept)
+
+
+def _summary(outcome: ToolOutcome) -> list[str]:
+    said = (outcome.display or {}).get("summary")
+    return [str(said)] if said else []
+
+
+def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
+    """What a tool said, without the user's keys: from here on it is stored, shown and sent."""
+    return replace(
+        outcome,
+        text=secrets.mask(outcome.text),
+        display=secrets.mask_all(outcome.display),
+        attachments=mask_attachments(outcome.attachments, secrets),
+    )
+
+
+def mask_attachments(attachments: Sequence[AttachmentPart], secrets: Redactor) -> list[AttachmentPart]:
+    """Attached texts without the user's keys."""
+    return [replace(part, text=secrets.mask(part.text)) if part.text else part for part in attachments]
+
+
+def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> str:
+    """Why an edit would write the mask over a key that it stands for; else empty."""
+    if MASK not in call.arguments:
+        return ""
+    for path in intent.paths:
+        try:
+            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+        except OSError:
+            continue
+        if context.secrets.mask(text) != text:
+            return (
+                f"{path.name} holds a key of the user, which is shown to you as {MASK}. Writing {MASK} would destroy "
+                "it: edit the lines around it, without it."
+            )
+    return ""
+
+
+def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
+    """What the files of an edit are now, so that nothing is changed but what was looked at."""
+    return [_version(path) for path in intent.paths] if intent.kind == "edit" else []
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    try:
+        return version(path.lstat())
+    except OSError:
+        return None
+
+
+def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:
+    display = dict(outcome.display or {})
+    if intent is not None:
+        display.setdefault("summary", intent.summary)
+    return display or None
+
+
+def interrupted_result(call: ToolCallPart) -> Message:
+    """The result of a call that was cut off."""
+    part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
+    return Message(new_id("msg"), "tool", [part], created=time.time())

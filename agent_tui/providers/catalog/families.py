@@ -1,0 +1,203 @@
+"""What is known of each family of models, wherever it is served: one frozen record each, and what becomes of their
+reasoning as ordered rules. The algorithms read the records and name no family.
+
+Tokenizer constants are in ``context.families``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Literal
+
+from agent_tui.models.requests import Target
+from agent_tui.providers.catalog.names import Version, claude_version, gemini_major
+from agent_tui.providers.dialects import Cache, Retention, dialect_of
+from agent_tui.providers.dialects import image_limits as takes
+from agent_tui.providers.dialects.image_limits import ImageLimits
+
+FamilyThinking = Literal["budget or effort", "budget or level", "levels"]
+Images = Literal["area", "tiles of 768", "tiles of 512"]
+
+
+@dataclass(slots=True, frozen=True)
+class ModelFamily:
+    """One family. ``pattern`` finds it in the lower-case name of a model.
+
+    ``maker``: the provider of a name without one. ``thinking``: how it is asked to think where the provider has no
+    way of its own; ``levels``: by effort, also where other models have a switch. ``thinks_from``, ``adapts_from``,
+    ``binds_from``: versions (``model_names.claude_version``) from which on models think when asked to, decide
+    themselves how long and take no budget, and bind a signature to everything before it. ``loops_whole``: models that
+    do not adapt think in a tool loop only where its first answer began so. ``signed_blocks``: thoughts are only taken
+    back signed, and only while thinking is on. ``thought_signatures``: thoughts are never shown whole; a signature, on
+    any part of the answer, stands for them. ``think_tags`` False: tags in their text are meant. ``alternates``: chat
+    templates refuse two user messages in a row ("conversation roles must alternate"); ``unknown`` are open models
+    under names that say nothing. ``named_results``: a tool's result carries its name. ``cache``: how its cache is
+    used where the provider can. ``output``: tokens asked for where nothing says how many, for an API that insists.
+    ``images``: rule for the tokens of an image; ``pdf_page``: tokens of a page (Anthropic documents 1 500 to 3 000,
+    Gemini 258; others are taken like Anthropic's). ``image_limits``: what its models take of images wherever they are
+    served, where that is less than a provider takes.
+    """
+
+    name: str
+    pattern: re.Pattern[str] | None = None
+    maker: str | None = None
+    thinking: FamilyThinking | None = None
+    thinks_from: Version | None = None
+    adapts_from: Version | None = None
+    binds_from: Version | None = None
+    loops_whole: bool = False
+    signed_blocks: bool = False
+    thought_signatures: bool = False
+    think_tags: bool = True
+    alternates: bool = False
+    named_results: bool = False
+    cache: Cache | None = None
+    output: int | None = None
+    images: Images = "tiles of 512"
+    pdf_page: int = 2_250
+    image_limits: ImageLimits | None = None
+
+
+UNKNOWN = ModelFamily("unknown", alternates=True)
+
+_RECORDS = (
+    ModelFamily(
+        "claude",
+        re.compile(r"claude"),
+        maker="anthropic",
+        thinking="budget or effort",
+        # docs.claude.com, extended thinking: older ones refuse to be asked, 4.6 and newer adapt.
+        thinks_from=(3, 7),
+        adapts_from=(4, 6),
+        # Anthropic's documentation of thinking, "prefix binding"; 4.x and 5.0 do not bind. Each case was tried live in
+        # pydantic-ai's issue 7984. Later models are announced to follow.
+        binds_from=(5, 1),
+        loops_whole=True,
+        signed_blocks=True,
+        think_tags=False,
+        cache="markers",
+        output=8_192,
+        images="area",
+        image_limits=takes.CLAUDE,
+    ),
+    ModelFamily(
+        "gemini",
+        re.compile(r"gemini|gemma"),
+        maker="vertex_ai",
+        thinking="budget or level",
+        thought_signatures=True,
+        think_tags=False,
+        # Gemma's templates.
+        alternates=True,
+        named_results=True,
+        images="tiles of 768",
+        pdf_page=258,
+    ),
+    ModelFamily("glm", re.compile(r"(?:^|[^a-z])glm|zai-org|z-ai")),
+    ModelFamily("kimi", re.compile(r"kimi|moonshot")),
+    ModelFamily("deepseek", re.compile(r"deepseek")),
+    ModelFamily("mistral", re.compile(r"mi[sx]tral|magistral|codestral|devstral|ministral|pixtral"), alternates=True),
+    ModelFamily("gpt-oss", re.compile(r"gpt-oss"), thinking="levels", think_tags=False),
+    ModelFamily(
+        "gpt",
+        re.compile(r"(?:^|[^a-z])(?:chat)?gpt|(?:^|[^a-z0-9])o[134](?:$|[^a-z0-9])|codex|davinci"),
+        think_tags=False,
+        cache="key",
+    ),
+)
+MODEL_FAMILIES: Mapping[str, ModelFamily] = MappingProxyType({f.name: f for f in (*_RECORDS, UNKNOWN)})
+
+
+@cache
+def model_family(model: str) -> str:
+    """The name of the family that a model is of; ``unknown`` where its name does not tell."""
+    name = model.lower()
+    return next((f.name for f in _RECORDS if f.pattern is not None and f.pattern.search(name)), UNKNOWN.name)
+
+
+def family_record(family: str) -> ModelFamily:
+    """The record of ``Target.family``."""
+    return MODEL_FAMILIES.get(family, UNKNOWN)
+
+
+def maker_of(model: str) -> str:
+    """The provider of a model that is named without one."""
+    record = family_record(model_family(model))
+    if record.thought_signatures and gemini_major(model) is None:
+        return _ANY_MAKER
+    return record.maker or _ANY_MAKER
+
+
+_ANY_MAKER = "openai"
+
+
+def at_least(target: Target, floor: Version | None) -> bool:
+    """Whether a model's version is known and not below ``floor``; False without one."""
+    known = claude_version(target.model) if floor is not None else None
+    return known is not None and floor is not None and known[1] >= floor
+
+
+@dataclass(slots=True, frozen=True)
+class RetentionRule:
+    """What becomes of resent reasoning where all conditions hold. ``since``: the version from which on, by the
+    model's kind (``""``: any other)."""
+
+    name: str
+    retention: Retention
+    family: str | None = None
+    model: re.Pattern[str] | None = None
+    api: str | None = None
+    since: Mapping[str, Version] | None = None
+
+    def holds(self, target: Target) -> bool:
+        name = target.model.lower()
+        return (
+            (self.family is None or self.family == target.family)
+            and (self.api is None or self.api == target.api)
+            and (self.model is None or self.model.search(name) is not None)
+            and (self.since is None or _new_enough(name, self.since))
+        )
+
+
+def _new_enough(model: str, since: Mapping[str, Version]) -> bool:
+    known = claude_version(model)
+    return known is not None and known[1] >= since.get(known[0], since[""])
+
+
+RETENTION = (
+    RetentionRule("new claude", (1.0, 1.0), "claude", since={"opus": (4, 5), "": (4, 6)}),
+    RetentionRule("claude", (1.0, 0.0), "claude"),
+    RetentionRule("gemini 2.5", (0.0, 0.0), "gemini", re.compile(r"^(?!.*2\.0).*gemini-2(?!\d)", re.DOTALL)),
+    RetentionRule("gemini", (1.0, 0.0), "gemini"),
+    RetentionRule("grok 4.3 responses", (1.0, 1.0), model=re.compile(r"grok-4\.3"), api="responses"),
+    RetentionRule("grok responses", (1.0, 0.0), model=re.compile("grok"), api="responses"),
+    RetentionRule("grok 3", (0.0, 0.0), model=re.compile("grok-3")),
+    RetentionRule("grok", (1.0, 0.0), model=re.compile("grok")),
+    RetentionRule("deepseek", (0.95, 0.0), "deepseek"),
+    RetentionRule("glm", (1.0, 1.0), "glm"),
+    RetentionRule("gpt chat", (0.0, 0.0), "gpt", api="chat"),
+)
+"""The first rule that holds says what the next input contains of resent reasoning: (inside a tool loop, after a new
+user message). Measured on recorded pairs of calls as (input now − everything else) / reasoning tokens; whoever serves a
+model may do otherwise (``Dialect.retains``). Where none holds: ``KEPT_IN_LOOP``."""
+
+KEPT_IN_LOOP: Retention = (1.0, 0.0)
+"""Kimi and all others."""
+
+
+def retention(target: Target) -> Retention:
+    """What becomes of reasoning that is resent (``RETENTION``)."""
+    rule = next((rule for rule in RETENTION if rule.holds(target)), None)
+    if rule is None:
+        return KEPT_IN_LOOP
+    return dialect_of(target.provider).retains.get(rule.name, rule.retention)
+
+
+def images_of(target: Target) -> ImageLimits:
+    """What a model takes of images: no more than its family takes, and than its provider does."""
+    limits, own = dialect_of(target.provider).images, family_record(target.family).image_limits
+    return limits.with_(own) if own is not None else limits

@@ -1,0 +1,1 @@
+"""Calls that fail: told apart, and put into words without secrets."""

@@ -1,0 +1,1 @@
+"""From the bytes of a streamed answer to parts, and their usage."""

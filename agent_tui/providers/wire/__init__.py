@@ -1,0 +1,1 @@
+"""From our request to what goes over the wire, in the format of every provider."""

@@ -1,0 +1,273 @@
+"""The worker as the UI process sees it: a Provider and a Counter over a child process. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_tui.errors import WorkerError
+from agent_tui.models.codec import from_dict
+from agent_tui.models.requests import (
+    Counter,
+    Failed,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    ModelSpec,
+    Provider,
+    StreamItem,
+)
+from agent_tui.providers.failures.wording import worker_failure
+from agent_tui.providers.worker import protocol
+from agent_tui.providers.worker.pipe import WorkerPipe
+from agent_tui.providers.worker.protocol import WorkerState
+from agent_tui.providers.worker.start import COMMAND, environment, start, take_early
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT = 60.0
+"""Seconds a worker may take to say its first word."""
+
+HANG_TIMEOUT = 20.0
+"""Seconds without a sign of life, while something is asked of the worker, before it is taken for hung. LiteLLM's
+import holds the interpreter for up to a second at a time."""
+
+BACKOFF = (0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before a (re)start, by the number of deaths in a row without an answer in between."""
+
+_PINGS = 4
+_GONE = object()
+
+
+class WorkerClient:
+    """Implements Provider and Counter over one worker, which is started on first use and again after it died.
+
+    ``state`` says how far it is; ``on_state`` is called with each change, on the loop. Requests are accepted in every
+    state: they wait in the pipe while the worker starts. ``log_file`` takes the worker's log.
+    """
+
+    def __init__(
+        self,
+        *,
+        log_file: Path | None = None,
+        on_state: Callable[[WorkerState], None] | None = None,
+        command: Sequence[str] = COMMAND,
+        start_timeout: float = START_TIMEOUT,
+        hang_timeout: float = HANG_TIMEOUT,
+    ) -> None:
+        self.state: WorkerState = "stopped"
+        self.on_state = on_state
+        self._log_file = log_file
+        self._command = tuple(command)
+        self._start_timeout, self._hang_timeout = start_timeout, hang_timeout
+        self._pipe: WorkerPipe | None = None
+        self._starting = asyncio.Lock()
+        self._pending: dict[int, asyncio.Queue[Any]] = {}
+        self._next_id = 0
+        self._deaths = 0
+        self._died_at = 0.0
+        self._closed = False
+        self._watcher: asyncio.Task[None] | None = None
+        self._encoder = protocol.RequestEncoder()
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id while it runs."""
+        return self._pipe.pid if self._pipe is not None else None
+
+    async def start(self) -> None:
+        """Starts the worker without waiting for it. A failure shows at the next use."""
+        try:
+            await self._running()
+        except WorkerError as error:
+            log.warning("%s", error)
+
+    async def prepare(self, spec: ModelSpec | None = None) -> None:
+        """Has LiteLLM imported and warmed up, for ``spec`` where given, in the background, ahead of the first call."""
+        if spec is None:
+            await self._ask(lambda call_id: protocol.line({"op": "prepare", "id": call_id}))
+        else:
+            await self._ask(lambda call_id: protocol.spec_line("prepare", call_id, spec))
+
+    async def close(self) -> None:
+        """Ends the worker; what is pending fails. The client is of no use afterwards."""
+        self._closed = True
+        if self._pipe is not None:
+            await self._pipe.close()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """The answer as it arrives, ending with exactly one Finished or Failed. Closing the generator cancels it."""
+        call_id, items = self._open()
+        ended = False
+        try:
+            try:
+                pipe = await self._running()
+            except WorkerError as error:
+                ended = True
+                yield Failed(worker_failure(str(error)))
+                return
+            pipe.write(self._encoder.encode("stream", call_id, request))
+            self._watch()
+            while not ended:
+                item = _stream_item(await items.get())
+                if item is None:
+                    continue
+                ended = isinstance(item, (Finished, Failed))
+                yield item
+        finally:
+            self._finish(call_id, cancel=not ended)
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        """What is known about the model. Raises WorkerError when the worker fails."""
+        answer = await self._ask(lambda call_id: protocol.spec_line("describe", call_id, spec))
+        info = from_dict(ModelInfo, answer["info"])
+        info.spec = spec
+        return info
+
+    async def count(self, texts: Sequence[str]) -> list[int]:
+        """o200k_base tokens of each text. Raises WorkerError."""
+        if not texts:
+            return []
+        answer = await self._ask(lambda call_id: protocol.line({"op": "count", "id": call_id, "texts": [*texts]}))
+        return [int(n) for n in answer["counts"]]
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        """The provider's own count of the request's input; None where there is none or it failed."""
+        try:
+            answer = await self._ask(lambda call_id: self._encoder.encode("exact", call_id, request))
+        except WorkerError as error:
+            log.info("No exact count: %s", error)
+            return None
+        tokens = answer.get("tokens")
+        return int(tokens) if tokens is not None else None
+
+    # One question, one answer
+
+    async def _ask(self, encode: Callable[[int], bytes]) -> dict[str, Any]:
+        call_id, answers = self._open()
+        answered = False
+        try:
+            pipe = await self._running()
+            pipe.write(encode(call_id))
+            self._watch()
+            answer = await answers.get()
+            answered = True
+        finally:
+            self._finish(call_id, cancel=not answered)
+        if answer is _GONE:
+            raise WorkerError("The provider worker died; it is restarted at the next use.")
+        if answer.get("e") == "error":
+            raise WorkerError(str(answer.get("error")))
+        found: dict[str, Any] = answer
+        return found
+
+    def _open(self) -> tuple[int, asyncio.Queue[Any]]:
+        self._next_id += 1
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+        self._pending[self._next_id] = queue
+        return self._next_id, queue
+
+    def _finish(self, call_id: int, cancel: bool) -> None:
+        self._pending.pop(call_id, None)
+        if cancel and self._pipe is not None:
+            self._pipe.write(protocol.line({"op": "cancel", "id": call_id}))
+
+    # The process
+
+    async def _running(self) -> WorkerPipe:
+        """The worker's pipe, started when there is none. Raises WorkerError."""
+        async with self._starting:
+            if self._closed:
+                raise WorkerError("The provider worker is closed.")
+            if self._pipe is not None and not self._pipe.dead.is_set():
+                return self._pipe
+            wait = self._died_at + BACKOFF[min(self._deaths, len(BACKOFF) - 1)] - asyncio.get_running_loop().time()
+            if self._deaths and wait > 0:
+                await asyncio.sleep(wait)
+            self._set_state("starting")
+            try:
+                process = take_early(self._command) or start(self._command, environment(self._log_file))
+                self._pipe = await WorkerPipe.over(process, self._line, self._death)
+            except OSError as error:
+                self._set_state("stopped")
+                raise WorkerError(f"The provider worker cannot be started: {error}") from error
+            return self._pipe
+
+    def _line(self, data: bytes) -> None:
+        try:
+            message = json.loads(data)
+            kind = message.get("e", "")
+        except (ValueError, AttributeError):
+            log.warning("Ignored %d bytes of garbage from the provider worker", len(data))
+            return
+        if kind == "state" and message.get("state") in protocol.STATES:
+            self._set_state(message["state"])
+        elif (queue := self._pending.get(message.get("id"))) is not None:
+            if kind in ("done", "error") or message.get("t") in ("finished", "failed"):
+                self._deaths = 0
+            queue.put_nowait(message)
+
+    def _death(self, pipe: WorkerPipe) -> None:
+        if pipe is not self._pipe:
+            return
+        self._deaths += 1
+        self._died_at = asyncio.get_running_loop().time()
+        self._encoder = protocol.RequestEncoder()
+        if not self._closed:
+            log.warning("The provider worker died")
+        for queue in self._pending.values():
+            queue.put_nowait(_GONE)
+        self._set_state("stopped")
+
+    def _set_state(self, state: WorkerState) -> None:
+        if state != self.state:
+            self.state = state
+            if self.on_state is not None:
+                self.on_state(state)
+
+    # Signs of life
+
+    def _watch(self) -> None:
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.create_task(self._look_after(), name="worker watch")
+
+    async def _look_after(self) -> None:
+        """Pings a silent worker and kills it when it stays silent. Counts pings, not seconds: a suspended UI process
+        must not blame the worker for its own sleep."""
+        tick = self._hang_timeout / _PINGS
+        while self._pending:
+            pipe = self._pipe
+            await asyncio.sleep(tick)
+            if pipe is None or pipe is not self._pipe or not self._pending:
+                continue
+            if pipe.missed * tick >= (self._hang_timeout if pipe.heard else self._start_timeout):
+                log.warning("The provider worker does not answer and is killed")
+                pipe.kill()
+                return
+            pipe.missed += 1
+            pipe.write(protocol.line({"op": "ping"}))
+
+
+def _stream_item(message: Any) -> StreamItem | None:
+    """What a line of a stream says; None for a line that cannot be understood."""
+    if message is _GONE:
+        return Failed(worker_failure("the worker process ended"))
+    if message.get("e") == "error":
+        return Failed(worker_failure(str(message.get("error"))))
+    try:
+        return protocol.item_from(message)
+    except (KeyError, TypeError, ValueError):
+        log.warning("Ignored a stream item that cannot be understood")
+        return None
+
+
+if TYPE_CHECKING:
+
+    def _conforms(client: WorkerClient) -> tuple[Provider, Counter]:
+        return client, client

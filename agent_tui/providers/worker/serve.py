@@ -1,0 +1,293 @@
+"""The provider worker: the child process that holds tiktoken and LiteLLM.
+
+Two stages: counting and descriptions answer at once; LiteLLM is imported, in a thread, when a real model is about to
+be used (``prepare``) or is called. It exits hard when its standard input ends: a killed parent leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from agent_tui.hardening import hide_memory
+from agent_tui.models.codec import to_dict
+from agent_tui.models.requests import ModelInfo, ModelSpec, Started, StreamItem
+from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
+from agent_tui.providers.failures.secrets import redact
+from agent_tui.providers.litellm.setup import prepare_environment
+from agent_tui.providers.worker import protocol
+from agent_tui.providers.worker.outbox import Outbox
+from agent_tui.providers.worker.start import LOG_VARIABLE
+
+if TYPE_CHECKING:
+    from agent_tui.providers.direct.http import Connections
+
+log = logging.getLogger("agent_tui.worker")
+
+TOKENIZER_PATIENCE = 0.6
+"""Seconds that loading the tokenizer waits for a first request to be answered."""
+
+LONG_TEXTS = 40_000
+"""Characters from which on a count is not kept waiting for that."""
+
+
+class Worker:
+    """Answers the lines of the UI process. Every line is handled in a task of its own."""
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self.out = Outbox(write)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._infos: dict[str, ModelInfo] = {}
+        self._litellm: asyncio.Task[Any] | None = None
+        self._counter = ThreadPoolExecutor(1, "counting")
+        self._warmed: set[tuple[str, str]] = set()
+        self._background: asyncio.Task[None] | None = None
+        self._tokenizer: asyncio.Task[None] | None = None
+        self._answered = asyncio.Event()
+        self._direct: Connections | None = None
+
+    def start(self) -> None:
+        """Says that it is ready; the tokenizer is loaded a little later."""
+        self._tokenizer = asyncio.create_task(self._load_tokenizer())
+        self.state("ready")
+
+    async def _load_tokenizer(self) -> None:
+        """Loads the tokenizer once a first request is answered, or nobody makes one: both want the interpreter for
+        themselves for a third of a second, and only the request is waited for."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TOKENIZER_PATIENCE):
+                await self._answered.wait()
+        await asyncio.get_running_loop().run_in_executor(self._counter, _load_tokenizer)
+
+    def state(self, state: protocol.WorkerState) -> None:
+        self.out.send({"e": "state", "state": state})
+
+    def receive(self, data: bytes) -> None:
+        """Takes one line. What cannot be understood is logged and otherwise ignored."""
+        try:
+            message = json.loads(data)
+            op, call_id = message["op"], message.get("id", 0)
+        except (ValueError, KeyError, TypeError):
+            log.warning("Ignored %d bytes that are no request", len(data))
+            return
+        if op == "ping":
+            self.out.send({"e": "pong"})
+        elif op == "cancel":
+            self.out.drop(call_id)
+            if task := self._tasks.get(call_id):
+                task.cancel()
+        else:
+            task = asyncio.create_task(self._answer(op, call_id, message))
+            self._tasks[call_id] = task
+
+    async def _answer(self, op: str, call_id: int, message: dict[str, Any]) -> None:
+        try:
+            handler = self._handlers().get(op)
+            if handler is None:
+                raise ValueError(f"unknown operation {op!r}")
+            await handler(call_id, message)
+        except asyncio.CancelledError:
+            self.out.drop(call_id)
+        except Exception as error:
+            log.exception("Request %s failed", op)
+            self.out.send({"id": call_id, "e": "error", "error": redact(f"{type(error).__name__}: {error}")})
+        finally:
+            self._tasks.pop(call_id, None)
+
+    def _handlers(self) -> dict[str, Callable[[int, dict[str, Any]], Awaitable[None]]]:
+        return {
+            "stream": self._stream,
+            "describe": self._describe,
+            "count": self._count,
+            "exact": self._exact,
+            "prepare": self._prepare,
+        }
+
+    async def _stream(self, call_id: int, message: dict[str, Any]) -> None:
+        from agent_tui.providers import call
+
+        request = protocol.request_from(message)
+        info = await self._info(request.spec, ask_server=False)
+
+        def emit(item: StreamItem) -> None:
+            if not isinstance(item, Started):
+                self._answered.set()
+            self.out.item(call_id, item)
+
+        await call.run(request, info, emit, self.litellm, self._connections())
+        self.out.end(call_id)
+
+    def _connections(self) -> Connections:
+        """The connections of direct calls; the library below them is imported with the first."""
+        from agent_tui.providers.direct.http import Connections
+
+        if self._direct is None:
+            self._direct = Connections()
+        return self._direct
+
+    async def _describe(self, call_id: int, message: dict[str, Any]) -> None:
+        spec = protocol.spec_from(message["spec"], message.get("api_key"))
+        info = await self._info(spec, ask_server=True)
+        self.out.send({"id": call_id, "e": "done", "info": to_dict(info)})
+
+    async def _count(self, call_id: int, message: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        if sum(map(len, message["texts"])) > LONG_TEXTS:
+            # Whether to compact may hang on it.
+            self._answered.set()
+        if self._tokenizer is not None:
+            await asyncio.shield(self._tokenizer)
+        counts = await loop.run_in_executor(self._counter, count_all, message["texts"])
+        self.out.send({"id": call_id, "e": "done", "counts": counts})
+
+    async def _exact(self, call_id: int, message: dict[str, Any]) -> None:
+        from agent_tui.providers.exact import count
+
+        request = protocol.request_from(message)
+        info = await self._info(request.spec, ask_server=False)
+        tokens = await count(request, info, self._connections())
+        self.out.send({"id": call_id, "e": "done", "tokens": tokens})
+
+    async def _prepare(self, call_id: int, message: dict[str, Any]) -> None:
+        self.out.send({"id": call_id, "e": "done"})
+        if message.get("spec") is None:
+            self._begin_litellm(None)
+        else:
+            self._warm(protocol.spec_from(message["spec"], None))
+
+    async def _info(self, spec: ModelSpec, ask_server: bool) -> ModelInfo:
+        """The model's description. Asking a local server takes time, so a call uses what was learnt before."""
+        from agent_tui.providers.catalog.limits import describe, is_local
+        from agent_tui.providers.catalog.servers import server_limits
+
+        name = repr(spec)
+        info = describe(spec)
+        if ask_server and spec.context_window is None and is_local(spec, info.target):
+            limits = await server_limits(spec, info.target)
+            if limits is not None:
+                info = describe(spec, limits)
+                self._infos[name] = info
+        elif not ask_server and (known := self._infos.get(name)) is not None:
+            info.limits = known.limits
+        return info
+
+    def _warm(self, spec: ModelSpec) -> None:
+        """Loads LiteLLM for a model; where it is loaded, makes a first call of the model's kind."""
+        from agent_tui.providers.catalog.targets import resolve_target
+        from agent_tui.providers.direct.encode import is_direct
+
+        target = resolve_target(spec)
+        if is_direct(spec, target):
+            # What a first call imports; the connection itself opens with the call.
+            asyncio.get_running_loop().run_in_executor(None, self._connections().warm, spec.api_base)
+            return
+        if (kind := (target.provider, target.api)) in self._warmed:
+            return
+        self._warmed.add(kind)
+        if self._litellm is None or self._failed():
+            self._begin_litellm(spec)
+        else:
+            self._background = asyncio.create_task(self._warm_later(spec))
+
+    def _failed(self) -> bool:
+        task = self._litellm
+        return task is not None and task.done() and (task.cancelled() or task.exception() is not None)
+
+    def _begin_litellm(self, spec: ModelSpec | None) -> asyncio.Task[Any]:
+        if self._litellm is None or self._failed():
+            self._litellm = asyncio.create_task(self._load_litellm(spec))
+        return self._litellm
+
+    async def litellm(self) -> Any:
+        """LiteLLM, imported when it is not yet. A cancelled caller does not stop the import."""
+        return await asyncio.shield(self._begin_litellm(None))
+
+    async def _load_litellm(self, spec: ModelSpec | None) -> Any:
+        from agent_tui.providers.litellm import setup as litellm_setup
+        from agent_tui.providers.worker import warmup
+
+        self.state("litellm_loading")
+        try:
+            litellm = await asyncio.to_thread(litellm_setup.load)
+            await warmup.warm_up(litellm, spec)
+        except Exception:
+            self.state("ready")
+            raise
+        self.state("litellm_ready")
+        return litellm
+
+    async def _warm_later(self, spec: ModelSpec) -> None:
+        from agent_tui.providers.worker import warmup
+
+        await warmup.warm_up(await self.litellm(), spec)
+
+
+def _load_tokenizer() -> None:
+    try:
+        encoding()
+    except Exception:
+        log.exception("The tokenizer cannot be loaded")
+
+
+def _read_lines(stream: BinaryIO, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
+    """Hands lines to the loop; at the end of the input the process ends at once, even if the loop is blocked."""
+    try:
+        for data in stream:
+            loop.call_soon_threadsafe(take, data)
+    finally:
+        os._exit(0)
+
+
+async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
+    """Answers until the input ends, which ends the process."""
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdout)
+    worker = Worker(transport.write)
+    worker.start()
+    threading.Thread(target=_read_lines, args=(stdin, loop, worker.receive), name="input", daemon=True).start()
+    await asyncio.Event().wait()
+
+
+def _own_the_pipe() -> tuple[BinaryIO, BinaryIO]:
+    """Keeps the protocol's two ends to ourselves: whatever a library prints or reads goes elsewhere."""
+    stdin = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
+    stdout = os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    path = os.environ.get(LOG_VARIABLE) or os.devnull
+    try:
+        sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError:
+        sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    return stdin, stdout
+
+
+class _Redacting(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def main() -> None:
+    hide_memory()
+    stdin, stdout = _own_the_pipe()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Redacting("%(asctime)s worker %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("agent_tui").setLevel(logging.INFO)
+    prepare_environment(os.environ)
+    use_bundled_vocabulary()
+    asyncio.run(serve(stdin, stdout))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Starting the provider worker. Imports next to nothing, so that it can be done before the program's own imports: the
+worker then gets ready meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+LOG_VARIABLE = "AGENT_TUI_WORKER_LOG"
+"""Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""
+
+_ROOT = str(Path(__file__).resolve().parents[3])
+_MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.providers.worker.serve import main; main()"
+COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
+"""As ``python -m`` of it, but never importing from the current folder: it may hold anything."""
+
+_early: subprocess.Popen[bytes] | None = None
+
+
+def environment(log_file: Path | None) -> dict[str, str]:
+    """The worker's environment: ours, for it needs the keys, and where its log goes."""
+    found = dict(os.environ)
+    if log_file is not None:
+        found[LOG_VARIABLE] = str(log_file)
+    return found
+
+
+def start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts a worker in a process group of its own. Raises OSError when it cannot be started."""
+    return subprocess.Popen(
+        command,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=dict(variables),
+        start_new_session=True,
+    )
+
+
+def start_early(log_file: Path) -> None:
+    """Starts the worker that ``take_early`` hands over. A failure shows when it is needed, not here. It ends when our
+    end of its input closes, however we end."""
+    global _early
+    if _early is None:
+        try:
+            _early = start(COMMAND, environment(log_file))
+        except OSError:
+            _early = None
+
+
+def take_early(command: Sequence[str]) -> subprocess.Popen[bytes] | None:
+    """The worker that was started early, once, where it still runs and is the one that ``command`` would start."""
+    global _early
+    found, _early = _early, None
+    if found is None:
+        return None
+    return found if tuple(command) == COMMAND and found.poll() is None else None

@@ -1,0 +1,193 @@
+"""bash: a shell command in its own process group."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+import signal
+from dataclasses import dataclass
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.output import Collector, clean, pictured
+from agent_tui.tools.sandbox.policy import Domain, free
+
+MAX_TIMEOUT = 3_600.0
+MAX_BYTES = 100_000_000
+_DRAIN_SECONDS = 1.0
+_LIVE_SECONDS = 0.05
+_LIVE_CHARACTERS = 8_000
+
+
+@dataclass(slots=True)
+class BashArguments:
+    command: str
+    timeout: float | None = None
+
+
+class BashTool:
+    """Every command starts in the working directory, held to the domain of its context and without the secrets of the
+    user's environment. Nothing it started outlives it. ``own`` are the user's own commands: with all that is theirs."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "bash",
+        "Run a command; no stdin, fresh shell each time, background processes are ended with it.",
+        {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string"},
+                "timeout": {"type": "number", "description": "seconds"},
+            },
+            "required": ["command"],
+        },
+    )
+
+    def __init__(self, own: bool = False) -> None:
+        self._own = own
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = _arguments(arguments)
+        line = " ".join(pictured(args.command).split())
+        summary = line if len(line) <= 100 else line[:99] + "…"
+        display = {"kind": "command", "text": pictured(args.command)}
+        return Intent("command", summary, command=args.command, display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = _arguments(arguments)
+        timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
+        shell = shutil.which("bash") or "/bin/sh"
+        command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        if self._own:
+            from agent_tui.tools.children.environment import QUIET
+
+            launch = free(command, dict(os.environ) | QUIET)
+        elif jail is None:
+            launch = free(command, environment())
+        else:
+            launch = await jail.launch(command, context.domain, cwd, context.network)
+        group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
+        return await _Run(group, context, launch.domain).outcome(timeout)
+
+
+def _arguments(arguments: Metadata) -> BashArguments:
+    args = validate(BashArguments, arguments, "bash")
+    if not args.command.strip():
+        raise ToolError("bash: command is empty.")
+    if "\0" in args.command:
+        raise ToolError("bash: command contains a NUL character.")
+    if args.timeout is not None and not args.timeout > 0:
+        raise ToolError("bash: timeout must be more than 0 seconds.")
+    reject_surrogates(args.command, "bash", "command")
+    return args
+
+
+def environment() -> dict[str, str]:
+    """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
+    from agent_tui.tools.children.environment import child_env
+
+    return child_env(os.environ)
+
+
+class _Run:
+    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
+        self._group, self._context, self._domain = group, context, domain
+        self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._masked = context.secrets.stream()
+        self._bytes = 0
+        self._held = ""  # decoded text whose meaning depends on what follows: an open escape sequence or line
+        self._live = ""
+        self._flush_later: asyncio.TimerHandle | None = None
+        self._note = ""
+
+    async def outcome(self, timeout: float) -> ToolOutcome:
+        notes: list[str] = []
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        reading = asyncio.ensure_future(self._read())
+        waiting = asyncio.ensure_future(self._group.wait())
+        try:
+            await asyncio.wait({reading, waiting}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done() and reading.result():
+                await asyncio.wait({waiting}, timeout=max(0.0, deadline - loop.time()))
+            if reading.done() and not reading.result():
+                notes.append(f"[ended: more than {MAX_BYTES:,} bytes of output]")
+            elif not waiting.done():
+                notes.append(f"[timed out after {timeout:g} s and was ended]")
+            else:
+                # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
+                await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+                # Its output has ended; the process itself may be a moment behind.
+                if not await self._group.settled(_DRAIN_SECONDS if reading.done() else 0.0):
+                    self._note = "[processes left in the background were ended]"
+            await self._group.end()
+            await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+            return self._finish(await self._group.wait(), notes)
+        finally:
+            reading.cancel()
+            waiting.cancel()
+            if self._flush_later is not None:
+                self._flush_later.cancel()
+            await self._group.end()
+            self._group.close()
+            await asyncio.gather(reading, waiting, return_exceptions=True)
+            self._collector.close()
+
+    async def _read(self) -> bool:
+        """Takes output until its end (True) or until there is too much of it (False)."""
+        while data := await self._group.read():
+            self._bytes += len(data)
+            if self._bytes > MAX_BYTES:
+                return False
+            self._take(self._decode(data))
+        self._take(self._decode(b"", True), last=True)
+        return True
+
+    def _take(self, text: str, last: bool = False) -> None:
+        text = self._held + text
+        cut = len(text) if last else text.rfind("\n") + 1
+        if cut == 0 and len(text) > 100_000:
+            cut = len(text)
+        ready, self._held = self._masked.feed(clean(text[:cut])), text[cut:]
+        if last:
+            ready += self._masked.flush()
+        self._collector.feed(ready)
+        self._live = (self._live + ready)[-_LIVE_CHARACTERS:]
+        if self._live and self._flush_later is None:
+            self._flush_later = asyncio.get_running_loop().call_later(_LIVE_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_later = None
+        live, self._live = self._live, ""
+        self._context.emit(live)
+
+    def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
+        self._take("", last=True)
+        capped = self._collector.finish()
+        ended = bool(notes)
+        if not ended and code != 0:
+            notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
+        text = capped.text.rstrip("\n")
+        summary = "ended" if ended else f"exit code {code}"
+        from agent_tui.tools.sandbox.words import refused, undone
+
+        notes += undone(self._group.kept)
+        if code != 0:
+            notes += refused(text, self._domain, self._context.network)
+        lines = [line for line in (text, self._note, *notes) if line]
+        display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
+        return ToolOutcome("\n".join(lines) or "[no output]", is_error=ended or code != 0, display=display)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

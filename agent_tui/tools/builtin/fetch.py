@@ -1,0 +1,96 @@
+"""fetch: a URL as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from agent_tui import __version__
+from agent_tui.errors import ToolError
+from agent_tui.models.image_header import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.children.threads import Stop, in_thread
+from agent_tui.tools.output import cap, pictured
+from agent_tui.tools.urls import Url, parse_url
+
+TIMEOUT = 30.0
+MAX_REDIRECTS = 5
+
+
+@dataclass(slots=True)
+class FetchArguments:
+    url: str
+
+
+class FetchTool:
+    """Redirects within a host are followed; one to another host is told to the model: its next call is judged anew."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "fetch",
+        "Fetch a URL as Markdown.",
+        {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]},
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        url = parse_url(validate(FetchArguments, arguments, "fetch").url)
+        return Intent("network", f"fetch {url.text[:200]}", url=url.text, display={"kind": "text", "text": url.text})
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        url = parse_url(validate(FetchArguments, arguments, "fetch").url)
+        return await in_thread(lambda stop: _fetch(url, context, stop))
+
+
+def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
+    from agent_tui.tools.builtin.http_get import get
+
+    for _ in range(MAX_REDIRECTS):
+        response = get(url, TIMEOUT, stop, f"agent-tui/{__version__}")
+        location = response.headers.get("location")
+        if response.status not in (301, 302, 303, 307, 308) or not location:
+            break
+        following = parse_url(urljoin(url.text, location))
+        same = following.host == url.host and (following.port == url.port or (url.port, following.port) == (80, 443))
+        if not same:
+            text = f"{url.text} redirects to {following.text}. Fetch that URL if you want it."
+            return ToolOutcome(text, display={"kind": "text", "summary": "redirect"})
+        url = following
+    else:
+        raise ToolError(f"{url.text}: more than {MAX_REDIRECTS} redirects.")
+    if response.status >= 400:
+        raise ToolError(f"{url.text}: {response.status} {pictured(response.reason)}")
+    kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
+    if image := image_type(response.body[:16]):
+        if not response.complete:
+            raise ToolError(f"{url.text} is an image of more than 5 MB, which is not fetched.")
+        name = url.target.partition("?")[0].rpartition("/")[2] or "image"
+        part = AttachmentPart(name, image, data=base64.b64encode(response.body).decode())
+        return ToolOutcome(f"{image}, attached.", display={"kind": "text", "summary": image}, attachments=[part])
+    text = _text(response.body, response.headers.get("content-type", ""), url)
+    if kind in ("text/html", "application/xhtml+xml"):
+        from agent_tui.tools.builtin.markdown import to_markdown
+
+        text = to_markdown(text, url.text)
+    if not response.complete:
+        text += "\n[the page is larger than 5 MB; the rest was not fetched]"
+    capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
+    summary = f"{response.status}, {capped.characters:,} characters"
+    return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary})
+
+
+def _text(body: bytes, content_type: str, url: Url) -> str:
+    if b"\0" in body[:8192]:
+        raise ToolError(
+            f"{url.text} is binary ({pictured(content_type) or 'no type given'}); it cannot be shown as text."
+        )
+    found = re.search(rb"charset=[\"']?([\w-]+)", content_type.encode() + b" " + body[:2048])
+    charset = found.group(1).decode() if found else "utf-8"
+    try:
+        return body.decode(charset, "replace").replace("\r\n", "\n")
+    except LookupError:
+        return body.decode("utf-8", "replace").replace("\r\n", "\n")

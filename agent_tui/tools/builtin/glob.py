@@ -1,0 +1,70 @@
+"""glob: files whose path matches a pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.builtin.list import one_line, require_folder
+from agent_tui.tools.children.threads import Stop, in_thread
+from agent_tui.tools.files.globs import Glob
+from agent_tui.tools.files.paths import resolve, shown
+from agent_tui.tools.files.walk import walk
+from agent_tui.tools.output import pictured
+
+MAX_FILES = 500
+
+
+@dataclass(slots=True)
+class GlobArguments:
+    pattern: str
+    path: str = "."
+
+
+class GlobTool:
+    """Files only, sorted by path; what .gitignore excludes is left out. Links are not followed."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "glob",
+        "Find files by pattern, e.g. `**/*.py`, `src/*.{ts,tsx}`.",
+        {
+            "type": "object",
+            "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}},
+            "required": ["pattern"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(GlobArguments, arguments, "glob")
+        return Intent("read", f"glob {one_line(args.pattern)}", [resolve(args.path, context)])
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(GlobArguments, arguments, "glob")
+        base = resolve(args.path, context)
+        require_folder(base, context)
+        pattern = Glob(args.pattern)
+        prefix = "" if args.path == "." else shown(base, context).rstrip("/") + "/"
+        return await in_thread(lambda stop: _glob(base, context.root.resolve(), pattern, prefix, stop))
+
+
+def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> ToolOutcome:
+    found: list[str] = []
+    more = False
+    for entry in walk(base, root):
+        if stop.is_set():
+            break
+        if entry.is_dir or not pattern.matches(entry.path):
+            continue
+        if len(found) == MAX_FILES:
+            more = True
+            break
+        found.append(one_line(pictured(prefix) + entry.path))
+    display = {"kind": "text", "summary": f"{len(found)}{'+' if more else ''} files"}
+    if more:
+        found.append(f"[more than {MAX_FILES} files; narrow the pattern]")
+    return ToolOutcome("\n".join(found) or "No files match.", display=display)

@@ -1,0 +1,224 @@
+"""grep: lines that match a regular expression, by ripgrep where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import agent_tui
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.builtin.bash import environment
+from agent_tui.tools.builtin.list import one_line
+from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.files.globs import Glob, expand_braces
+from agent_tui.tools.files.paths import resolve, shown
+from agent_tui.tools.output import pictured
+from agent_tui.tools.sandbox.policy import free
+
+MAX_MATCHES = 200
+LINE_CHARACTERS = 500
+TIMEOUT = 60.0
+_MAX_EVENT = 64_000_000  # bytes of one line of a searcher's answer
+
+
+@dataclass(slots=True)
+class GrepArguments:
+    pattern: str
+    path: str = "."
+    glob: str | None = None
+    ignore_case: bool = False
+    files_only: bool = False
+    context: int = 0
+
+
+class GrepTool:
+    """Both searchers run as a child that can be killed: a regular expression may take forever. They answer in
+    ripgrep's JSON, so what the model sees is made in one place."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "grep",
+        "Search file contents by regex, leaving out what .gitignore excludes.",
+        {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string"},
+                "path": {"type": "string"},
+                "glob": {"type": "string", "description": "only these files, e.g. `*.py`"},
+                "ignore_case": {"type": "boolean"},
+                "files_only": {"type": "boolean"},
+                "context": {"type": "integer", "description": "lines around each match"},
+            },
+            "required": ["pattern"],
+        },
+    )
+
+    def __init__(self, ripgrep: str | None = None) -> None:
+        """``ripgrep`` is its path; looked for when None; none is used when it is empty."""
+        self._ripgrep = shutil.which("rg") if ripgrep is None else ripgrep
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(GrepArguments, arguments, "grep")
+        where = "" if args.path == "." else f" in {one_line(args.path)}"
+        return Intent("read", f"grep {one_line(args.pattern)}{where}", [resolve(args.path, context)])
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(GrepArguments, arguments, "grep")
+        for name, value in (("pattern", args.pattern), ("glob", args.glob or "")):
+            reject_surrogates(value, "grep", name)
+            if "\0" in value:
+                raise ToolError(f"grep: {name} contains a NUL character.")
+        base = resolve(args.path, context)
+        if not base.exists():
+            raise ToolError(f"{pictured(shown(base, context))} does not exist.")
+        folder, target = (base, ".") if base.is_dir() else (base.parent, base.name)
+        around = str(min(max(args.context, 0), 20))
+        if self._ripgrep:
+            argv = _ripgrep(self._ripgrep, args, around, target)
+        else:
+            argv = _fallback(args, around, target, context.root.resolve())
+        relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
+        prefix = "" if relative == "./" else relative
+        answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
+        group = await ProcessGroup.start(free(argv, environment()), folder, errors=False)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                code = await _collect(group, answer)
+        except TimeoutError:
+            answer.notes.append(f"[stopped after {TIMEOUT:g} s; narrow the search]")
+            code = 0
+        finally:
+            await group.end()
+            group.close()
+        if code > 1 and not answer.lines:
+            raise ToolError(f"grep: {answer.problem or 'the pattern or the glob cannot be used'}.")
+        return answer.outcome()
+
+
+def _ripgrep(program: str, args: GrepArguments, around: str, target: str) -> list[str]:
+    argv = [program, "--no-config", "--json", "--sort=path", "--hidden", "--glob=!.git", "--no-require-git"]
+    argv += ["--no-ignore-global", "--no-ignore-dot", "--no-follow", "--crlf", "--encoding=none", f"--context={around}"]
+    if args.glob and "/" not in args.glob:
+        # As a file type: unlike --glob it does not bring back what .gitignore excludes. Other globs are applied to
+        # the answer.
+        argv += [f"--type-add=wanted:{one}" for one in expand_braces(args.glob)] + ["--type=wanted"]
+    argv += ["--ignore-case"] if args.ignore_case else []
+    argv += ["--max-count=1"] if args.files_only else []
+    return [*argv, f"--regexp={args.pattern}", "--", "./" + target if target != "." else "."]
+
+
+def _fallback(args: GrepArguments, around: str, target: str, root: Path) -> list[str]:
+    # Isolated, with our own package put on the path by hand: the folder searched must not supply modules.
+    package = str(Path(agent_tui.__file__).resolve().parent.parent)
+    start = "import sys; sys.path.append(sys.argv.pop(1)); from agent_tui.tools import search; sys.exit(search.main())"
+    request = {
+        "pattern": args.pattern,
+        "glob": args.glob,
+        "ignore_case": args.ignore_case,
+        "files_only": args.files_only,
+        "context": int(around),
+        "target": target,
+        "root": str(root),
+    }
+    return [sys.executable, "-I", "-c", start, package, json.dumps(request)]
+
+
+async def _collect(group: ProcessGroup, answer: _Answer) -> int:
+    pending = b""
+    while data := await group.read():
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            if not answer.take(line):
+                return 0
+        if len(pending) > _MAX_EVENT:
+            answer.notes.append("[stopped at a line too long to search]")
+            return 0
+    return await group.wait()
+
+
+class _Answer:
+    """Ripgrep's events as text: ``path:line:text`` for matches, ``path-line-text`` around them."""
+
+    def __init__(self, prefix: str, args: GrepArguments, limit: int, hidden: Callable[[str], bool]) -> None:
+        self._prefix, self._files_only, self._limit, self._hidden = prefix, args.files_only, limit, hidden
+        self._seen: dict[str, bool] = {}
+        self._grouped = args.context > 0
+        self._glob = Glob(args.glob) if args.glob else None
+        self.lines: list[str] = []
+        self.notes: list[str] = []
+        self.problem = ""
+        self._matches = self._size = 0
+        self._last: tuple[str, int] | None = None
+
+    def take(self, raw: bytes) -> bool:
+        """Notes one event; False when there is no room for more."""
+        try:
+            event: dict[str, Any] = json.loads(raw)
+        except ValueError:
+            return True
+        kind, data = event.get("type"), event.get("data", {})
+        if kind == "problem":
+            self.problem = str(data)[:300]
+        if kind not in ("match", "context") or (kind == "context" and self._files_only) or not self._wanted(data):
+            return True
+        if (kind == "match" and self._matches == MAX_MATCHES) or self._size > self._limit:
+            self.notes.append(f"[more matches than the {self._matches} shown; narrow the search]")
+            return False
+        self._add(data, kind == "match")
+        return True
+
+    def _wanted(self, data: dict[str, Any]) -> bool:
+        name = _text(data["path"]).removeprefix("./")
+        if name not in self._seen:
+            self._seen[name] = (self._glob is None or self._glob.matches(name)) and not self._hidden(name)
+        return self._seen[name]
+
+    def _add(self, data: dict[str, Any], match: bool) -> None:
+        path = one_line(self._prefix + _text(data["path"]).removeprefix("./"))
+        number = int(data["line_number"])
+        self._matches += match
+        if self._files_only:
+            text = path
+        else:
+            sign = ":" if match else "-"
+            content = _text(data["lines"]).rstrip("\n").removesuffix("\r")
+            if len(content) > LINE_CHARACTERS:
+                content = _around(content, data)
+            text = f"{path}{sign}{number}{sign}{pictured(content)}"
+            if self._grouped and self._last is not None and self._last != (path, number - 1):
+                self.lines.append("--")
+            self._last = (path, number)
+        self.lines.append(text)
+        self._size += len(text) + 1
+
+    def outcome(self) -> ToolOutcome:
+        counted = f"{self._matches} {'files' if self._files_only else 'matches'}"
+        text = "\n".join([*self.lines, *self.notes]) or "No matches."
+        return ToolOutcome(text, display={"kind": "text", "summary": counted})
+
+
+def _around(content: str, data: dict[str, Any]) -> str:
+    """The part of a long line that holds its first match."""
+    spans = data.get("submatches") or [{"start": 0}]
+    before = content.encode("utf-8", "surrogateescape")[: int(spans[0]["start"])]
+    start = max(0, min(len(before.decode("utf-8", "replace")) - 100, len(content) - LINE_CHARACTERS))
+    end = start + LINE_CHARACTERS
+    return ("…" if start else "") + content[start:end] + (f"… [{len(content):,} characters]")
+
+
+def _text(value: dict[str, str]) -> str:
+    """Ripgrep sends what is not UTF-8 as base64."""
+    if "text" in value:
+        return value["text"]
+    return base64.b64decode(value["bytes"]).decode("utf-8", "replace")

@@ -1,0 +1,154 @@
+"""read: a file's lines, numbered, or an image."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from agent_tui.errors import ToolError
+from agent_tui.models.image_header import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.arguments import validate
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.children.threads import Stop, in_thread
+from agent_tui.tools.files import seen
+from agent_tui.tools.files.opening import open_regular
+from agent_tui.tools.files.paths import resolve, shown
+from agent_tui.tools.files.pictures import PICTURE_BYTES
+from agent_tui.tools.output import pictured
+
+DEFAULT_LINES = 2_000
+LINE_BYTES = 2_000
+_COUNT_BYTES = 20_000_000  # up to this size the total number of lines is told
+
+
+@dataclass(slots=True)
+class ReadArguments:
+    path: str
+    offset: int = 1
+    limit: int = DEFAULT_LINES
+
+
+class ReadTool:
+    """Never loads more of a file than it shows: long lines are cut, and reading stops at the output limit."""
+
+    group = "builtin"
+    schema = ToolSchema(
+        "read",
+        "Read a text file or image. Lines come as `number<tab>text`.",
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "offset": {"type": "integer", "description": "first line"},
+                "limit": {"type": "integer", "description": f"lines, default {DEFAULT_LINES}"},
+            },
+            "required": ["path"],
+        },
+    )
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(ReadArguments, arguments, "read")
+        path = resolve(args.path, context)
+        span = f":{args.offset}" if args.offset > 1 else ""
+        return Intent("read", f"read {pictured(shown(path, context))}{span}", [path])
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(ReadArguments, arguments, "read")
+        if args.offset < 1 or args.limit < 1:
+            raise ToolError("read: offset and limit begin at 1.")
+        path = resolve(args.path, context)
+        try:
+            return await in_thread(lambda stop: _read(path, args, context, stop))
+        except OSError as error:
+            raise ToolError(f"{pictured(shown(path, context))} cannot be read: {error.strerror}.") from None
+
+
+def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
+    name = pictured(shown(path, context))
+    with open_regular(path, name) as file:
+        info = os.fstat(file.fileno())
+        start = file.read(8192)
+        if media_type := image_type(start):
+            return _image(path, name, start + file.read(PICTURE_BYTES), media_type)
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ToolError(f"{name} is UTF-16 text; convert it first, for instance with iconv.")
+        if b"\0" in start:
+            raise ToolError(f"{name} is a binary file of {info.st_size:,} bytes; it cannot be shown as text.")
+        file.seek(0)
+        outcome = _lines(file, info.st_size, args, context.config.output_limit, stop)
+    seen.remember(context, path, info)
+    return outcome
+
+
+def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Stop) -> ToolOutcome:
+    shown_lines: list[str] = []
+    used = number = 0
+    cut = controls = False
+    more = False
+    while chunk := file.readline(LINE_BYTES):
+        if stop.is_set():
+            raise ToolError("read: interrupted.")
+        number += 1
+        extra = 0 if chunk.endswith(b"\n") else _skip_line(file, stop)
+        if number < args.offset:
+            continue
+        if len(shown_lines) >= args.limit or used >= limit:
+            more = True
+            break
+        raw = chunk.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", "replace")
+        text = pictured(raw.removeprefix("\ufeff") if number == 1 else raw)
+        controls = controls or text != raw.removeprefix("\ufeff")
+        if extra:
+            cut = True
+            text += f" [… {extra:,} more bytes in this line]"
+        shown_lines.append(f"{number}\t{text}")
+        used += len(shown_lines[-1]) + 1
+    notes: list[str] = []
+    if more:
+        last = args.offset + len(shown_lines) - 1
+        total = f" of {number + _count(file, stop):,}" if size <= _COUNT_BYTES else ""
+        notes.append(f"[lines {args.offset}-{last}{total}; continue with offset {last + 1}]")
+    elif not shown_lines:
+        notes.append("[the file is empty]" if number == 0 else f"[the file has only {number:,} lines]")
+    if cut:
+        notes.append(f"[lines are cut at {LINE_BYTES:,} bytes; use grep or bash for the rest]")
+    if controls:
+        notes.append("[control characters are shown as pictures such as ␛]")
+    return ToolOutcome(
+        "\n".join([*shown_lines, *notes]), display={"kind": "text", "summary": f"{len(shown_lines)} lines"}
+    )
+
+
+def _skip_line(file: BinaryIO, stop: Stop) -> int:
+    """Reads to the end of the line; the number of bytes that were passed over, its newline not counted."""
+    passed = 0
+    while chunk := file.readline(1 << 16):
+        passed += len(chunk)
+        if stop.is_set():
+            break
+        if chunk.endswith(b"\n"):
+            return passed - 1
+    return passed
+
+
+def _count(file: BinaryIO, stop: Stop) -> int:
+    lines, last = 0, b"\n"
+    while (chunk := file.read(1 << 16)) and not stop.is_set():
+        lines += chunk.count(b"\n")
+        last = chunk[-1:]
+    return lines + (last != b"\n")
+
+
+def _image(path: Path, name: str, data: bytes, media_type: str) -> ToolOutcome:
+    if len(data) > PICTURE_BYTES:
+        raise ToolError(f"{name} is an image of more than {PICTURE_BYTES:,} bytes; make it smaller first.")
+    part = AttachmentPart(path.name, media_type, data=base64.b64encode(data).decode(), path=str(path))
+    text = f"{name}: {media_type}, {len(data):,} bytes, attached."
+    return ToolOutcome(
+        text, display={"kind": "text", "summary": f"{media_type}, {len(data):,} bytes"}, attachments=[part]
+    )

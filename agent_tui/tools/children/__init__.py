@@ -1,0 +1,1 @@
+"""Child processes and threads: started with a clean environment, ended with all they started."""

@@ -1,0 +1,237 @@
+"""Images scaled down to what a model takes, before they become part of a conversation."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from agent_tui.models.image_header import pixel_size
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.providers.dialects.image_limits import ImageLimits
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+PICTURE_BYTES = 40_000_000
+"""Bytes of an image file that are looked at in order to scale it."""
+
+MAX_PIXELS = 80_000_000
+"""Pixels of an image that is decoded at all, about 320 MB of memory: small files can claim any size."""
+
+_LARGEST = 4_096
+"""Pixels of the longer side of an image that has to be made anew: the models themselves look at fewer."""
+
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+_QUALITIES = (90, 80, 65, 50)
+_SMALLEST = 16
+"""Pixels of the longer side below which nothing can be seen any more."""
+
+_one_at_a_time = threading.Lock()
+
+
+class PictureError(Exception):
+    """An image that cannot be sent and not be made smaller. The message is a part of a sentence, for people."""
+
+
+@dataclass(slots=True, frozen=True)
+class Scaled:
+    """An image as it is stored. ``was`` and ``size`` are pixels, as they are seen: width, height."""
+
+    data: bytes
+    media_type: str
+    was: tuple[int, int]
+    size: tuple[int, int]
+    moving: bool = False
+
+
+def fit_attachments(
+    parts: Sequence[AttachmentPart], limits: ImageLimits
+) -> tuple[list[AttachmentPart], list[str], list[str]]:
+    """The attachments as a model takes them: images that are too large scaled down, the others as they are.
+
+    Beside them a line for each image that was changed, and one for each that had to be left out. Takes time where
+    something is scaled: call in a thread. Raises nothing, whatever the files hold.
+    """
+    kept: list[AttachmentPart] = []
+    changed: list[str] = []
+    refused: list[str] = []
+    for part in parts:
+        if not _too_large(part, limits):
+            kept.append(part)
+            continue
+        try:
+            made = scale(_raw(part), limits)
+        except PictureError as error:
+            refused.append(f"{part.name}: {error}")
+            continue
+        kept.append(replace(part, media_type=made.media_type, data=base64.b64encode(made.data).decode()))
+        changed.append(_line(part, made))
+    return kept, changed, refused
+
+
+def needs_fitting(parts: Iterable[AttachmentPart], limits: ImageLimits) -> bool:
+    """Whether ``fit_attachments`` would change anything. Quick: only headers are read."""
+    return any(_too_large(part, limits) for part in parts)
+
+
+def scale(raw: bytes, limits: ImageLimits) -> Scaled:
+    """An image made to fit: smaller in pixels where it has too many, and as JPEG where PNG has too many bytes.
+
+    Turned as its camera meant it; of a moving image the first picture. Raises PictureError.
+    """
+    with _one_at_a_time:
+        # One border for whatever the decoders raise over hostile bytes: their errors are of every kind.
+        try:
+            return _scale(raw, limits)
+        except PictureError:
+            raise
+        except MemoryError:
+            raise PictureError("it is too large to be scaled down here") from None
+        except Exception as error:
+            if type(error).__name__.startswith("DecompressionBomb"):
+                raise PictureError(_too_many_pixels(None)) from None
+            raise PictureError("it is damaged or no image, and too large to be sent as it is") from None
+
+
+def _too_large(part: AttachmentPart, limits: ImageLimits) -> bool:
+    if not part.data or not part.media_type.startswith("image/"):
+        return False
+    return _fitting_always(limits).problem(part.data, part.media_type) is not None
+
+
+def _fitting_always(limits: ImageLimits) -> ImageLimits:
+    """The limits an image has to keep to so that it can stay, however many are added later."""
+    return replace(limits, side=limits.best_side, size=_room(limits))
+
+
+def _room(limits: ImageLimits) -> int | None:
+    """Bytes after base64 that one image may have."""
+    known = [n for n in (limits.size, limits.total) if n is not None]
+    return min(known) if known else None
+
+
+def _raw(part: AttachmentPart) -> bytes:
+    try:
+        return base64.b64decode(part.data or "", validate=True)
+    except (binascii.Error, ValueError):
+        raise PictureError("it is no valid base64") from None
+
+
+def _line(part: AttachmentPart, made: Scaled) -> str:
+    first = " (its first picture)" if made.moving else ""
+    if made.size != made.was:
+        return f"{part.name}{first} scaled from {_pixels(made.was)} to {_pixels(made.size)} for this model"
+    kind = made.media_type.removeprefix("image/").upper()
+    return f"{part.name}{first} stored anew as {kind} for this model, {len(made.data) / 1_000_000:.2g} MB"
+
+
+def _pixels(size: tuple[int, int]) -> str:
+    return f"{size[0]}×{size[1]}"
+
+
+def _too_many_pixels(size: tuple[int, int] | None) -> str:
+    claimed = f"{_pixels(size)} pixels are" if size else "it claims"
+    return f"{claimed} more than the {MAX_PIXELS // 1_000_000} million pixels that are scaled down; make it smaller"
+
+
+def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
+    said = pixel_size(raw)
+    if said is not None and said[0] * said[1] > MAX_PIXELS:
+        raise PictureError(_too_many_pixels(said))
+    pillow, turn = _pillow()
+    with pillow.open(io.BytesIO(raw), formats=_FORMATS) as opened:
+        if opened.width * opened.height > MAX_PIXELS:
+            raise PictureError(_too_many_pixels(opened.size))
+        moving = getattr(opened, "n_frames", 1) > 1
+        photo = opened.format == "JPEG"
+        stored = opened.size
+        side = min(limits.best_side or _LARGEST, _LARGEST)
+        width, height = _within(stored, side, limits.pixels)
+        if photo:
+            # Decodes at a half, a quarter or an eighth where that is enough: most of the time and the memory.
+            opened.draft(None, (width, height))
+        opened.load()
+        picture = turn(_plain(opened))
+    turned = (picture.width < picture.height) != (stored[0] < stored[1])
+    was = (stored[1], stored[0]) if turned else stored
+    size = (height, width) if turned else (width, height)
+    room = _room(limits)
+    while max(size) >= _SMALLEST:
+        small = picture if picture.size == size else picture.resize(size, pillow.Resampling.LANCZOS)
+        for data, media_type in _encodings(small, photo, limits.types):
+            if room is None or -(-len(data) // 3) * 4 <= room:
+                return Scaled(data, media_type, was, size, moving)
+        size = (max(1, size[0] * 3 // 4), max(1, size[1] * 3 // 4))
+    raise PictureError("it cannot be made small enough for this model")
+
+
+def _within(size: tuple[int, int], side: int, pixels: int | None) -> tuple[int, int]:
+    """The largest size of the same shape that keeps to the limits."""
+    width, height = size
+    share = min(1.0, side / max(size))
+    if pixels is not None and width * height * share * share > pixels:
+        share = (pixels / (width * height)) ** 0.5
+    if share == 1.0:
+        return size
+    # Rounded to the nearest, but never beyond a limit of the side or of the whole.
+    found = (max(1, round(width * share)), max(1, round(height * share)))
+    if pixels is not None and found[0] * found[1] > pixels:
+        found = (max(1, int(width * share)), max(1, int(height * share)))
+    return found
+
+
+def _plain(picture: Image) -> Image:
+    """In a mode that PNG and JPEG can hold: with colours, and transparent only where it was."""
+    if picture.mode in ("RGB", "RGBA", "L"):
+        return picture.copy()
+    if picture.mode.startswith(("I", "F")):
+        # Sixteen bits of grey.
+        return picture.convert("I").point(lambda value: value / 256).convert("L")
+    if picture.mode in ("LA", "La", "PA", "RGBa") or "transparency" in picture.info:
+        return picture.convert("RGBA")
+    return picture.convert("L" if picture.mode == "1" else "RGB")
+
+
+def _encodings(picture: Image, photo: bool, types: frozenset[str]) -> Iterator[tuple[bytes, str]]:
+    """The image as PNG where it was lossless, then as JPEG of less and less quality. What a camera noted, such as the
+    place, is not taken along."""
+    if not photo and "image/png" in types:
+        yield _saved(picture, "PNG"), "image/png"
+    flat = _on_white(picture)
+    for quality in _QUALITIES:
+        yield _saved(flat, "JPEG", quality=quality), "image/jpeg"
+
+
+def _saved(picture: Image, form: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, form, **options)
+    return out.getvalue()
+
+
+def _on_white(picture: Image) -> Image:
+    if picture.mode != "RGBA":
+        return picture
+    pillow, _ = _pillow()
+    flat: Image = pillow.new("RGB", picture.size, "white")
+    flat.paste(picture, mask=picture.getchannel("A"))
+    return flat
+
+
+@cache
+def _pillow() -> tuple[ModuleType, Any]:
+    """Pillow, which takes a while to import and is only needed for this; and what turns an image as it is meant."""
+    import warnings
+
+    from PIL import Image, ImageOps
+
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    # Its warning of a bomb would be written over the screen.
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
+    return Image, ImageOps.exif_transpose

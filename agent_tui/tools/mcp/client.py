@@ -1,0 +1,184 @@
+"""The tool host as the UI process sees it: started when first needed, asked over its pipe, started again when it dies.
+
+Imports neither the MCP SDK nor anything else that is heavy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_tui.config import McpServer
+from agent_tui.errors import ToolError
+from agent_tui.models.codec import to_dict
+from agent_tui.providers.worker.pipe import WorkerPipe
+from agent_tui.providers.worker.start import start
+from agent_tui.tools.mcp import lines as mcp_lines
+
+log = logging.getLogger(__name__)
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+_MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.tools.mcp.host import main; main()"
+COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
+"""As ``python -m agent_tui.tools.mcp.host``, but never importing from the current folder: it may hold anything."""
+
+RESTARTS = (0.0, 1.0, 5.0)
+"""Seconds before the host is started again, by the number of its deaths."""
+
+PATIENCE = 4.0
+"""Seconds the host gets to end its servers before it is killed."""
+
+_GRACE = 15.0
+
+
+class HostClient:
+    """``on_server`` gets the host's word on a server, ``on_down`` the reason when the host is gone for good."""
+
+    def __init__(
+        self,
+        on_server: Callable[[dict[str, Any]], None],
+        on_down: Callable[[str], None],
+        *,
+        log_file: Path | None = None,
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._on_server, self._on_down = on_server, on_down
+        self._log_file = log_file
+        self._command = tuple(command)
+        self._pipe: WorkerPipe | None = None
+        self._servers: dict[str, Any] = {}
+        self._pending: dict[int, tuple[asyncio.Future[dict[str, Any]], Callable[[str], None]]] = {}
+        self._children: list[int] = []
+        self._next_id = 0
+        self._deaths = 0
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The host's process id while it runs."""
+        return self._pipe.pid if self._pipe is not None and not self._pipe.dead.is_set() else None
+
+    @property
+    def children(self) -> list[int]:
+        """The processes the host started, as it last said."""
+        return list(self._children)
+
+    def serve(self, servers: dict[str, McpServer]) -> None:
+        """Has the host run exactly these servers; it is started when there are any. Does not wait."""
+        self._servers = {name: to_dict(server) for name, server in servers.items()}
+        if self.pid is not None:
+            self._configure()
+        elif servers and not self._closed and (self._task is None or self._task.done()):
+            self._deaths = 0
+            self._task = asyncio.create_task(self._spawn(0.0), name="tool host")
+
+    def reconnect(self, server: str) -> None:
+        self._write({"op": "reconnect", "server": server})
+
+    async def ask(
+        self, op: str, server: str, timeout: float, progress: Callable[[str], None] = lambda text: None, **what: Any
+    ) -> dict[str, Any]:
+        """One request. ``timeout`` is the host's own, in seconds; it is given a little longer. Raises ToolError."""
+        if self.pid is None:
+            raise ToolError(f"The MCP server {server} is not running.")
+        self._next_id += 1
+        request = self._next_id
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._pending[request] = future, progress
+        self._write({"op": op, "id": request, "server": server, **what})
+        try:
+            async with asyncio.timeout(timeout + _GRACE):
+                answer = await future
+        except TimeoutError:
+            raise ToolError(f"The MCP server {server} did not answer within {timeout:g} s.") from None
+        finally:
+            del self._pending[request]
+            if not future.done() or future.cancelled():
+                self._write({"op": "cancel", "id": request})
+        if answer.get("e") == "error":
+            raise ToolError(str(answer.get("error")))
+        return answer
+
+    async def close(self) -> None:
+        """Ends the host and its servers."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._pipe is not None:
+            await self._pipe.close(PATIENCE)
+
+    # The process
+
+    async def _spawn(self, delay: float) -> None:
+        await asyncio.sleep(delay)
+        environment = dict(os.environ)
+        if self._log_file is not None:
+            environment[mcp_lines.LOG_VARIABLE] = str(self._log_file)
+        try:
+            pipe = await WorkerPipe.over(start(self._command, environment), self._line, self._death)
+        except OSError as error:
+            self._on_down(f"the tool host cannot be started: {error}")
+            return
+        self._pipe = pipe
+        self._configure()
+
+    def _configure(self) -> None:
+        self._write({"op": "servers", "servers": self._servers})
+
+    def _write(self, value: dict[str, Any]) -> None:
+        if self._pipe is not None:
+            self._pipe.write(mcp_lines.line(value))
+
+    def _line(self, data: bytes) -> None:
+        try:
+            message = json.loads(data)
+            kind = message["e"]
+        except (ValueError, KeyError, TypeError):
+            log.warning("Ignored %d bytes of garbage from the tool host", len(data))
+            return
+        if kind == "server":
+            self._on_server(message)
+        elif kind == "children":
+            self._children = [int(pid) for pid in message.get("pids", [])]
+        elif (entry := self._pending.get(message.get("id"))) is not None:
+            future, progress = entry
+            if kind == "progress":
+                progress(str(message.get("text", "")))
+            elif not future.done():
+                future.set_result(message)
+
+    def _death(self, pipe: WorkerPipe) -> None:
+        if pipe is not self._pipe:
+            return
+        for future, _ in self._pending.values():
+            if not future.done():
+                future.set_result({"e": "error", "error": "The tool host ended during the call."})
+        if self._closed:
+            return
+        log.warning("The tool host died")
+        self._end_children()
+        if self._deaths >= len(RESTARTS):
+            self._on_down("the tool host keeps ending")
+            return
+        self._on_down("")
+        self._task = asyncio.create_task(self._spawn(RESTARTS[self._deaths]), name="tool host")
+        self._deaths += 1
+
+    def _end_children(self) -> None:
+        """Servers of a host that was killed. Those that stand over them end them by themselves; this is for systems
+        where these are slow to notice."""
+        children, self._children = self._children, []
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.getpgid(pid) == pid:
+                    os.killpg(pid, signal.SIGTERM)

@@ -1,0 +1,274 @@
+"""One MCP server as the tool host sees it: connected, listed, called, and connected again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+from agent_tui.config import McpServer
+from agent_tui.tools.mcp import results as mcp_results
+from agent_tui.tools.mcp.transport import STAND_INS, Link
+
+log = logging.getLogger("agent_tui.host")
+
+RETRIES = (0.2, 1.0, 4.0)
+"""Seconds before connecting again to a server that died; once it stays away that long it has failed."""
+
+STABLE = 60.0
+"""Seconds a connection must have lasted for the retries to begin anew."""
+
+RELIST_PAUSE = 0.25
+"""Seconds between two listings of a server that says its lists changed."""
+
+LISTEN_PATIENCE = 2.0
+"""Seconds a server gets to confirm that it will tell of changes, before it is listed all the same."""
+
+_PAGES = 100
+_LIST_CHANGES = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
+
+
+class CallFailed(Exception):
+    """A request to a server failed; the text says why, for the model or the user."""
+
+
+class Connection:
+    """``report`` gets each change: a state with its reason and, once connected, what the server offers."""
+
+    def __init__(self, name: str, server: McpServer, report: Callable[[dict[str, Any]], None]) -> None:
+        self.name = name
+        self.server = server
+        self._report = report
+        self._client: Client | None = None
+        self._link: Link | None = None
+        self._wake = asyncio.Event()
+        self._lost = self._changed = self._stopping = self._connecting = False
+        self._why = ""
+        self._probe: asyncio.Task[None] | None = None
+        self._task = asyncio.create_task(self._run(), name=f"mcp {name}")
+
+    async def close(self) -> None:
+        """Ends the connection and the server's process."""
+        self._stopping = True
+        self._wake.set()
+        if self._connecting:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    # Life
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        failures = 0
+        self._say("starting")
+        while not self._stopping:
+            began = loop.time()
+            connected, reason = await self._session()
+            if self._stopping:
+                return
+            failures = 1 if connected and loop.time() - began > STABLE else failures + 1
+            if failures > len(RETRIES) or (not connected and failures == 1):
+                self._say("failed", reason)
+                return
+            self._say("starting", f"{reason}; connecting again")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRIES[failures - 1]):
+                    await self._stopped()
+
+    async def _stopped(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _session(self) -> tuple[bool, str]:
+        """One connection from beginning to end: whether it came about, and why it ended."""
+        self._lost = self._changed = False
+        self._why = ""
+        self._wake.clear()
+        link = self._link = Link(self.server, self._ended)
+        connected = False
+        self._connecting = True
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self.server.timeout):
+                    client = Client(
+                        link.transport(),
+                        read_timeout_seconds=self.server.timeout,
+                        message_handler=self._message,
+                        client_info=types.Implementation(name="agent-tui", version="1"),
+                        cache=None,
+                    )
+                    await stack.enter_async_context(client)
+                    self._client = client
+                    await self._begin_listening(client, stack)
+                    offer = await self._list(client)
+                connected, self._connecting = True, False
+                self._say("connected", **offer)
+                await self._attend(client)
+                self._client = None
+            return connected, self._why or link.reason(MCPError(CONNECTION_CLOSED, "ended"))
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            if not isinstance(error, Exception) and not isinstance(error, BaseExceptionGroup):
+                raise
+            log.info("MCP server %s: %r", self.name, error)
+            return connected, self._why or link.reason(error)
+        finally:
+            self._client, self._connecting = None, False
+
+    async def _attend(self, client: Client) -> None:
+        """Waits until the connection is lost or no longer wanted; lists anew when the server says so."""
+        while not (self._lost or self._stopping):
+            await self._wake.wait()
+            self._wake.clear()
+            if self._changed and not (self._lost or self._stopping):
+                self._changed = False
+                try:
+                    self._say("connected", **await self._list(client))
+                except MCPError as error:
+                    log.warning("MCP server %s cannot be listed again: %s", self.name, error)
+                await asyncio.sleep(RELIST_PAUSE)
+
+    async def _begin_listening(self, client: Client, stack: AsyncExitStack) -> None:
+        """Newer servers send changes only to those who listen; a change after the listing must not be missed."""
+        heard = asyncio.Event()
+        task = asyncio.create_task(self._listen(client, heard), name=f"mcp {self.name} changes")
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        stack.push_async_callback(stop)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTEN_PATIENCE):
+                await heard.wait()
+
+    async def _listen(self, client: Client, heard: asyncio.Event) -> None:
+        try:
+            with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as events:
+                    heard.set()
+                    async for _ in events:
+                        self._list_changed()
+        finally:
+            heard.set()
+
+    async def _message(self, message: IncomingMessage) -> None:
+        if isinstance(message, _LIST_CHANGES):
+            self._list_changed()
+
+    def _list_changed(self) -> None:
+        self._changed = True
+        self._wake.set()
+
+    def _ended(self) -> None:
+        self._lost = True
+        self._wake.set()
+
+    def _say(self, state: str, detail: str = "", **offer: Any) -> None:
+        self._report({"e": "server", "server": self.name, "state": state, "detail": detail, **offer})
+
+    # What it offers
+
+    async def _list(self, client: Client) -> dict[str, Any]:
+        can = client.server_capabilities
+        offer: dict[str, Any] = {"tools": [], "resources": [], "prompts": []}
+        if can.tools is not None:
+            offer["tools"] = [mcp_results.tool_entry(t) for t in await _pages(client.list_tools, "tools")]
+        # These two are extras: a server that fails to list them is still of use.
+        if can.resources is not None:
+            with suppress(MCPError):
+                found = await _pages(client.list_resources, "resources")
+                offer["resources"] = [mcp_results.resource_entry(r) for r in found]
+        if can.prompts is not None:
+            with suppress(MCPError):
+                offer["prompts"] = [mcp_results.prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
+        return offer
+
+    # Requests
+
+    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
+            tell(f"{share} {message}".strip() if message else share)
+
+        async def ask(client: Client) -> dict[str, Any]:
+            result = await client.call_tool(
+                tool, arguments, read_timeout_seconds=self.server.call_timeout, progress_callback=on_progress
+            )
+            return mcp_results.tool_result(result)
+
+        return await self._request(ask)
+
+    async def read(self, uri: str) -> dict[str, Any]:
+        async def ask(client: Client) -> dict[str, Any]:
+            return mcp_results.resource_result(await client.read_resource(uri))
+
+        return await self._request(ask)
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
+        async def ask(client: Client) -> dict[str, Any]:
+            return mcp_results.prompt_result(await client.get_prompt(name, arguments))
+
+        return await self._request(ask)
+
+    async def _request(self, ask: Callable[[Client], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """Asks the server. Raises CallFailed."""
+        client, link = self._client, self._link
+        if client is None or link is None:
+            raise CallFailed(f"The MCP server {self.name} is not connected.")
+        try:
+            return await ask(client)
+        except MCPError as error:
+            if error.code == REQUEST_TIMEOUT:
+                raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error
+            if error.code == CONNECTION_CLOSED or (self.server.url and error.message in STAND_INS):
+                reason = link.reason(error)
+                self._verify(client)
+                raise CallFailed(f"The MCP server {self.name} failed: {reason}.") from error
+            raise CallFailed(f"{self.name}: {error.message}") from error
+        except Exception as error:
+            self._verify(client)
+            raise CallFailed(f"The MCP server {self.name} failed: {link.reason(error)}.") from error
+
+    def _verify(self, client: Client) -> None:
+        """Looks whether a server reached by HTTP is still there after a failed request: nothing else would tell."""
+        if self.server.url and client is self._client:
+            self._probe = asyncio.create_task(self._probe_http(client))
+
+    async def _probe_http(self, client: Client) -> None:
+        try:
+            await client.list_tools()
+        except Exception as error:
+            if client is self._client:
+                self._why = self._link.reason(error) if self._link is not None else str(error)
+                self._ended()
+
+
+async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    """All entries of a listing, however many pages it has, within reason."""
+    entries: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await fetch(cursor=cursor)
+        entries += getattr(page, field)
+        cursor = page.next_cursor
+        if cursor is None or len(entries) >= mcp_results.LISTED:
+            break
+    return entries[: mcp_results.LISTED]

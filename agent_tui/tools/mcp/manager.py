@@ -1,0 +1,275 @@
+"""MCP in the UI process: which servers there are, how they are, and the tools, resources and prompts they offer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent_tui.config import McpServer, ToolsConfig
+from agent_tui.errors import AgentError, ToolError
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.requests import OfferedTool, ToolSchema
+from agent_tui.models.usage import Limits
+from agent_tui.tools.base import Tool
+from agent_tui.tools.mcp.client import COMMAND, HostClient
+from agent_tui.tools.mcp.config import Plan, plan_servers
+from agent_tui.tools.mcp.lines import ServerState
+from agent_tui.tools.mcp.names import plain, plain_line
+from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
+from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
+from agent_tui.tools.mcp.tool import IMAGES, images
+from agent_tui.tools.output import clean
+
+DEFAULT_WINDOW = 128_000
+"""Tokens taken for the window when it is not known."""
+
+CHARS_PER_TOKEN = 4
+"""The character rule for schemas, which are ASCII nearly always: 0.25 token a character."""
+
+MAX_TEXT = 256 * 1024
+"""Characters of one attached resource."""
+
+_MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9_.-]+):(\S+)")
+
+
+@dataclass(slots=True)
+class _Server:
+    name: str
+    state: ServerState
+    detail: str = ""
+    spec: McpServer | None = None
+    offer: Offer = field(default_factory=Offer)
+
+
+class McpManager:
+    """Satisfies ``ExtraTools``. ``changed`` (given to ``start``) is called when tools came, went or changed;
+    ``on_failure`` with the name and the reason when a server has failed.
+
+    A server that died keeps its tools while it is being connected again, so that what is sent stays the same.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, McpServer],
+        config: ToolsConfig,
+        root: Path,
+        trusted: bool,
+        *,
+        log_file: Path | None = None,
+        command: Sequence[str] = COMMAND,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._config, self._root, self._environ = config, root, environ
+        self._servers: dict[str, _Server] = {}
+        self._host = HostClient(self._on_server, self._on_down, log_file=log_file, command=command)
+        self._waiters: list[asyncio.Event] = []
+        self._started = False
+        self._changed: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[str, str], None] = lambda name, reason: None
+        self._search: list[Tool] = [ToolSearchTool(self._mcp_tools), McpCallTool(self._mcp_tools)]
+        self._plan(plan_servers(servers, root, trusted, environ))
+
+    # Servers
+
+    @property
+    def host_pid(self) -> int | None:
+        """The tool host's process id; None while no server needs one."""
+        return self._host.pid
+
+    def servers(self) -> list[tuple[str, ServerState, str]]:
+        """Name, state and one line about it, of every server there is."""
+        return [(s.name, s.state, s.detail) for s in self._servers.values()]
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Begins to start the servers, in the background. Needs a running event loop."""
+        self._changed, self._started = changed, True
+        self._serve()
+        for server in self._servers.values():
+            if server.state == "failed":
+                self.on_failure(server.name, server.detail)
+
+    def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
+        """Takes another configuration: the folder became trusted, or a file changed."""
+        self._plan(plan_servers(servers, self._root, trusted, self._environ))
+        if self._started:
+            self._serve()
+            self._changed()
+
+    async def reconnect(self, name: str) -> str:
+        """Connects to a server anew; returns a line saying how that ended. Raises AgentError for an unknown name."""
+        server = self._servers.get(name)
+        if server is None:
+            known = ", ".join(self._servers) or "none"
+            raise AgentError(f"There is no MCP server {name}. There are: {known}.")
+        if server.spec is None:
+            return f"{name} is {server.state}: {server.detail}"
+        server.state, server.detail = "starting", ""
+        if self._host.pid is None:
+            self._serve()
+        else:
+            self._host.reconnect(name)
+        await self.settled(name)
+        return f"{name} is {server.state}" + (f": {server.detail}" if server.detail else "")
+
+    async def settled(self, name: str | None = None) -> None:
+        """Waits until one server, or all, are connected or have failed. Returns at once when none starts."""
+        while any(s.state == "starting" for s in self._servers.values() if name in (None, s.name)):
+            event = asyncio.Event()
+            self._waiters.append(event)
+            await event.wait()
+
+    async def close(self) -> None:
+        """Ends the servers and the tool host."""
+        await self._host.close()
+
+    def _plan(self, plans: Sequence[Plan]) -> None:
+        old, self._servers = self._servers, {}
+        for plan in plans:
+            before = old.get(plan.name)
+            if before is not None and plan.server is not None and before.spec == plan.server:
+                self._servers[plan.name] = before
+            else:
+                name = plain_line(plan.name, 60) or "?"
+                self._servers[plan.name] = _Server(name, plan.state, plain_line(plan.detail), plan.server)
+
+    def _serve(self) -> None:
+        self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None})
+
+    def _on_server(self, message: dict[str, Any]) -> None:
+        server = self._servers.get(str(message.get("server")))
+        if server is None or server.spec is None:
+            return
+        before = [t.schema for t in server.offer.tools]
+        server.state = message["state"]
+        server.detail = plain_line(message.get("detail", ""))
+        if server.state == "connected":
+            server.offer = read_offer(server.name, message, self._call)
+            server.detail = str(server.offer)
+        elif server.state == "failed":
+            server.offer = Offer()
+        for event in self._waiters:
+            event.set()
+        self._waiters.clear()
+        if server.state == "failed":
+            self.on_failure(server.name, server.detail)
+        if before != [t.schema for t in server.offer.tools]:
+            self._changed()
+
+    def _on_down(self, reason: str) -> None:
+        """The host died. Without a reason it is started again."""
+        for server in self._servers.values():
+            if server.spec is not None:
+                state = "failed" if reason else "starting"
+                self._on_server({"server": self._key(server), "state": state, "detail": reason or "starting again"})
+
+    def _key(self, server: _Server) -> str:
+        return next(name for name, s in self._servers.items() if s is server)
+
+    def _connected(self, name: str) -> tuple[str, McpServer]:
+        """The key and the configuration of a server that can be asked. Raises ToolError."""
+        for key, server in self._servers.items():
+            if name not in (key, server.name):
+                continue
+            if server.state != "connected" or server.spec is None:
+                raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
+            return key, server.spec
+        raise ToolError(f"There is no MCP server {plain_line(name, 60)}.")
+
+    # Tools
+
+    def _mcp_tools(self) -> list[Tool]:
+        disabled = set(self._config.disabled)
+        tools: list[Tool] = []
+        names: set[str] = set()
+        for server in self._servers.values():
+            for tool in server.offer.tools:
+                if tool.schema.name not in disabled and tool.schema.name not in names:
+                    names.add(tool.schema.name)
+                    tools.append(tool)
+        return tools
+
+    def tools(self) -> list[Tool]:
+        """Every tool that can be called, deferred ones and the two that reach them included."""
+        tools = self._mcp_tools()
+        return [*tools, *self._search] if tools else []
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        """The tools of the next request, by name. Where their schemas would take more than ``mcp_defer_share`` of the
+        window all of them are deferred, and ``tool_search`` and ``mcp_call`` are sent instead."""
+        tools = sorted(self._mcp_tools(), key=lambda t: t.schema.name)
+        tokens = sum(_characters(t.schema) for t in tools) / CHARS_PER_TOKEN
+        deferred = tokens > self._config.mcp_defer_share * (limits.window or DEFAULT_WINDOW)
+        offered = [OfferedTool(t.schema, t.group, deferred) for t in tools]
+        if tools and deferred and not {SEARCH, CALL} & set(self._config.disabled):
+            offered = [OfferedTool(t.schema, "builtin") for t in self._search] + offered
+        return offered
+
+    async def _call(
+        self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
+    ) -> dict[str, Any]:
+        key, spec = self._connected(server)
+        return await self._host.ask("call", key, spec.call_timeout, progress, tool=tool, arguments=arguments)
+
+    # Resources and prompts
+
+    def resources(self) -> list[McpResource]:
+        return [r for s in self._servers.values() for r in s.offer.resources]
+
+    def prompts(self) -> list[McpPrompt]:
+        return [p for s in self._servers.values() for p in s.offer.prompts]
+
+    async def read_resource(self, server: str, uri: str) -> list[AttachmentPart]:
+        """A resource's contents as attachments. Raises ToolError."""
+        key, spec = self._connected(server)
+        answer = await self._host.ask("read", key, spec.timeout, uri=uri)
+        parts: list[AttachmentPart] = []
+        for entry in answer.get("contents", []):
+            kind, name = str(entry.get("type", "")), plain_line(f"{server}:{entry.get('uri', uri)}", 200)
+            if "text" in entry:
+                text = clean(str(entry["text"]))
+                if len(text) > MAX_TEXT:
+                    text = f"{text[:MAX_TEXT]}\n[… {len(text) - MAX_TEXT:,} characters left out …]"
+                parts.append(AttachmentPart(name, plain_line(kind, 100) or "text/plain", text=text, path=uri))
+            elif kind in IMAGES:
+                found, notes = images([{"type": kind, "data": entry.get("data")}], name)
+                if notes:
+                    raise ToolError(f"{name}: {notes[0]}")
+                parts += found
+            else:
+                raise ToolError(f"{name} is neither text nor an image.")
+        if not parts:
+            raise ToolError(f"{server}:{plain_line(uri)} is empty.")
+        return parts
+
+    async def get_prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
+        """A prompt filled in, as text. Raises ToolError."""
+        key, spec = self._connected(server)
+        answer = await self._host.ask("prompt", key, spec.timeout, name=name, arguments=arguments)
+        return plain(answer.get("text", ""), MAX_TEXT)
+
+    async def attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The resources that ``@server:uri`` words name, and a line for each that cannot be had. Words that name no
+        server stay words."""
+        parts: list[AttachmentPart] = []
+        problems: list[str] = []
+        names = {s.name for s in self._servers.values()}
+        for server, uri in dict.fromkeys(_MENTION.findall(text)):
+            if server not in names:
+                continue
+            known = {r.uri for r in self.resources()}
+            uri = uri if uri in known else uri.rstrip(".,;:!?)")
+            try:
+                parts += await self.read_resource(server, uri)
+            except ToolError as error:
+                problems.append(str(error))
+        return parts, problems
+
+
+def _characters(schema: ToolSchema) -> int:
+    parameters = json.dumps(schema.parameters, ensure_ascii=False, separators=(",", ":"))
+    return len(schema.name) + len(schema.description) + len(parameters) + 40

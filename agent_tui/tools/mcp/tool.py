@@ -1,0 +1,97 @@
+"""A tool of an MCP server as the model, the permissions and the transcript see it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.requests import ToolSchema
+from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.mcp.names import plain, plain_line, safe_schema, tool_name
+from agent_tui.tools.output import cap, clean, pictured
+
+IMAGES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+_SHOWN = 4_000
+
+
+class Caller(Protocol):
+    def __call__(
+        self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
+    ) -> Awaitable[dict[str, Any]]:
+        """Calls a tool on its server. Raises ToolError."""
+        ...
+
+
+class McpTool:
+    """``read_only`` is what the server claims of the tool; it is shown, and never a reason not to ask."""
+
+    def __init__(self, server: str, entry: dict[str, Any], call: Caller) -> None:
+        self.server = server
+        self.tool = str(entry["name"])
+        self.read_only = bool(entry.get("read_only"))
+        self._call = call
+        self._schema = ToolSchema(
+            tool_name(server, self.tool), plain(entry.get("description", "")), safe_schema(entry.get("schema"))
+        )
+        self._group = f"mcp:{plain_line(server, 60)}"
+
+    @property
+    def schema(self) -> ToolSchema:
+        return self._schema
+
+    @property
+    def group(self) -> str:
+        return self._group
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        line = json.dumps(arguments, ensure_ascii=False) if arguments else ""
+        name = f"{plain_line(self.server, 60)}: {plain_line(self.tool, 80)}"
+        summary = f"{name} {pictured(line)}".strip()
+        text = json.dumps(arguments, ensure_ascii=False, indent=2)
+        claim = "\n(the server says that it only reads)" if self.read_only else ""
+        shown = pictured(text[:_SHOWN]) + ("\n…" if len(text) > _SHOWN else "")
+        display = {"kind": "text", "text": f"{name}\n{shown}{claim}"}
+        return Intent("mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        answer = await self._call(self.server, self.tool, arguments, lambda text: context.emit(clean(text) + "\n"))
+        return outcome(answer, plain_line(self.tool, 40), context)
+
+
+def outcome(answer: dict[str, Any], name: str, context: ToolContext) -> ToolOutcome:
+    """A server's answer as the tool's: text capped and made harmless, images as attachments."""
+    text = clean(str(answer.get("text", "")))
+    attachments, notes = images(answer.get("images") or [], name)
+    text = "\n".join(t for t in (text, *notes) if t)
+    capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")
+    lines = text.count("\n") + 1 if text else 0
+    parts = [f"{lines} line{'s' * (lines != 1)}"] if lines else []
+    if attachments:
+        parts.append(f"{len(attachments)} image{'s' * (len(attachments) != 1)}")
+    is_error = bool(answer.get("is_error"))
+    display: Metadata = {"kind": "text", "summary": "error" if is_error else ", ".join(parts) or "done"}
+    return ToolOutcome(capped.text or ("[no text]" if attachments else "[no output]"), is_error, display, attachments)
+
+
+def images(found: list[Any], name: str) -> tuple[list[AttachmentPart], list[str]]:
+    """Images as attachments, and a line for each that cannot be one."""
+    attachments: list[AttachmentPart] = []
+    notes: list[str] = []
+    for image in found:
+        kind, data = str(image.get("type", "")).lower(), str(image.get("data", ""))
+        if kind not in IMAGES:
+            notes.append(f"[an image of type {plain_line(kind, 40)!r}, which cannot be shown]")
+            continue
+        try:
+            raw = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            notes.append("[an image that is not valid base64]")
+            continue
+        attachments.append(
+            AttachmentPart(f"{name}-{len(attachments) + 1}.{IMAGES[kind]}", kind, data=base64.b64encode(raw).decode())
+        )
+    return attachments, notes

@@ -1,0 +1,1 @@
+"""May this call run: modes, rules, and the files that are protected whatever they say."""

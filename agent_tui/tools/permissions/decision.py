@@ -1,0 +1,59 @@
+"""What is decided about a call: allowed, asked or denied, and why; and one decision made of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from agent_tui.tools.permissions.rules import Rule
+from agent_tui.tools.sandbox.policy import DOMAINS, Domain
+
+Action = Literal["allow", "ask", "deny"]
+
+PLAN_MESSAGE = (
+    "Refused: plan mode is read only. Finish the plan and present it; the user leaves plan mode when they agree."
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Decision:
+    """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
+    an answer "always" adds; empty where nothing may be remembered. ``domain`` is that of the sandbox in which a
+    command runs, at once or once it was asked about; ``network``: it needs to reach out of it."""
+
+    action: Action
+    reason: str = ""
+    message: str = ""
+    patterns: list[str] = field(default_factory=list)
+    domain: Domain = "look"
+    network: bool = False
+
+
+ALLOWED = Decision("allow")
+
+
+def worst(decisions: Sequence[Decision]) -> Decision:
+    """One decision for several: a denial wins over a question, and all questions are asked as one. If one of them
+    may not be remembered, nothing is."""
+    for decision in decisions:
+        if decision.action == "deny":
+            return decision
+    asked = [decision for decision in decisions if decision.action == "ask"]
+    domain: Domain = "look"
+    for decision in decisions:
+        domain = max(domain, decision.domain, key=DOMAINS.index)
+    network = any(decision.network for decision in decisions)
+    if not asked:
+        return replace(ALLOWED, domain=domain, network=network)
+    reasons = list(dict.fromkeys(decision.reason for decision in asked))
+    rememberable = all(decision.patterns for decision in asked)
+    patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
+    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, domain=domain, network=network)
+
+
+def denied_by(rule: Rule) -> Decision:
+    text = rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})"
+    return Decision(
+        "deny", f"the rule {text} denies it", f"Refused: the user's rule {text} denies this. Do not retry it."
+    )

@@ -1,0 +1,193 @@
+"""May this call run? Allowed, asked or denied, by mode and rules, with the reason.
+
+Order: deny rules; what always asks (paths outside the project, git internals, permission files); plan mode; ask rules;
+allow rules; the mode. Nothing a model says takes part: only what the call would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.files.protected import is_protected
+from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, Decision, denied_by, worst
+from agent_tui.tools.permissions.rules import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.sandbox.policy import Domain, Network
+
+
+class Permissions:
+    """The judge of a session. ``mode`` may be changed at any time.
+
+    ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
+    ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
+    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here, and
+    ``network`` what ``work`` may reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``). With
+    ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
+    rule that cannot be read.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        cwd: Path,
+        config: PermissionsConfig,
+        *,
+        mode: PermissionMode | None = None,
+        added_dirs: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
+        protected: Sequence[Path] = (),
+        remembered: Iterable[str] = (),
+        save: Callable[[str], None] = lambda rule: None,
+        can_ask: bool = True,
+        holds: Callable[[Domain], bool] = lambda domain: domain == "free",
+        network: Network = "ask",
+        trusted: Callable[[], bool] = lambda: True,
+        looking_tools: Sequence[str] = (),
+    ) -> None:
+        self.mode: PermissionMode = mode or config.mode
+        self.root, self.cwd = root.resolve(), cwd.resolve()
+        self.folders = [self.root, *(folder.resolve() for folder in added_dirs)]
+        self._readable = [folder.resolve() for folder in readable]
+        self._protected = [folder.resolve() for folder in protected]
+        self._deny = [parse_rule(rule) for rule in config.deny]
+        self._ask = [parse_rule(rule) for rule in config.ask]
+        self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
+        self._save = save
+        self.can_ask = can_ask
+        self.holds, self.network, self._trusted = holds, network, trusted
+        self._looking_tools = [parse_rule(name) for name in looking_tools]
+        self.has_denied_files = any(
+            rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
+        )
+
+    @property
+    def trusted(self) -> bool:
+        return self._trusted()
+
+    def remember(self, rules: Iterable[str]) -> None:
+        """Allows what ``rules`` say from now on, and stores them for the project."""
+        for text in rules:
+            rule = parse_rule(text)
+            if rule not in self._allow:
+                self._allow.append(rule)
+                self._save(text)
+
+    def forget(self, text: str) -> bool:
+        """Takes a remembered rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._allow:
+            return False
+        self._allow.remove(rule)
+        return True
+
+    def decide(self, tool: str, intent: Intent) -> Decision:
+        """What is to happen with a call of ``tool`` that would do ``intent``."""
+        decision = self._decide(tool, intent)
+        if decision.action == "ask" and not self.can_ask:
+            return Decision("deny", decision.reason, _refusal(tool, decision), decision.patterns)
+        return decision
+
+    def _decide(self, tool: str, intent: Intent) -> Decision:
+        if intent.kind == "command":
+            from agent_tui.tools.judge.commands import judge
+
+            return judge(self, intent.command or "", tool)
+        if intent.kind in ("read", "edit"):
+            return worst([self.path(tool, intent.kind, path) for path in intent.paths])
+        if intent.kind == "network":
+            return self._network(tool, intent.url or "")
+        if rule := self._matching(self._deny, tool, None):
+            return denied_by(rule)
+        if intent.kind == "internal":
+            return ALLOWED
+        if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
+            return Decision("deny", "plan mode is read only", PLAN_MESSAGE)
+        if self._matching(self._ask, tool, None):
+            return Decision("ask", "a rule says to ask", patterns=[])
+        if self._matching(self._allow, tool, None) or self.mode == "auto":
+            return ALLOWED
+        return Decision("ask", "a tool of an MCP server", patterns=[tool])
+
+    def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
+        """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
+
+        def matching(rules: Sequence[Rule]) -> Rule | None:
+            return next((r for r in rules if self._path_rule(r, tool, kind, path)), None)
+
+        if rule := matching(self._deny):
+            return denied_by(rule)
+        if kind == "edit" and self.mode == "plan":
+            return Decision("deny", "plan mode is read only", PLAN_MESSAGE)
+        within = is_within(path, self.folders)
+        if kind == "read" and not within and is_within(path, self._readable):
+            return ALLOWED
+        if not within:
+            return Decision("ask", f"{path} is outside the project")
+        if kind == "edit" and self.protected(path):
+            return Decision("ask", f"{path} decides what may run, or belongs to git itself")
+        if matching(self._ask):
+            return Decision("ask", "a rule says to ask")
+        if kind == "read" or matching(self._allow) or self.mode in ("accept-edits", "auto"):
+            return ALLOWED
+        return Decision("ask", "changes a file", patterns=self._path_patterns(path))
+
+    def denies_reading(self, path: Path) -> bool:
+        """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
+        return any(self._path_rule(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
+
+    def protected(self, path: Path) -> bool:
+        """True for a resolved path whose change always asks."""
+        inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
+        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+
+    def command_rule(self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]) -> bool:
+        """Whether any rule of a kind that names ``tool`` satisfies ``matches``."""
+        rules = {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
+        return any(rule.names(tool) and matches(rule) for rule in rules)
+
+    def _network(self, tool: str, url: str) -> Decision:
+        from agent_tui.tools.urls import parse_url
+
+        def matching(rules: Sequence[Rule]) -> Rule | None:
+            return next((r for r in rules if r.names(tool) and url_matches(r.pattern, url)), None)
+
+        if rule := matching(self._deny):
+            return denied_by(rule)
+        parsed = parse_url(url)
+        if not parsed.public:
+            return Decision("ask", f"{parsed.host} is on this machine or a private network")
+        if matching(self._ask):
+            return Decision("ask", "a rule says to ask")
+        if matching(self._allow) or self.mode == "auto":
+            return ALLOWED
+        return Decision("ask", f"fetches from {parsed.host}", patterns=[f"{tool}({parsed.host})"])
+
+    def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
+        return (rule.names(tool) or rule.tool == kind) and path_matches(rule.pattern, path, self.root)
+
+    def _path_patterns(self, path: Path) -> list[str]:
+        if not path.is_relative_to(self.root):
+            return []
+        relative = path.relative_to(self.root).as_posix()
+        # A name with pattern characters would match more than itself.
+        return [] if set(relative) & set("*?[]{}\\()\n") else [f"edit(./{relative})"]
+
+    @staticmethod
+    def _matching(rules: Sequence[Rule], tool: str, pattern: str | None) -> Rule | None:
+        return next((rule for rule in rules if rule.names(tool) and rule.pattern is pattern), None)
+
+
+def _refusal(tool: str, decision: Decision) -> str:
+    way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."
+    if decision.patterns:
+        rules = ", ".join(f'"{pattern}"' for pattern in decision.patterns)
+        mode = "accept-edits" if all(p.startswith("edit(") for p in decision.patterns) else "auto"
+        way = f"The user can allow it with --permission-mode {mode}, or in config: [permissions] allow = [{rules}]."
+    elif "outside the project" in decision.reason:
+        way = "The user can allow the folder with --add-dir."
+    return f"Refused: it needs permission and nobody can be asked here ({decision.reason}). {way}"
