@@ -21,12 +21,12 @@ from tests.support.model_calls import Answer, environment, make_request
 from tests.support.named_providers import NAMES, comparisons
 
 PACKAGE = Path(call.__file__).parents[1]
-RECORDS = ("providers/dialects/", "providers/model_families.py")
+RECORDS = ("providers/dialects/", "providers/catalog/families.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
-        "context/families.py": "the table of tokenizer constants, a record each of its own",
-        "providers/detect.py": "models suggested for keys that are found, and local servers that are looked for",
-        "providers/litellm_setup.py": "names of loggers of Python packages",
+        "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
+        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers that are looked for",
+        "providers/litellm/setup.py": "names of loggers of Python packages",
     }
 )
 """Files in which names of providers or families stand together, and why. None of them compares with one."""

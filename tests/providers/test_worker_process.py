@@ -203,13 +203,13 @@ async def test_nothing_is_left_after_closing() -> None:
 async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
     noisy = (
         "import os, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers import worker\n"
-        "original = worker.count_all\n"
+        "from agent_tui.providers.worker import serve\n"
+        "original = serve.count_all\n"
         "def loud(texts):\n"
         "    print('printed'); os.write(1, b'raw\\n'); os.write(2, b'err\\n'); os.system('echo child')\n"
         "    return original(texts)\n"
-        "worker.count_all = loud\n"
-        "worker.main()\n"
+        "serve.count_all = loud\n"
+        "serve.main()\n"
     )
     lines: list[bytes] = []
     client = WorkerClient(command=(sys.executable, "-c", noisy, str(ROOT)))

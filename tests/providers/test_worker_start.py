@@ -52,7 +52,7 @@ async def test_one_that_died_meanwhile_is_replaced(tmp_path: Path) -> None:
 
 async def test_it_ends_with_a_program_that_never_used_it(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from agent_tui.providers import start\n"
+        "import sys; from pathlib import Path; from agent_tui.providers.worker import start\n"
         "start.start_early(Path(sys.argv[1])); print(start._early.pid)"
     )
     done = await asyncio.to_thread(run_python, code, str(tmp_path / "log"))
@@ -67,5 +67,10 @@ def test_starting_it_imports_next_to_nothing() -> None:
     )
     done = run_python(code)
     ours = [name for name in json.loads(done.stdout) if name.startswith("agent_tui")]
-    assert ours == ["agent_tui", "agent_tui.providers", "agent_tui.providers.worker.start"]
+    assert ours == [
+        "agent_tui",
+        "agent_tui.providers",
+        "agent_tui.providers.worker",
+        "agent_tui.providers.worker.start",
+    ]
     assert not {"asyncio", "pydantic", "textual", "httpx"} & set(json.loads(done.stdout))

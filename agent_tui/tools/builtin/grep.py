@@ -29,6 +29,7 @@ from agent_tui.tools.sandbox.policy import free
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500
 TIMEOUT = 60.0
+_SEARCHER = "agent_tui.tools.builtin.searcher"
 _MAX_EVENT = 64_000_000  # bytes of one line of a searcher's answer
 
 
@@ -121,7 +122,7 @@ def _ripgrep(program: str, args: GrepArguments, around: str, target: str) -> lis
 def _fallback(args: GrepArguments, around: str, target: str, root: Path) -> list[str]:
     # Isolated, with our own package put on the path by hand: the folder searched must not supply modules.
     package = str(Path(agent_tui.__file__).resolve().parent.parent)
-    start = "import sys; sys.path.append(sys.argv.pop(1)); from agent_tui.tools import search; sys.exit(search.main())"
+    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {_SEARCHER} import main; sys.exit(main())"
     request = {
         "pattern": args.pattern,
         "glob": args.glob,
