@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_tui.auth import stored_key
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
+from agent_tui.context.project.prompt import SYSTEM_PROMPT
 from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models.choices import ModelCatalogue
@@ -25,7 +26,9 @@ from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.store import Store
+from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.permissions.rules import parse_rule
 from agent_tui.tools.sandbox.jail import Jail
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
@@ -41,9 +44,15 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]
     layers.append(env_layer())
-    if options.permission_mode is not None:
-        values = {"permissions": {"mode": options.permission_mode}}
-        layers.append(Layer("command line", values, {"permissions.mode": "--permission-mode"}))
+    said = {
+        ("permissions", "mode", "--permission-mode"): options.permission_mode,
+        ("agent", "step_limit", "--max-turns"): options.max_turns,
+    }
+    values: dict[str, dict[str, object]] = {}
+    for (table, key, _), value in said.items():
+        if value is not None:
+            values.setdefault(table, {})[key] = value
+    layers.append(Layer("command line", values, {f"{table}.{key}": flag for table, key, flag in said}))
     return layers
 
 
@@ -65,7 +74,22 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)
-    return build_settings(merge(layers))
+    settings = build_settings(merge(layers))
+    settings.permissions.allow += _rules("--allow", options.allow)
+    settings.permissions.deny += _rules("--deny", options.deny)
+    for file in options.mcp_config:
+        settings.mcp.update(servers_of(file))
+    return settings
+
+
+def _rules(flag: str, rules: list[str]) -> list[str]:
+    """The rules of a flag, each a valid one. Raises ConfigError."""
+    for rule in rules:
+        try:
+            parse_rule(rule)
+        except ConfigError as error:
+            raise ConfigError(f"{flag} {rule!r}: {error}") from None
+    return rules
 
 
 async def make_agent(options: Options, looking: bool = False) -> Agent:
@@ -76,7 +100,8 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
-    store = Store.open_for_reading(paths.database) if looking else Store.open(paths.database)
+    opening = Store.open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
+    store = opening(paths.database)
     try:
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
@@ -151,6 +176,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             extensions.memory.blocks,
             extensions.skills.blocks,
             watched=extensions.memory.candidates,
+            system=_prompt_file(options.system_prompt_file) or SYSTEM_PROMPT,
+            appended=_appended(options),
         ),
         permissions=permissions,
         trust=trust,
@@ -162,6 +189,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         model_key=options.model,
         can_fall_back=not options.headless,
         resume=options.resume or None,
+        session=options.session,
         continue_newest=options.continue_newest,
         trusted=trusted,
         secrets=redactor,
@@ -202,3 +230,27 @@ def _folder(path: Path) -> Path:
     if not resolved.is_dir():
         raise ConfigError(f"--add-dir {path}: no such folder.")
     return resolved
+
+
+def _appended(options: Options) -> list[str]:
+    """What the command line adds to the system prompt."""
+    texts = [(options.append_system_prompt or "").strip()]
+    if options.output_schema is not None:
+        from agent_tui.headless.schema import read_schema
+
+        texts.append(read_schema(options.output_schema).instructions)
+    return [text for text in texts if text]
+
+
+def _prompt_file(path: Path | None) -> str:
+    """The text of ``--system-prompt-file``; empty where there is none. Raises ConfigError."""
+    if path is None:
+        return ""
+    try:
+        text = path.expanduser().read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"--system-prompt-file {path}: {why}.") from None
+    if not text.strip() or "\0" in text:
+        raise ConfigError(f"--system-prompt-file {path}: {'not text' if text.strip() else 'empty'}.")
+    return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -9,20 +10,42 @@ from typing import Literal
 from agent_tui.config import PermissionMode
 
 OutputFormat = Literal["text", "json", "stream-json"]
+InputFormat = Literal["text", "stream-json"]
+
+SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a session may be called by its user: it becomes part of file names."""
 
 
 @dataclass(slots=True)
 class Options:
-    """Flags common to the screen and to headless mode. ``resume`` is a session id, "" to choose one."""
+    """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
+    choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
+    end, however long that takes."""
 
     prompt: str = ""
     headless: bool = False
+    wait_for_input: bool = False
     output_format: OutputFormat = "text"
+    input_format: InputFormat = "text"
+    output_schema: Path | None = None
+    images: list[Path] = field(default_factory=list)
+    final: bool = True
+    verbose: bool = False
+    fail_on_denial: bool = False
     model: str | None = None
     continue_newest: bool = False
     resume: str | None = None
+    session: str | None = None
+    ephemeral: bool = False
     config: Path | None = None
+    folder: Path | None = None
     add_dirs: list[Path] = field(default_factory=list)
     permission_mode: PermissionMode | None = None
+    allow: list[str] = field(default_factory=list)
+    deny: list[str] = field(default_factory=list)
+    max_turns: int | None = None
+    append_system_prompt: str | None = None
+    system_prompt_file: Path | None = None
+    mcp_config: list[Path] = field(default_factory=list)
     trust: bool = False
     can_ask: bool = True

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent_tui import door
-from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser
+from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given
+from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, AgentError, ConfigError
-from agent_tui.options import Options
+from agent_tui.options import SESSION_NAME, Options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,34 +109,63 @@ def _valid(argument: str) -> str:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Flags as Options. Wrong usage ends the program with exit code 2, as argparse does."""
-    values = build_parser().parse_args(arguments)
+    """Flags, and the variables that stand for them, as Options. Wrong usage ends the program with exit code 2, as
+    argparse does; ConfigError for flags that contradict each other."""
+    values = build_parser().parse_intermixed_args(arguments)
     headless = values.headless is not None
-    prompt = values.headless or values.prompt
-    if values.headless and values.prompt:
-        raise ConfigError(f"Two prompts: {values.headless!r} and {values.prompt!r}. Put one in quotes.")
-    if values.output_format != "text" and not headless:
-        raise ConfigError("--output-format goes with -p/--print.")
-    if values.continue_newest and values.resume is not None:
-        raise ConfigError("-c/--continue and -r/--resume name two sessions; give one of them.")
-    if headless and values.resume == "":
+    said = given(values)
+    if not headless:
+        typed = sorted(f.spellings[-1] for f in FLAGS if f.headless and getattr(values, f.dest) not in (None, []))
+        if typed:
+            raise ConfigError(f"{typed[0]} goes with -p/--print.")
+        said = {name: value for name, value in said.items() if name not in _HEADLESS}
+    prompts = [text for text in (values.headless, *values.prompt) if text]
+    wait = "-" in prompts
+    prompts = [text for text in prompts if text != "-"]
+    if wait and not headless:
+        raise ConfigError("- (standard input) goes with -p/--print.")
+    if len(prompts) > 1:
+        raise ConfigError(f"Two prompts: {prompts[0]!r} and {prompts[1]!r}. Put one in quotes.")
+    sessions = [flag for name, flag in _ONE_SESSION.items() if said.get(name) not in (None, False)]
+    if len(sessions) > 1:
+        raise ConfigError(f"{' and '.join(sessions[:2])} name two sessions; give one of them.")
+    if headless and said.get("resume") == "":
         raise ConfigError("--resume needs an ID with -p/--print; agent-tui sessions lists them.")
-    return Options(
-        prompt=prompt,
-        headless=headless,
-        output_format=values.output_format,
-        model=values.model,
-        continue_newest=values.continue_newest,
-        resume=values.resume,
-        config=values.config,
-        add_dirs=values.add_dirs,
-        permission_mode=values.permission_mode,
-        trust=values.trust,
-        can_ask=not headless,
+    options = Options(
+        prompt=prompts[0] if prompts else "", headless=headless, can_ask=not headless, wait_for_input=wait, **said
     )
+    _check(options)
+    return options
+
+
+_HEADLESS = frozenset(flag.dest for flag in FLAGS if flag.headless)
+_ONE_SESSION = {
+    "continue_newest": "-c/--continue",
+    "resume": "-r/--resume",
+    "session": "--session",
+    "ephemeral": "--ephemeral",
+}
+
+
+def _check(options: Options) -> None:
+    if options.session is not None and not SESSION_NAME.fullmatch(options.session):
+        raise ConfigError(
+            f"--session {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, a letter or digit first."
+        )
+    if options.max_turns is not None and options.max_turns < 1:
+        raise ConfigError(f"--max-turns {options.max_turns}: at least 1.")
+    if options.input_format == "stream-json" and options.output_format != "stream-json":
+        raise ConfigError("--input-format stream-json goes with --output-format stream-json.")
+    if options.input_format == "stream-json" and options.wait_for_input:
+        raise ConfigError("- and --input-format stream-json both read standard input; give one of them.")
 
 
 def _chat(options: Options) -> int:
+    if options.folder is not None:
+        try:
+            os.chdir(options.folder.expanduser())
+        except OSError as error:
+            raise ConfigError(f"--cd {options.folder}: {error.strerror or error}.") from None
     if options.headless:
         return _headless(options)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
@@ -147,15 +177,21 @@ def _chat(options: Options) -> int:
 def _headless(options: Options) -> int:
     import asyncio
 
-    piped = "" if sys.stdin.isatty() else _piped().strip("\n")
-    if not options.prompt.strip() and not piped.strip():
-        raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
-    _begin_worker()
-    from agent_tui.bootstrap import make_agent
-    from agent_tui.headless import run_headless
+    from agent_tui.cli.standard_input import piped_in
 
-    run = run_headless(lambda: make_agent(options), options.prompt, options.output_format, piped=piped)
-    return asyncio.run(run)
+    asked, piped = bool(options.prompt.strip()) or options.input_format == "stream-json", ""
+    if asked:
+        _begin_worker()
+    if options.input_format == "text":
+        piped = piped_in(wait=options.wait_for_input or not asked)
+    if not asked:
+        if not piped.strip():
+            raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
+        _begin_worker()
+    from agent_tui.bootstrap import make_agent
+    from agent_tui.headless.run import run_headless
+
+    return asyncio.run(run_headless(lambda: make_agent(options), options, piped=piped))
 
 
 def _begin_worker() -> None:
@@ -165,19 +201,6 @@ def _begin_worker() -> None:
     from agent_tui.providers.worker.start import start_early
 
     start_early(user_paths().log_file)
-
-
-def _piped() -> str:
-    """Standard input to its end. Bytes outside UTF-8 are replaced, and stderr says so."""
-    try:
-        data = sys.stdin.buffer.read()
-    except OSError as error:
-        raise AgentError(f"Standard input cannot be read: {error.strerror or error}.") from error
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        door.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
-        return data.decode("utf-8-sig", "replace")
 
 
 def _screen(options: Options) -> int:

@@ -1,12 +1,17 @@
-"""The flags of the chat, as one parser."""
+"""The flags of the chat: one parser made of their table, and what environment variables say instead of them."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from agent_tui import __version__, door
-from agent_tui.config import PERMISSION_MODES
+from agent_tui.config.run_flags import FLAGS, Flag
+from agent_tui.errors import ConfigError
 
 SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "completions")
 SHARED_FLAGS = {
@@ -17,6 +22,12 @@ SHARED_FLAGS = {
 """Flags of the chat that subcommands have, too: they may stand before the subcommand's name."""
 
 EPILOG = """\
+Every flag has an environment variable: --max-turns is AGENT_TUI_MAX_TURNS. Switches take 1 or 0, repeatable flags a
+JSON list or a value a line. The flag wins over its variable, of lists both count.
+
+With -p, what is piped in goes after the prompt. An open pipe that brings nothing for a moment is not waited for;
+agent-tui -p PROMPT - waits for its end.
+
 commands:
   context        what the next request of a session would cost, row by row
   sessions       list, delete, check and repair sessions
@@ -27,36 +38,107 @@ commands:
   config         path, show, init
   completions    a completion script for bash, zsh or fish
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 75 try again later, 130 interrupted
+exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 empty answer, 55 answer refused by the model,
+75 try again later, 77 tool call refused (--fail-on-denial), 130 interrupted
 """
+
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off"})
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the chat itself; subcommands have their own."""
+    """The parser of the chat itself; subcommands have their own. What was not given is None or an empty list."""
     parser = door.Parser(
         prog="agent-tui",
+        usage="agent-tui [FLAGS] [PROMPT]\n       agent-tui [FLAGS] -p [PROMPT] [-]\n       agent-tui COMMAND …",
         description="A terminal chat agent whose context numbers are true and add up.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prompt", nargs="?", default="", metavar="PROMPT", help="first message of the chat")
+    parser.add_argument("prompt", nargs="*", default=[], metavar="PROMPT", help="first message of the chat")
     parser.add_argument(
         "-p", "--print", dest="headless", nargs="?", const="", metavar="PROMPT", help="answer without a screen"
     )
-    parser.add_argument(
-        "--output-format", choices=("text", "json", "stream-json"), default="text", help="of --print (default: text)"
-    )
-    parser.add_argument("-m", "--model", metavar="NAME", help="a configured model, demo, or a LiteLLM name")
-    parser.add_argument(
-        "-c", "--continue", dest="continue_newest", action="store_true", help="go on with this project's newest session"
-    )
-    parser.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="go on with a session; no ID: choose")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="one more configuration file, over the others")
-    parser.add_argument(
-        "--add-dir", dest="add_dirs", type=Path, action="append", default=[], metavar="DIR", help="may be worked in too"
-    )
-    parser.add_argument("--permission-mode", choices=PERMISSION_MODES, help="what the agent may do unasked")
-    parser.add_argument("--trust", action="store_true", help="trust this folder's config, skills and MCP servers")
     parser.add_argument("--version", action="version", version=f"agent-tui {__version__}")
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for flag in FLAGS:
+        if flag.group not in groups:
+            groups[flag.group] = parser.add_argument_group(flag.group)
+        _add(groups[flag.group], flag)
     return parser
+
+
+def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
+    kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help}
+    if flag.kind == "switch":
+        kind["action"] = argparse.BooleanOptionalAction if flag.name == "final" else "store_true"
+        kind["default"] = None
+    elif flag.kind in ("texts", "paths"):
+        kind |= {"action": "append", "default": [], "metavar": flag.metavar}
+        if flag.kind == "paths":
+            kind["type"] = Path
+    else:
+        kind |= {"metavar": flag.metavar}
+        if flag.kind == "path":
+            kind["type"] = Path
+        elif flag.kind == "number":
+            kind["type"] = int
+        if flag.choices:
+            kind |= {"choices": flag.choices}
+        if flag.optional:
+            kind |= {"nargs": "?", "const": ""}
+    group.add_argument(*flag.spellings, **kind)
+
+
+def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What was said of each flag that was given, by its field in ``Options``: on the command line, else by its
+    variable; of lists both. Raises ConfigError for a variable whose value does not fit."""
+    variables = os.environ if environ is None else environ
+    found: dict[str, Any] = {}
+    for flag in FLAGS:
+        typed = getattr(values, flag.dest)
+        text = variables.get(flag.variable, "")
+        said = _of_variable(flag, text) if text.strip() else None
+        if isinstance(typed, list):
+            value: Any = [*(said or []), *typed]
+        else:
+            value = said if typed is None else typed
+        if value is not None and value != []:
+            found[flag.dest] = value
+    return found
+
+
+def _of_variable(flag: Flag, text: str) -> Any:
+    match flag.kind:
+        case "switch":
+            word = text.strip().lower()
+            if word not in _YES | _NO:
+                raise ConfigError(f"environment: {flag.variable} is 1 or 0, not {text!r}.")
+            return word in _YES
+        case "number":
+            try:
+                return int(text)
+            except ValueError:
+                raise ConfigError(f"environment: {flag.variable} is a number, not {text!r}.") from None
+        case "texts" | "paths":
+            entries = _entries(flag, text)
+            return [Path(entry) for entry in entries] if flag.kind == "paths" else entries
+        case "path":
+            return Path(text)
+        case "text":
+            if flag.choices and text not in flag.choices:
+                raise ConfigError(f"environment: {flag.variable} is one of {', '.join(flag.choices)}, not {text!r}.")
+            return text
+
+
+def _entries(flag: Flag, text: str) -> list[str]:
+    if not text.lstrip().startswith("["):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        entries = json.loads(text)
+    except ValueError:
+        entries = None
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise ConfigError(f"environment: {flag.variable} is a JSON list of texts, or one of them a line.")
+    return entries

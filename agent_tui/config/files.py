@@ -15,12 +15,13 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.config import McpServer, ModelConfig, Settings
+from agent_tui.config.run_flags import VARIABLES
 from agent_tui.errors import ConfigError
 
 T = TypeVar("T")
 
 ENV_PREFIX = "AGENT_TUI_"
-ENV_OTHER = frozenset({"AGENT_TUI_HOME", "AGENT_TUI_RECORDINGS", "AGENT_TUI_DEMO_SCRIPT", "AGENT_TUI_LOG_LEVEL"})
+ENV_OTHER = VARIABLES | {"AGENT_TUI_HOME", "AGENT_TUI_RECORDINGS", "AGENT_TUI_DEMO_SCRIPT", "AGENT_TUI_LOG_LEVEL"}
 """Variables with the prefix that are not settings."""
 
 

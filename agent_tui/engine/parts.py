@@ -37,8 +37,9 @@ class Backend(Protocol):
 
 @dataclass(slots=True)
 class AgentParts:
-    """Everything an Agent uses. ``resume`` is a session id, ``continue_newest`` wins over a new session.
-    ``can_fall_back``: a session whose model is gone goes on with another, because somebody reads that it does.
+    """Everything an Agent uses. ``resume`` is a session id, or its beginning, ``session`` one to go on with or to
+    begin; ``continue_newest`` wins over a new session. ``can_fall_back``: a session whose model is gone goes on with
+    another, because somebody reads that it does.
     ``reload`` reads the settings again, after the folder was trusted. ``secrets`` knows the user's keys."""
 
     settings: Settings
@@ -61,6 +62,7 @@ class AgentParts:
     model_key: str | None = None
     can_fall_back: bool = True
     resume: str | None = None
+    session: str | None = None
     continue_newest: bool = False
     trusted: bool = False
     secrets: Redactor = field(default_factory=Redactor)

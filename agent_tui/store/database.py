@@ -104,6 +104,16 @@ class Database:
         except FAULTS as error:
             raise explain(error, self.path) from error
 
+    def copy_tables(self, path: Path, tables: Sequence[str]) -> None:
+        """Adds the rows of another database of the same schema. Raises ``StoreError``."""
+        self.run("ATTACH DATABASE ? AS other", (str(path),))
+        try:
+            with self.writing():
+                for table in tables:
+                    self.run(f"INSERT INTO main.{table} SELECT * FROM other.{table}")
+        finally:
+            self.run("DETACH DATABASE other")
+
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         try:
             self.connection.executemany(sql, rows)

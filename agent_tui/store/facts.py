@@ -38,6 +38,10 @@ class TrustRow:
     content: str | None
 
 
+FACTS = ("token_count", "growth", "trusted", "permission_rule", "learned_limit", "replay_fact")
+"""The tables of what is known beside any session."""
+
+
 class FactTables(Tables):
     def counts(self, fingerprints: Iterable[str]) -> dict[str, int]:
         """The stored o200k_base counts of contents, by content fingerprint; unknown ones are left out."""

@@ -26,11 +26,25 @@ _COLUMNS = "id, project, title, model, created, updated, head_id, messages, pare
 
 
 class SessionTables(Tables):
-    def create_session(self, project: str | Path, model: str, parent: str | None = None) -> SessionInfo:
-        """A new, empty session of a project root; ``parent`` is the session it was made from."""
+    def has_session(self, session_id: str) -> bool:
+        """Whether there is a session of exactly this id. Raises ``StoreError``."""
+        return bool(self._db.all("SELECT 1 FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),)))
+
+    def create_session(
+        self, project: str | Path, model: str, parent: str | None = None, session_id: str | None = None
+    ) -> SessionInfo:
+        """A new, empty session of a project root; ``parent`` is the session it was made from. Raises ``StoreError``,
+        also where ``session_id`` is taken."""
         now = time.time()
         info = SessionInfo(
-            new_id("ses"), str(project), "", model, now, now, parent_session=parent, state=conversation_state()
+            session_id or new_id("ses"),
+            str(project),
+            "",
+            model,
+            now,
+            now,
+            parent_session=parent,
+            state=conversation_state(),
         )
         with self._db.writing():
             self._insert_session(info)

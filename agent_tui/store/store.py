@@ -14,7 +14,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.steps import CompactionRecord, SessionInfo
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.export_data import export_session
-from agent_tui.store.facts import FactTables
+from agent_tui.store.facts import FACTS, FactTables
 from agent_tui.store.fork import ForkTables
 from agent_tui.store.learned import LearnedTables
 from agent_tui.store.lock import SessionLock
@@ -39,7 +39,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
-        self._copy: TemporaryDirectory[str] | None = None
+        self._folder: TemporaryDirectory[str] | None = None
         self.problem: str | None = None
 
     @classmethod
@@ -77,14 +77,33 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         database.forbid_writing()
         database.path = path
         store = cls(database)
-        store._copy = folder
+        store._folder = folder
         store.problem = str(problem)
+        return store
+
+    @classmethod
+    def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
+        """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
+        (trust, rules, what models taught) and no session. Raises ``StoreError`` as ``open`` does."""
+        cls.open(path, busy_timeout).close()
+        folder = TemporaryDirectory(prefix="agent-tui-")
+        try:
+            store = cls.open(Path(folder.name) / path.name, busy_timeout)
+        except BaseException:
+            folder.cleanup()
+            raise
+        store._folder = folder
+        try:
+            store._db.copy_tables(path, FACTS)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @property
     def writable(self) -> bool:
         """False where only a copy of the database could be opened, for looking."""
-        return self._copy is None
+        return self.problem is None
 
     @property
     def database(self) -> Database:
@@ -120,8 +139,8 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         for lock in list(self._held.values()):
             lock.release()
         self._db.close()
-        if self._copy is not None:
-            self._copy.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def checkpoint(self) -> None:
         """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;

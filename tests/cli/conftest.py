@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agent_tui.providers.worker.start import COMMAND, take_early
 from tests.support.cli import Cli
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     for name in list(os.environ):
         if name.startswith("AGENT_TUI_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
@@ -21,4 +23,8 @@ def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.chdir(project)
     cli = Cli(tmp_path / "home", project, capsys, monkeypatch)
     cli.setenv("AGENT_TUI_HOME", str(cli.home))
-    return cli
+    yield cli
+    # A run that ends before it needed its worker leaves it to the end of the process, which here goes on.
+    if (left := take_early(COMMAND)) is not None:
+        left.kill()
+        left.communicate()

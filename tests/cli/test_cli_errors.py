@@ -133,7 +133,7 @@ def test_a_session_whose_model_is_gone(cli: Cli) -> None:
     refused(cli, 2, "-p", "more", "-r", session, words="name another with -m. Unknown model 'mine'")
     refused(cli, 2, "-p", "more", "-c", words="'mine'")
     assert cli.run("-p", "more", "-r", session, "-m", "demo").code == 0
-    assert cli.run("-p", "more", "-r", session).code == 0
+    refused(cli, 2, "-p", "more", "-r", session, words="No model is configured")
 
 
 def test_a_server_that_does_not_answer(cli: Cli) -> None:

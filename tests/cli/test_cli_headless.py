@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.headless_output import total_usage, usage_json
+from agent_tui.headless.output import total_usage, usage_json
 from agent_tui.models.usage import TokenUsage
 from tests.support.cli import Cli
 
@@ -34,10 +34,13 @@ KEYS = {
     "text",
     "reasoning",
     "stop_reason",
+    "steps",
     "usage",
-    "context",
     "cost_usd",
+    "subagents",
+    "context",
     "tool_calls",
+    "denied_calls",
     "notices",
 }
 EVENTS = {
@@ -51,6 +54,7 @@ EVENTS = {
     "notice",
     "compaction",
     "error",
+    "turn_end",
     "end",
 }
 
@@ -242,14 +246,14 @@ def test_failures_have_their_exit_codes(cli: Cli, kind: str, code: int) -> None:
 def test_a_failure_is_an_event_of_the_stream(cli: Cli) -> None:
     cli.script(FAILURE % "auth")
     lines = cli.run("-p", "hi", "-m", "demo", "--output-format", "stream-json").lines
-    assert [line["type"] for line in lines[-2:]] == ["error", "end"]
-    assert lines[-2]["kind"] == "auth"
+    assert [line["type"] for line in lines[-3:]] == ["error", "turn_end", "end"]
+    assert lines[-3]["kind"] == "auth"
 
 
 def test_a_refused_answer_is_an_error(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n')
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
-    assert (outcome.code, outcome.json["stop_reason"]) == (1, "refused")
+    assert (outcome.code, outcome.json["stop_reason"]) == (55, "refused")
 
 
 def test_an_answer_cut_at_its_limit_is_said(cli: Cli) -> None:
@@ -269,7 +273,8 @@ def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
 def test_a_session_goes_on(cli: Cli) -> None:
     first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
     for flags in (("-c",), ("-r", first), ("--resume", first[:12])):
-        assert cli.run("-p", "more", *flags, "--output-format", "json").json["session_id"] == first
+        more = cli.run("-p", "more", *flags, "-m", "demo", "--output-format", "json")
+        assert more.json["session_id"] == first
     assert cli.run("sessions", "--json").json[0]["messages"] == 8
 
 

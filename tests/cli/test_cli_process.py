@@ -57,7 +57,7 @@ def test_json_is_printed_when_interrupted(cli: Cli) -> None:
 
 def test_a_reader_that_goes_away_ends_the_run(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "%s"\nchunk = 40\n' % ("word " * 20_000))
-    process = cli.start("-p", "tell", "-m", "demo")
+    process = cli.start("-p", "tell", "-m", "demo", "--no-final")
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.read(10)

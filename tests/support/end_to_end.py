@@ -12,7 +12,7 @@ from typing import Any
 from agent_tui.commands.usage_json import context_json
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
-from agent_tui.headless import run_headless
+from agent_tui.headless.run import run_headless
 from agent_tui.paths import Paths
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.export import render

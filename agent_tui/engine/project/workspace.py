@@ -22,7 +22,7 @@ class Workspace:
     """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
     at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
     of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
-    blocks are made of."""
+    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it."""
 
     def __init__(
         self,
@@ -33,6 +33,8 @@ class Workspace:
         skills: Callable[[], list[SystemBlock]] = list,
         today: Callable[[], date] = date.today,
         watched: Callable[[], list[Path]] = list,
+        system: str = SYSTEM_PROMPT,
+        appended: Sequence[str] = (),
     ) -> None:
         self._root = root
         self._cwd = cwd
@@ -41,6 +43,8 @@ class Workspace:
         self._skills = skills
         self._today = today
         self._watched = watched
+        self._system = system
+        self._appended = list(appended)
         self._kept: str | None = None
         self._looked = False
         self.git = GitFacts()
@@ -79,7 +83,8 @@ class Workspace:
     def blocks(self) -> list[SystemBlock]:
         """Everything but the documents, in the order it is sent."""
         return [
-            SystemBlock("system", SYSTEM_PROMPT, "system", "System prompt"),
+            SystemBlock("system", self._system, "system", "System prompt"),
+            *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
             SystemBlock("environment", self.environment, "environment", "Environment"),
             *self._memory(),
             *self._skills(),

@@ -39,6 +39,12 @@ class Sessions:
         if parts.resume:
             self.open(parts.resume)
             return
+        if parts.session is not None:
+            if parts.store.has_session(parts.session):
+                self.open(parts.session)
+            else:
+                self.open_new(parts.session)
+            return
         if parts.continue_newest:
             newest = parts.store.newest_session(str(parts.root))
             if newest is not None:
@@ -55,9 +61,9 @@ class Sessions:
         info.state = {**conversation_state(), **info.state}
         self._current = Conversation(store, info, read_only=True)
 
-    def open_new(self) -> None:
-        """Begins a session; what waits to be sent comes along."""
-        info = self._parts.store.create_session(str(self._parts.root), "")
+    def open_new(self, session_id: str | None = None) -> None:
+        """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
+        info = self._parts.store.create_session(str(self._parts.root), "", session_id=session_id)
         info.state = conversation_state()
         self._enter(info, carry=True)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import McpServer
+from agent_tui.errors import ConfigError
 from agent_tui.tools.mcp.lines import ServerState
 
 FILE = ".mcp.json"
@@ -54,6 +55,20 @@ def plan_servers(
     for name, server in configured.items():
         plans[name] = _plan(name, server, values, root)
     return sorted(plans.values(), key=lambda plan: plan.name)
+
+
+def servers_of(path: Path) -> dict[str, McpServer]:
+    """The servers of a file in the format of ``.mcp.json`` that the user named themselves. Raises ConfigError."""
+    entries, problem = _read_file(path)
+    if problem or not path.is_file():
+        raise ConfigError(f"{path}: {problem or 'no such file'}.")
+    found: dict[str, McpServer] = {}
+    for name, entry in entries.items():
+        try:
+            found[name] = _parse(entry)
+        except BadServer as error:
+            raise ConfigError(f"{path}: mcpServers.{name}: {error}.") from None
+    return found
 
 
 def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -> Plan:

@@ -6,6 +6,7 @@ allow rules; the mode. Nothing a model says takes part: only what the call would
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -185,9 +186,9 @@ class Permissions:
 def _refusal(tool: str, decision: Decision) -> str:
     way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."
     if decision.patterns:
-        rules = ", ".join(f'"{pattern}"' for pattern in decision.patterns)
+        flags = " ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns)
         mode = "accept-edits" if all(p.startswith("edit(") for p in decision.patterns) else "auto"
-        way = f"The user can allow it with --permission-mode {mode}, or in config: [permissions] allow = [{rules}]."
+        way = f"The user can allow it with {flags}, or with --permission-mode {mode}."
     elif "outside the project" in decision.reason:
         way = "The user can allow the folder with --add-dir."
     return f"Refused: it needs permission and nobody can be asked here ({decision.reason}). {way}"

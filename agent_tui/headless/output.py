@@ -6,6 +6,7 @@ Standard output is data, standard error is narration.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from agent_tui import door
@@ -23,12 +24,14 @@ from agent_tui.models.events import (
     StepEnded,
     StepStarted,
     StopReason,
+    ToolStarted,
     TurnEnded,
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
+from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.options import OutputFormat
+from agent_tui.options import Options
 
 BUSY = "This session is open in another window: close it there, or copy it there with /fork, then run this again."
 
@@ -51,23 +54,60 @@ def usage_json(usage: TokenUsage | None) -> Metadata | None:
 
 
 class Printer:
-    """Turns events into output: data to ``out``, narration to ``err``."""
+    """Turns events into output: data to ``out``, narration to ``err``. Warnings and errors are always told, the rest
+    where the run is to be verbose."""
 
-    def __init__(self, agent: Agent, output: OutputFormat, out: TextIO, err: TextIO) -> None:
+    def __init__(self, agent: Agent, options: Options, out: TextIO, err: TextIO) -> None:
         self._agent = agent
-        self._output = output
+        self._output = options.output_format
+        self._final = options.final
+        self._verbose = options.verbose
+        self._schema = options.output_schema is not None
         self._out = out
         self._err = err
+        self._first_step = 0
         self._texts: list[str] = []
+        self._turn_texts: list[str] = []
         self._reasoning: list[str] = []
         self._tool_calls: list[Metadata] = []
         self._results: dict[str, Metadata] = {}
         self._notices: list[Metadata] = []
-        self._usages: list[TokenUsage] = []
-        self._cost: float | None = None
         self._problem: Notice | None = None
+        self._value: Any = None
         self.stop_reason: StopReason = "error"
         self.failure: Failure | None = None
+        self.denied = 0
+        self.schema_problem: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """The text of the turn's last step."""
+        return self._turn_texts[-1] if self._turn_texts else ""
+
+    def begin(self) -> None:
+        """The session is open: the steps from here on are those of the run."""
+        self._first_step = len(self._agent.steps)
+
+    def begin_turn(self) -> None:
+        """A message is about to be sent."""
+        self._turn_texts, self.schema_problem, self._value = [], None, None
+
+    def end_turn(self) -> None:
+        """Its turn is over."""
+        self._tell_problem()
+        if self._output == "text" and self._final and self.answer:
+            self._print(self.answer if self.answer.endswith("\n") else f"{self.answer}\n")
+        entry: Metadata = {"stop_reason": self.stop_reason, "text": self.answer}
+        self._line({"type": "turn_end", **entry, **({"output": self._value} if self._schema else {})})
+
+    def fits(self, value: Any) -> None:
+        """The answer is what the schema asks for."""
+        self._value, self.schema_problem = value, None
+
+    def fits_not(self, problem: str) -> None:
+        """The answer is not, and is not asked for again."""
+        self.schema_problem = problem
+        self._notice("error", f"The answer does not fit the schema: {problem}.", "schema")
 
     def handle(self, event: Event) -> None:
         """One event of the turn."""
@@ -86,10 +126,12 @@ class Printer:
             case PartDelta(_, delta):
                 if delta.kind in ("text", "reasoning") and delta.text:
                     self._line({"type": delta.kind, "text": delta.text})
-                if delta.kind == "text" and self._output == "text":
+                if delta.kind == "text" and self._output == "text" and not self._final:
                     self._print(delta.text)
             case StepEnded(step, message):
                 self._step_ended(event)
+            case ToolStarted(_, _, summary):
+                self._narrate(summary)
             case MessageAdded(message):
                 if (result := message.tool_result) is not None:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
@@ -99,7 +141,10 @@ class Printer:
                 self._problem = event
             case Notice(level, _, "read_only"):
                 self._notice(level, BUSY, "read_only")
+            case Notice(_, text, "empty_answer"):
+                self._notice("warning", text, "empty_answer")
             case Notice(level, text, code):
+                self.denied += code == "permission_denied"
                 self._notice(level, text, code)
             case RetryWaiting(seconds, attempt, attempts, failure):
                 text = f"{failure.message} Trying again in {seconds:.0f} s ({attempt} of {attempts - 1})."
@@ -117,19 +162,19 @@ class Printer:
                 self._tell_problem()
                 if failure is not None:
                     self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
-                    self._narrate(failure.message)
+                    self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
 
     def _step_ended(self, event: StepEnded) -> None:
         step, message = event.step, event.message
         self._texts.append(message.text)
+        self._turn_texts.append(message.text)
         self._reasoning.append(message.reasoning)
         for call in message.tool_calls:
             entry = {"id": call.call_id, "name": call.name, "arguments": _arguments(call.arguments)}
             self._tool_calls.append(entry)
             self._line({"type": "tool_call", **entry})
         if step.usage is not None:
-            self._usages.append(step.usage)
             self._line(
                 {
                     "type": "usage",
@@ -139,14 +184,18 @@ class Printer:
                     "cost_usd": step.cost_usd,
                 }
             )
-        if step.cost_usd is not None:
-            self._cost = (self._cost or 0.0) + step.cost_usd
-        if self._output == "text" and message.text and not message.text.endswith("\n"):
-            self._print("\n")
+        if self._output == "text" and message.text:
+            if self._final and message.tool_calls:
+                self._narrate(message.text)
+            elif not self._final and not message.text.endswith("\n"):
+                self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
         self._notices.append({"level": level, "text": text, "code": code})
-        self._narrate(text)
+        if level == "info":
+            self._narrate(text)
+        else:
+            self._tell(text)
         self._line({"type": "notice", "level": level, "text": text, "code": code})
 
     def problem(self, text: str, code: str) -> None:
@@ -169,18 +218,21 @@ class Printer:
 
     def _summary(self) -> Metadata:
         usage = self._agent.context_usage()
-        return {
+        steps = self._agent.steps[self._first_step :]
+        summary = {
             "session_id": self._agent.info.id,
             "model": self._agent.spec.key,
             "text": next((t for t in reversed(self._texts) if t), ""),
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,
-            "usage": usage_json(total_usage(self._usages)),
+            **bill(steps),
+            "subagents": bill([step for step in steps if step.kind == "subagent"]),
             "context": {"total": usage.total, "limit": usage.limit, "window": usage.window},
-            "cost_usd": self._cost,
             "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
+            "denied_calls": self.denied,
             "notices": self._notices,
         }
+        return {**summary, "output": self._value} if self._schema else summary
 
     def _line(self, entry: Metadata) -> None:
         if self._output == "stream-json":
@@ -191,9 +243,23 @@ class Printer:
         door.write(self._out, text)
         self._out.flush()
 
-    def _narrate(self, text: str) -> None:
+    def _tell(self, text: str) -> None:
         door.write(self._err, f"{text}\n")
         self._err.flush()
+
+    def _narrate(self, text: str) -> None:
+        if self._verbose:
+            self._tell(text)
+
+
+def bill(steps: Sequence[Step]) -> Metadata:
+    """What model calls used and cost, of whatever kind; what nobody reported is null. ``cost_usd`` is what is known."""
+    costs = [step.cost_usd for step in steps if step.cost_usd is not None]
+    return {
+        "steps": len(steps),
+        "usage": usage_json(total_usage([step.usage for step in steps if step.usage is not None])),
+        "cost_usd": sum(costs) if costs else None,
+    }
 
 
 def _arguments(raw: str) -> Any:

@@ -1,0 +1,307 @@
+"""The agent without a screen, from the first message to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from agent_tui import door
+from agent_tui.commands import registry
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.models.choices import DEMO
+from agent_tui.errors import (
+    EXIT_DENIED,
+    EXIT_EMPTY,
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_REFUSED,
+    EXIT_RETRYABLE,
+    EXIT_STEP_LIMIT,
+    ConfigError,
+)
+from agent_tui.headless.messages import Interrupt, UserMessage, incoming
+from agent_tui.headless.output import Printer
+from agent_tui.headless.schema import REPAIRS, OutputSchema, read_schema, repair_request
+from agent_tui.models.events import Event, Notice, StopReason, TurnEnded
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.options import Options
+
+log = logging.getLogger(__name__)
+
+SERVER_PATIENCE = 20.0
+"""Seconds that MCP servers get to start before the prompt is sent without them."""
+
+EXIT_BY_REASON: dict[StopReason, int] = {
+    "end": EXIT_OK,
+    "length": EXIT_OK,
+    "refused": EXIT_REFUSED,
+    "step_limit": EXIT_STEP_LIMIT,
+    "interrupted": EXIT_INTERRUPTED,
+    "error": EXIT_ERROR,
+}
+
+
+class Run:
+    """Messages, one turn each. ``stopped`` is set when no further turn is to begin."""
+
+    def __init__(self, agent: Agent, printer: Printer, options: Options, schema: OutputSchema | None) -> None:
+        self.agent = agent
+        self.printer = printer
+        self.output_error: OSError | None = None
+        self.code = EXIT_OK
+        self._options = options
+        self._schema = schema
+        self._over = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    def handle(self, event: Event) -> None:
+        """Prints an event. When nobody reads the output any more, the turn is ended."""
+        try:
+            if self.output_error is None:
+                self.printer.handle(event)
+        except OSError as error:
+            self.output_error = error
+            self._stopped.set()
+            self.agent.interrupt()
+        finally:
+            if isinstance(event, TurnEnded):
+                self._over.set()
+
+    def stop(self) -> None:
+        """Ends the turn, and the run with it."""
+        self._stopped.set()
+        if not self.agent.interrupt():
+            self.printer.stop_reason = "interrupted"
+            self._over.set()
+
+    def finish(self) -> None:
+        """Prints what comes at the end."""
+        self._write(self.printer.finish)
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            if self.output_error is None:
+                write()
+        except OSError as error:
+            self.output_error = error
+
+    async def one(self, piped: str) -> None:
+        """The prompt of the command line, with what was piped in."""
+        await self._message(partial(self._prepare, self._options.prompt, piped, self._options.images))
+
+    async def many(self) -> None:
+        """The prompt of the command line, if there is one, then the messages of standard input until it ends. The exit
+        code is that of the first turn that did not end well."""
+        waiting: asyncio.Queue[UserMessage | ConfigError | None] = asyncio.Queue()
+        reading = asyncio.create_task(self._read(waiting))
+        stopping = asyncio.create_task(self._stopped.wait())
+        try:
+            if self._options.prompt.strip():
+                await self.one("")
+            while not self._stopped.is_set():
+                coming = asyncio.create_task(waiting.get())
+                await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                message = coming.result() if coming.done() else None
+                coming.cancel()
+                if isinstance(message, ConfigError):
+                    raise message
+                if message is None:
+                    return
+                await self._message(partial(self._prepare, message.text, "", (), message.attachments))
+        finally:
+            reading.cancel()
+            stopping.cancel()
+
+    async def _read(self, waiting: asyncio.Queue[UserMessage | ConfigError | None]) -> None:
+        try:
+            async for item in incoming(sys.stdin.buffer):
+                if isinstance(item, Interrupt):
+                    self.agent.interrupt()
+                else:
+                    await waiting.put(item)
+        except ConfigError as error:
+            await waiting.put(error)
+        await waiting.put(None)
+
+    async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
+        """One message, its turn, and what it takes until its answer fits the schema."""
+        self.printer.begin_turn()
+        preparing = asyncio.ensure_future(prepare())
+        stopping = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait({preparing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if self._stopped.is_set():
+            preparing.cancel()
+        else:
+            await self._turn(*preparing.result())
+            await self._fit_schema()
+        self._write(self.printer.end_turn)
+        self.code = self.code or self._exit_code()
+
+    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+        self._over.clear()
+        self.agent.submit(text, attachments)
+        await self._over.wait()
+        await self.agent.join()
+
+    async def _fit_schema(self) -> None:
+        if self._schema is None:
+            return
+        for left in range(REPAIRS, -1, -1):
+            if self.printer.stop_reason != "end" or self._stopped.is_set():
+                return
+            try:
+                self.printer.fits(self._schema.value(self.printer.answer))
+                return
+            except ValueError as error:
+                problem = str(error)
+            if left:
+                self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")
+                await self._turn(repair_request(problem))
+        self.printer.fits_not(problem)
+
+    def _exit_code(self) -> int:
+        printer = self.printer
+        if printer.failure is not None and printer.failure.retryable:
+            return EXIT_RETRYABLE
+        if printer.stop_reason not in ("end", "length"):
+            return EXIT_BY_REASON[printer.stop_reason]
+        if self._options.fail_on_denial and printer.denied:
+            return EXIT_DENIED
+        if printer.schema_problem is not None:
+            return EXIT_ERROR
+        return EXIT_OK if printer.answer.strip() else EXIT_EMPTY
+
+    async def _prepare(
+        self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
+    ) -> tuple[str, list[AttachmentPart]]:
+        """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
+        the user themselves: what is piped in, and the text of a command, may be anyone's.
+
+        MCP servers are waited for: the one request would otherwise go without them. Raises ConfigError for a command
+        that only the chat has or nobody knows, and for a picture that is none.
+        """
+        agent = self.agent
+        if agent.parts.extensions is not None:
+            await agent.parts.extensions.ready(SERVER_PATIENCE)
+        prompt = await _expanded(agent, typed, piped)
+        found = [*given, *await asyncio.to_thread(_pictures, images, agent.cwd)]
+        if "@" in typed:
+            from agent_tui.commands.mentions import expand_mentions
+
+            named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.folders)
+            resources, unread = await agent.mcp_attachments(typed)
+            found += [*named, *resources]
+            for problem in [*problems, *unread]:
+                self.printer.problem(f"Not attached: {problem}", "attachment")
+        if not found:
+            return prompt, []
+        attached, scaled, refused = await agent.fit_images(found)
+        for problem in refused:
+            self.printer.problem(f"Not attached: {problem}", "attachment")
+        for line in scaled:
+            agent.publish(Notice("info", line, "attachment"))
+        return prompt, attached
+
+
+def _pictures(paths: Sequence[Path], cwd: Path) -> list[AttachmentPart]:
+    """The files of ``--image``. Raises ConfigError for what is no picture."""
+    if not paths:
+        return []
+    from agent_tui.commands.mentions import attachment
+
+    found: list[AttachmentPart] = []
+    for path in paths:
+        whole = path.expanduser()
+        try:
+            part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"--image {path}: {getattr(error, 'strerror', None) or error}.") from None
+        if not part.media_type.startswith("image/"):
+            raise ConfigError(f"--image {path}: not an image (PNG, JPEG, GIF or WebP).")
+        found.append(part)
+    return found
+
+
+async def _expanded(agent: Agent, typed: str, piped: str) -> str:
+    """The text to send. A line that looks like a command is one, or a mistake."""
+    prompt = "\n\n".join(part for part in (typed, piped) if part)
+    if not prompt.startswith("/"):
+        return prompt
+    name, args = registry.split(prompt)
+    for own in agent.user_commands():
+        if own.name == name:
+            text = own.expand(args)
+            return text if isinstance(text, str) else await text
+    if registry.find(name) is not None:
+        raise ConfigError(f"/{name} is a command of the chat; -p sends a message.")
+    if registry.is_command(typed or piped, agent):
+        close = registry.nearest(name, agent)
+        hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else ""
+        raise ConfigError(f"Unknown command /{name}.{hint} With a space before it, it is sent as it stands.")
+    return prompt
+
+
+def _need_model(agent: Agent, options: Options) -> None:
+    """Raises ConfigError where the demo model would answer without having been asked for: a script that lost its key
+    must not go on with made-up text."""
+    settings = agent.settings
+    named = options.model is not None or settings.default_model is not None or DEMO in settings.models
+    if agent.spec.model == DEMO and not named:
+        raise ConfigError(
+            "No model is configured. Set a provider's key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …) or "
+            f"name a model in {agent.paths.config_file} (agent-tui config init writes an example); -m demo tries the "
+            "demo model."
+        )
+
+
+async def run_headless(
+    make_agent: Callable[[], Awaitable[Agent]],
+    options: Options,
+    out: TextIO | None = None,
+    *,
+    piped: str = "",
+) -> int:
+    """Sends the prompt, followed by what was piped in, or the messages of standard input; prints what comes of it and
+    returns the exit code. SIGINT, SIGTERM, SIGHUP and SIGQUIT interrupt the turn and end the run.
+
+    Raises AgentError for what the user has to mend before anything can be sent.
+    """
+    schema = read_schema(options.output_schema) if options.output_schema is not None else None
+    agent = await make_agent()
+    printer = Printer(agent, options, out or sys.stdout, sys.stderr)
+    run = Run(agent, printer, options, schema)
+    agent.subscribe(run.handle)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, run.stop)
+    try:
+        await agent.start()
+        printer.begin()
+        if agent.read_only:
+            run.code = EXIT_ERROR
+        else:
+            _need_model(agent, options)
+            await (run.many() if options.input_format == "stream-json" else run.one(piped))
+        run.finish()
+    finally:
+        session = agent.info.id if agent.sessions.is_open else ""
+        await agent.close()
+        if options.ephemeral and session:
+            shutil.rmtree(agent.paths.cache / "output" / session, ignore_errors=True)
+    if run.output_error is not None:
+        log.info("Nobody reads the output: %s", run.output_error)
+        if not isinstance(run.output_error, BrokenPipeError):
+            door.complain(f"standard output: {run.output_error.strerror or run.output_error}")
+        return EXIT_ERROR
+    return run.code

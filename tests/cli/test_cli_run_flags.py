@@ -1,0 +1,403 @@
+"""Flags of one run: what each does, its variable, and the one line for what it cannot take."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.cli.arguments import build_parser
+from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.options import Options
+from tests.support.cli import Cli
+
+ECHO = """
+[[step]]
+match = "%s"
+text = "Came."
+"""
+
+WRITE = """
+[[step]]
+tool_calls = [{ name = "bash", arguments = { command = "touch made" } }]
+[[step]]
+text = "Over."
+"""
+
+LIST = '[[step]]\nrepeat = 0\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}},
+    "required": ["ok"],
+    "additionalProperties": False,
+}
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def answers(*texts: str) -> str:
+    return "".join(f"[[step]]\ntext = '''{text}'''\n" for text in texts)
+
+
+def refused(cli: Cli, code: int, *arguments: str, words: str, stdin: bytes = b"") -> None:
+    outcome = cli.run(*arguments, stdin=stdin)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert words in outcome.error
+
+
+def test_every_flag_has_a_field_and_a_variable_of_its_own() -> None:
+    fields = set(Options.__dataclass_fields__)
+    assert {flag.dest for flag in FLAGS} <= fields
+    assert len(VARIABLES) == len(FLAGS)
+    shown = build_parser().format_help()
+    assert all(spelling in shown for flag in FLAGS for spelling in flag.spellings)
+    assert all(flag.group in shown for flag in FLAGS)
+
+
+def test_without_a_model_the_demo_does_not_stand_in(cli: Cli) -> None:
+    for stdin in (b"", b"from a pipe"):
+        outcome = cli.run("-p", "hi", stdin=stdin)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "ANTHROPIC_API_KEY" in outcome.error and "config init" in outcome.error and "-m demo" in outcome.error
+    assert cli.run("sessions", "--json").json == []
+    cli.setenv("AGENT_TUI_MODEL", "demo")
+    assert cli.run("-p", "hi").code == 0
+
+
+def test_a_model_that_is_configured_may_be_the_demo(cli: Cli) -> None:
+    cli.config('default_model = "demo"\n')
+    assert cli.run("-p", "hi").code == 0
+
+
+def test_the_last_answer_alone_is_printed(cli: Cli) -> None:
+    cli.script(
+        '[[step]]\ntext = "I look."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n' + answers("Done.")
+    )
+    assert cli.run("-p", "look", "-m", "demo").out == "Done.\n"
+    verbose = cli.run("-p", "look", "-m", "demo", "--verbose")
+    assert verbose.out == "Done.\n"
+    assert verbose.err.splitlines()[:2] == ["I look.", "list ."]
+    assert cli.run("-p", "look", "-m", "demo", "--no-final").out == "I look.\nDone.\n"
+
+
+def test_model_calls_are_limited(cli: Cli) -> None:
+    cli.script(LIST)
+    limited = cli.run("-p", "go", "-m", "demo", "--max-turns", "2", "--output-format", "json")
+    assert (limited.code, limited.json["stop_reason"], limited.json["steps"]) == (53, "step_limit", 2)
+    cli.setenv("AGENT_TUI_MAX_TURNS", "3")
+    assert cli.run("-p", "go", "-m", "demo", "--output-format", "json").json["steps"] == 3
+    assert cli.run("-p", "go", "-m", "demo", "--max-turns", "1", "--output-format", "json").json["steps"] == 1
+
+
+def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
+    cli.script(WRITE)
+    denied = cli.run("-p", "make it", "-m", "demo", "--output-format", "json")
+    (notice,) = denied.json["notices"]
+    assert denied.json["denied_calls"] == 1
+    assert "--allow 'bash(touch made)'" in notice["text"] or "--allow 'bash(touch" in notice["text"]
+    assert denied.err.count("\n") == 1
+    assert not (cli.project / "made").exists()
+    assert cli.run("-p", "make it", "-m", "demo", "--allow", "bash(touch *)", "--deny", "bash(touch made)").code == 0
+    assert not (cli.project / "made").exists()
+    cli.setenv("AGENT_TUI_ALLOW", '["bash(ls*)"]')
+    assert cli.run("-p", "make it", "-m", "demo", "--allow", "bash(touch *)", "--fail-on-denial").code == 0
+    assert (cli.project / "made").exists()
+
+
+def test_a_denial_can_fail_the_run(cli: Cli) -> None:
+    cli.script(WRITE)
+    outcome = cli.run("-p", "make it", "-m", "demo", "--fail-on-denial")
+    assert (outcome.code, outcome.out) == (77, "Over.\n")
+
+
+def test_the_system_prompt_is_the_users(cli: Cli) -> None:
+    (cli.project / "prompt.md").write_text("You are a clerk.", "utf-8")
+    cli.script(answers("Came."))
+    flags = ("--system-prompt-file", "prompt.md", "--append-system-prompt", "Be brief.")
+    assert cli.run("-p", "hi", "-m", "demo", *flags).code == 0
+    rows = {part["label"]: part for part in cli.run("export", cli.newest()).json["steps"][0]["fixed"]}
+    assert rows["Appended instructions"]["row"] == "system"
+    plain = cli.run("-p", "hi", "-m", "demo")
+    assert plain.code == 0
+    usual = {part["label"]: part for part in cli.run("export", cli.newest()).json["steps"][0]["fixed"]}
+    assert rows["System prompt"]["fingerprint"] != usual["System prompt"]["fingerprint"]
+    assert "Appended instructions" not in usual
+
+
+def test_a_session_is_begun_and_gone_on_with_by_name(cli: Cli) -> None:
+    cli.script(ECHO % "one" + ECHO % "two")
+    first = cli.run("-p", "one", "-m", "demo", "--session", "ci-42", "--output-format", "json").json
+    second = cli.run("-p", "two", "-m", "demo", "--session", "ci-42", "--output-format", "json").json
+    assert first["session_id"] == second["session_id"] == "ci-42"
+    assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
+    # A name is a name, not the beginning of one.
+    assert (
+        cli.run("-p", "one", "-m", "demo", "--session", "ci-4", "--output-format", "json").json["session_id"] == "ci-4"
+    )
+
+
+def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    cli.script(
+        '[[step]]\ntool_calls = [{ name = "bash", arguments = { command = "seq 200000" } }]\n' + answers("Kept?")
+    )
+    flags = ("--ephemeral", "--allow", "bash(seq *)")
+    assert cli.run("-p", "remember the word mango", "-m", "demo", *flags).out == "Kept?\n"
+    assert cli.run("sessions", "--all", "--json").json == []
+    left = [path for place in (scratch, cli.home) for path in place.rglob("*") if path.is_file()]
+    assert [path for path in left if b"mango" in path.read_bytes()] == []
+    assert [path for path in left if "output" in path.parts or scratch in path.parents] == []
+
+
+def test_trust_holds_in_an_ephemeral_session(cli: Cli) -> None:
+    folder = cli.project / ".agent-tui" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("Say hello", "utf-8")
+    cli.script(ECHO % "Say hello")
+    assert cli.run("-p", "hi", "-m", "demo", "--trust").code == 0
+    assert cli.run("-p", "/greet", "-m", "demo", "--ephemeral").out == "Came.\n"
+
+
+def test_another_folder_can_be_worked_in(cli: Cli) -> None:
+    other = cli.project.parent / "other"
+    other.mkdir()
+    (other / "only-here.txt").write_text("x", "utf-8")
+    cli.script('[[step]]\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n' + answers("Seen."))
+    before = Path.cwd()
+    try:
+        outcome = cli.run("-p", "look", "-m", "demo", "-C", "../other", "--output-format", "json")
+    finally:
+        os.chdir(before)
+    assert "only-here.txt" in outcome.json["tool_calls"][0]["result"]["text"]
+
+
+def test_pictures_go_with_the_prompt(cli: Cli) -> None:
+    (cli.project / "a.png").write_bytes(PIXEL)
+    cli.script(answers("Seen."))
+    assert cli.run("-p", "what is it?", "-m", "demo", "--image", "a.png").code == 0
+    parts = cli.run("export", cli.newest()).json["messages"][0]["parts"]
+    assert [part.get("media_type") for part in parts if part["type"] == "attachment"] == ["image/png"]
+
+
+def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = ""\n')
+    outcome = cli.run("-p", "hi", "-m", "demo")
+    assert (outcome.code, outcome.out) == (54, "")
+    assert outcome.err.count("\n") == 1
+
+
+class TestSchema:
+    @pytest.fixture
+    def file(self, cli: Cli) -> str:
+        (cli.project / "schema.json").write_text(json.dumps(SCHEMA), "utf-8")
+        return "schema.json"
+
+    def test_an_answer_that_fits_is_given_as_data(self, cli: Cli, file: str) -> None:
+        cli.script(answers('```json\n{"ok": true}\n```'))
+        outcome = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file, "--output-format", "json")
+        assert (outcome.code, outcome.json["output"]) == (0, {"ok": True})
+
+    def test_one_that_does_not_is_asked_for_again(self, cli: Cli, file: str) -> None:
+        cli.script(answers("yes", '{"ok": "yes"}', '{"ok": true}'))
+        outcome = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file)
+        assert (outcome.code, outcome.out) == (0, '{"ok": true}\n')
+        messages = cli.run("export", cli.newest()).json["messages"]
+        asked = [m["parts"][0]["text"] for m in messages if m["role"] == "user"][1:]
+        assert len(asked) == 2
+        assert "not JSON" in asked[0] and "$.ok" in asked[1]
+
+    def test_after_two_repairs_the_text_is_all_there_is(self, cli: Cli, file: str) -> None:
+        cli.script('[[step]]\nrepeat = 0\ntext = "Never."\n')
+        outcome = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file)
+        assert (outcome.code, outcome.out) == (1, "Never.\n")
+        assert len(outcome.err.splitlines()) == 3
+        data = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file, "--output-format", "json").json
+        assert (data["output"], data["text"], data["steps"]) == (None, "Never.", 3)
+
+    def test_the_model_is_told(self, cli: Cli, file: str) -> None:
+        cli.script(answers('{"ok": false}'))
+        cli.run("-p", "is it?", "-m", "demo", "--output-schema", file)
+        rows = [part["label"] for part in cli.run("export", cli.newest()).json["steps"][0]["fixed"]]
+        assert "Appended instructions" in rows
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("{", "not JSON"),
+            ("[]", "must be an object"),
+            ('{"type": "objekt"}', "no JSON Schema: type"),
+            ('{"properties": 3}', "no JSON Schema: properties"),
+        ],
+    )
+    def test_a_schema_that_is_none(self, cli: Cli, text: str, words: str) -> None:
+        (cli.project / "bad.json").write_text(text, "utf-8")
+        refused(cli, 2, "-p", "hi", "-m", "demo", "--output-schema", "bad.json", words=words)
+
+    def test_a_schema_reaches_for_nothing(self, cli: Cli) -> None:
+        (cli.project / "far.json").write_text('{"$ref": "http://127.0.0.1:9/schema.json"}', "utf-8")
+        cli.script('[[step]]\nrepeat = 0\ntext = "{}"\n')
+        outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "far.json")
+        assert outcome.code == 1
+        assert "cannot be applied" in outcome.err
+
+
+class TestMessages:
+    FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
+
+    def send(self, cli: Cli, *messages: Any) -> Any:
+        lines = b"".join((m if isinstance(m, bytes) else json.dumps(m).encode()) + b"\n" for m in messages)
+        return cli.run(*self.FLAGS, stdin=lines)
+
+    def test_each_line_is_a_turn(self, cli: Cli) -> None:
+        cli.script(answers("First.", "Second.", "Third."))
+        image = {"type": "image", "source": {"type": "base64", "data": base64.b64encode(PIXEL).decode()}}
+        outcome = self.send(
+            cli,
+            {"type": "user", "text": "one"},
+            {"type": "user", "message": {"role": "user", "content": "two"}},
+            {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "three"}, image]}},
+        )
+        ends = [line["text"] for line in outcome.lines if line["type"] == "turn_end"]
+        assert (outcome.code, ends) == (0, ["First.", "Second.", "Third."])
+        assert outcome.lines[-1]["type"] == "end"
+        assert outcome.lines[-1]["steps"] == 3
+        users = [m for m in cli.run("export", cli.newest()).json["messages"] if m["role"] == "user"]
+        assert [part["type"] for part in users[2]["parts"]] == ["attachment", "text"]
+
+    @pytest.mark.parametrize(
+        ("line", "words"),
+        [
+            (b"hello", "line 2: not JSON"),
+            (b"[1]", "not a JSON object"),
+            (b'{"type": "robot"}', "neither"),
+            (b'{"type": "user"}', '"text"'),
+            (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
+        ],
+    )
+    def test_a_line_that_is_no_message_ends_the_run_after_what_came_before(
+        self, cli: Cli, line: bytes, words: str
+    ) -> None:
+        cli.script(answers("First."))
+        outcome = self.send(cli, {"type": "user", "text": "one"}, line)
+        assert outcome.code == 2
+        assert words in outcome.error
+        assert [entry["text"] for entry in outcome.lines if entry["type"] == "turn_end"] == ["First."]
+
+    def test_the_first_failure_is_the_exit_code(self, cli: Cli) -> None:
+        cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n' + answers("Fine."))
+        assert self.send(cli, {"type": "user", "text": "one"}, {"type": "user", "text": "two"}).code == 55
+
+    def test_a_program_talks_while_it_listens(self, cli: Cli) -> None:
+        cli.script(answers("First.", "Second."))
+        process = cli.start(*self.FLAGS, stdin=subprocess.PIPE)
+        assert process.stdin is not None and process.stdout is not None
+        seen: list[str] = []
+        for text in ("one", "two"):
+            process.stdin.write(json.dumps({"type": "user", "text": text}) + "\n")
+            process.stdin.flush()
+            for line in process.stdout:
+                entry = json.loads(line)
+                if entry["type"] == "turn_end":
+                    seen.append(entry["text"])
+                    break
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(timeout=60) == 0
+        assert seen == ["First.", "Second."]
+        assert json.loads(rest.splitlines()[-1])["type"] == "end"
+        process.stdout.close()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+class TestStandardInput:
+    def test_an_open_pipe_that_brings_nothing_is_not_waited_for(self, cli: Cli) -> None:
+        cli.script(answers("Alone."))
+        process = cli.start("-p", "hi", "-m", "demo", stdin=subprocess.PIPE)
+        assert process.stdout is not None and process.stderr is not None and process.stdin is not None
+        out, err = process.stdout.read(), process.stderr.read()
+        assert (process.wait(timeout=60), out) == (0, "Alone.\n")
+        assert "agent-tui -p PROMPT -" in err
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+
+    def test_a_dash_waits_for_its_end(self, cli: Cli) -> None:
+        cli.script(ECHO % "sum up\\n\\nlate")
+        assert cli.run("-p", "sum up", "-", "-m", "demo", stdin=b"late\n").out == "Came.\n"
+        assert cli.run("-p", "-", "-m", "demo", stdin=b"sum up\n\nlate\n").out == "Came.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-p", "hi", "--max-turns", "0"), "--max-turns 0: at least 1"),
+        (("-p", "hi", "--session", "../x"), "--session '../x'"),
+        (("-p", "hi", "--session", "a", "-c"), "name two sessions"),
+        (("-p", "hi", "--ephemeral", "-r", "x"), "name two sessions"),
+        (("-p", "hi", "-C", "gone"), "--cd gone: No such file"),
+        (("-p", "hi", "--allow", "bash("), "--allow 'bash('"),
+        (("-p", "hi", "--deny", "(x)"), "--deny '(x)'"),
+        (("-p", "hi", "--mcp-config", "gone.json"), "gone.json: no such file"),
+        (("-p", "hi", "--system-prompt-file", "gone.md"), "--system-prompt-file gone.md: No such file"),
+        (("-p", "hi", "--output-schema", "gone.json"), "--output-schema gone.json: No such file"),
+        (("-p", "hi", "--image", "gone.png"), "--image gone.png: No such file"),
+        (("-p", "hi", "--input-format", "stream-json"), "goes with --output-format stream-json"),
+        (("-p", "/compcat", "-m", "demo"), "Unknown command /compcat. Did you mean /compact"),
+        (("--verbose",), "--verbose goes with -p/--print"),
+        (("one", "two"), "Two prompts"),
+        (("-",), "goes with -p"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    more = ("-m", "demo") if "-m" not in arguments else ()
+    refused(cli, 2, *arguments, *more, words=words)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("AGENT_TUI_MAX_TURNS", "many", "AGENT_TUI_MAX_TURNS is a number"),
+        ("AGENT_TUI_EPHEMERAL", "perhaps", "AGENT_TUI_EPHEMERAL is 1 or 0"),
+        ("AGENT_TUI_OUTPUT_FORMAT", "xml", "AGENT_TUI_OUTPUT_FORMAT is one of"),
+        ("AGENT_TUI_ALLOW", "[1]", "AGENT_TUI_ALLOW is a JSON list"),
+    ],
+)
+def test_variables_that_do_not_fit_are_one_line(cli: Cli, name: str, value: str, words: str) -> None:
+    cli.setenv(name, value)
+    refused(cli, 2, "-p", "hi", "-m", "demo", words=words)
+
+
+def test_servers_of_a_file_are_started(cli: Cli) -> None:
+    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": 3}}}), "utf-8")
+    refused(cli, 2, "-p", "hi", "-m", "demo", "--mcp-config", "servers.json", words="mcpServers.x: command must be")
+    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": "/nowhere"}}}), "utf-8")
+    cli.script(answers("Went on."))
+    outcome = cli.run("-p", "hi", "-m", "demo", "--mcp-config", "servers.json")
+    assert (outcome.code, outcome.out) == (0, "Went on.\n")
+    assert "MCP server x" in outcome.err
+
+
+def test_what_subagents_used_is_in_the_bill(cli: Cli) -> None:
+    cli.script("""
+[[step]]
+match = "delegate"
+tool_calls = [{ name = "subagent", arguments = { description = "look", prompt = "look around" } }]
+[[step]]
+match = "look around"
+text = "Found."
+[[step]]
+text = "Done."
+""")
+    data = cli.run("-p", "delegate", "-m", "demo", "--output-format", "json").json
+    assert (data["steps"], data["subagents"]["steps"]) == (3, 1)
+    assert data["usage"]["input_tokens"] > data["subagents"]["usage"]["input_tokens"] > 0
