@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from agent_tui.engine.agent_project import ProjectFacts
+from agent_tui.engine.about.facts import ProjectFacts
 from agent_tui.engine.agent_sessions import READ_ONLY, SessionControl
 from agent_tui.engine.session.storing import patiently
 from agent_tui.models.context import ContextUsage
@@ -27,7 +27,7 @@ class Agent(SessionControl, ProjectFacts):
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
         parts = self.parts
-        await patiently(self.sessions.open_first)
+        await patiently(lambda: self.sessions.open_first(parts.resume, parts.session, parts.continue_newest))
         await asyncio.to_thread(self.workspace.look)
         chosen = parts.model_key is not None or not self.info.model
         self._attach(self._first_model(), chosen)

@@ -13,11 +13,10 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.tokens.metrics import format_metrics
 from agent_tui.engine.agent_state import AgentState
-from agent_tui.engine.counts.calibration import learn
-from agent_tui.engine.counts.exact import count_exactly, worth_counting
-from agent_tui.engine.models.small_window import fewer_tools_text, fitting_tools
 from agent_tui.engine.project.prefix import change_row, with_changes
 from agent_tui.engine.project.prelude import Prelude, build_prelude, with_documents
+from agent_tui.engine.project.small_window import fewer_tools_text, fitting_tools
+from agent_tui.engine.runtime.exact import count_exactly, worth_counting
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
@@ -131,7 +130,7 @@ class Accounting(AgentState):
         edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
         for part in prelude.fixed:
             part.change = "edited" if part.fingerprint in edited else part.change
-        runtime.prelude = with_changes(prelude, changes) if waiting else prelude
+        runtime.begin_with(with_changes(prelude, changes) if waiting else prelude)
         runtime.prelude.set_counts(counts)
         return changes
 
@@ -170,7 +169,7 @@ class Accounting(AgentState):
 
     def _learn(self, step: Step) -> None:
         """After a step: the calibration, and in development mode a recount from nothing."""
-        learn(self._runtime, step)
+        self._runtime.learn_growth(step)
         if self.settings.agent.development:
             tracked = self._runtime.usage().total
             recount = calculate_context_usage(replace(self._runtime.inputs(), cache=None)).total

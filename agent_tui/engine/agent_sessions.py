@@ -12,12 +12,12 @@ from agent_tui.context.accounting.budget import reserve_problem
 from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.agent_turns import Turns
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.counts.calibration import recalled_ratio
+from agent_tui.engine.models.calibration import recalled_ratio
 from agent_tui.engine.models.choices import DEMO
 from agent_tui.engine.models.learned import with_learned
 from agent_tui.engine.models.reasoning_facts import recalled_rule
 from agent_tui.engine.project.prelude import Prelude
-from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import (
     Event,
@@ -69,10 +69,8 @@ class SessionControl(Turns):
         self._described.clear()
         self._undescribed = False
         self._refresh_prelude()
-        if chosen and not self.read_only and self.conversation.info.model != spec.key:
-            self.conversation.info.model = spec.key
-            if self.conversation.path:
-                self.conversation.save_info()
+        if chosen:
+            self.conversation.bind_model(spec.key)
 
     def _model_of_session(self, instead: Callable[[], ModelSpec]) -> ModelSpec:
         """The session's model, or ``instead`` where it is gone; the user is told by ``_tell_model_gone``. Raises
@@ -109,7 +107,7 @@ class SessionControl(Turns):
             info = replace(runtime.info, problem=failed)
         if runtime is not self.runtime or info.spec.key != runtime.info.spec.key:
             return
-        runtime.info, runtime.ratio = info, recalled_ratio(self.store, info)
+        runtime.describe_as(info)
         self._refresh_prelude()  # which tools are deferred depends on the window
         self._undescribed = failed is not None
         self._described.set()
@@ -180,7 +178,7 @@ class SessionControl(Turns):
         if self.conversation.path and not self.read_only and self._described.is_set():
             await self._compaction.before_switch(info, self.publish, self._prepare_step)
         self._attach(spec)
-        self._runtime.info, self._runtime.ratio = info, recalled_ratio(self.store, info)
+        self._runtime.describe_as(info)
         self._refresh_prelude()
         self._described.set()
         self._tell_problems(info)
@@ -207,7 +205,7 @@ class SessionControl(Turns):
         count = self.store.forget_learned_limits()
         self.store.forget_replay_facts()
         if self.runtime is not None:
-            self.runtime.replay = ReplayRule()
+            self.runtime.replay_by(ReplayRule())
         if count and self.runtime is not None:
             await self._describe()
             self.recount()
@@ -233,7 +231,7 @@ class SessionControl(Turns):
 
     def set_effort(self, effort: Effort) -> None:
         """How much the model thinks, from the next step on; kept with the session."""
-        self._runtime.effort = effort
+        self._runtime.think(effort)
         self.conversation.set_state(thinking=effort)
         self.publish(SessionChanged(self.info))
         self.publish(self._runtime.changed())
@@ -286,7 +284,7 @@ class SessionControl(Turns):
         await asyncio.to_thread(self.workspace.look)
         self._need_idle("start a new session")
         self.sessions.open_new()
-        self.conversation.info.model = spec.key
+        self.conversation.bind_model(spec.key)
         self._switched()
 
     async def resume(self, session_id: str) -> None:

@@ -12,16 +12,16 @@ from agent_tui.config import PermissionMode
 from agent_tui.context.project.text_files import Stamp
 from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.counts.counting import CountService
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.permissions import PermissionDesk
 from agent_tui.engine.project.prefix import StablePrefix
 from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.sessions import Sessions
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.inbox import Inbox
-from agent_tui.engine.turns.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
     Event,
@@ -67,7 +67,7 @@ class AgentState:
         self._stamps: dict[Path, Stamp | None] = {}
         self._prefix = StablePrefix()
         self._compacting: CompactionService | None = None
-        self.sessions = Sessions(parts)
+        self.sessions = Sessions(parts.store, str(parts.root))
         self.desk = PermissionDesk(parts.permissions, self.publish, parts.jail.ready if parts.jail else None)
         self.runtime: Runtime | None = None
         self.workspace = parts.workspace

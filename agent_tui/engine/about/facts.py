@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from agent_tui.context.project.user_commands import UserCommand
+from agent_tui.engine.about import report as project
 from agent_tui.engine.agent_accounting import Accounting
 from agent_tui.engine.models.learned import with_learned
-from agent_tui.engine.project import report as project
 from agent_tui.engine.project.extensions import ToolRow, tool_rows
 from agent_tui.models.events import (
     SessionChanged,
