@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,10 @@ class Extensions:
         self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file)
         self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
+
+    def on_failure(self, told: Callable[[str, str], None]) -> None:
+        """``told`` hears the name of a server that failed, and why."""
+        self.mcp.on_failure = told
 
     def notices(self) -> list[Notice]:
         """What the user should know at the start: what is ignored, and which of their files are broken."""
