@@ -16,6 +16,7 @@ from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Event, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import LearnedLimit
 from tests.support.agents import Recorder, parts_for, running
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")

@@ -9,6 +9,8 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelInfo
+from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 
 STILL_OPENING = "The session is still opening."
 
@@ -73,6 +75,11 @@ class Bindings:
         if self._current is None:
             raise AgentError(STILL_OPENING)
         return self._current
+
+    @property
+    def image_limits(self) -> ImageLimits:
+        """What the model in use takes of images; the usual before the first session is opened."""
+        return images_of(self._current.runtime.info.target) if self._current is not None else USUAL
 
     def is_current(self, binding: Binding) -> bool:
         return binding is self._current
