@@ -117,8 +117,7 @@ class CompactionService:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs()
         if target is not None:
-            inputs.model = target
-            inputs.cache = None
+            inputs = replace(inputs, model=target, cache=None)
         try:
             result = await self._compactor.compact(
                 inputs,
@@ -177,9 +176,7 @@ class CompactionService:
 
     async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
-        inputs = self._runtime.inputs()
-        inputs.model, inputs.cache = target, None
-        usage = calculate_context_usage(inputs)
+        usage = calculate_context_usage(replace(self._runtime.inputs(), model=target, cache=None))
         text = switch_check(usage)
         if text is None:
             return

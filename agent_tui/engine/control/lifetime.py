@@ -49,10 +49,13 @@ class Lifetime:
         self._mode = mode
 
     async def start(self) -> None:
-        """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
+        """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
+        AgentError when the session cannot be opened."""
         parts, hub = self._parts, self._hub
         conversation = await patiently(lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest))
         await asyncio.to_thread(parts.workspace.look)
+        if self._states.now is RunState.CLOSING:
+            return
         chosen = parts.model_key is not None or not conversation.info.model
         self._binder.bind(conversation, self._binder.first_model(conversation), chosen=chosen)
         self._states.change(RunState.IDLE)
@@ -60,7 +63,7 @@ class Lifetime:
         self._accounts.tell()
         hub.spawn(self._binder.warm_up(), "warm-up")
         if parts.extensions is not None:
-            parts.extensions.on_failure(self._tell_server_failed)
+            parts.extensions.mcp.on_failure(self._tell_server_failed)
         if parts.extra_tools is not None:
             parts.extra_tools.start(self._accounts.tools_changed)
         self._sessions.tell_read_only()

@@ -31,7 +31,7 @@ class ModeControl:
 
     def set(self, mode: PermissionMode) -> None:
         """Changes the permission mode, at once."""
-        self._permissions.mode = mode
+        self._permissions.change_mode(mode)
         self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
         self.tell_reach()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +48,6 @@ class Extensions:
         self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
-    def on_failure(self, told: Callable[[str, str], None]) -> None:
-        """``told`` hears the name of a server that failed, and why."""
-        self.mcp.on_failure = told
-
     def notices(self) -> list[Notice]:
         """What the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
@@ -69,7 +65,8 @@ class Extensions:
     def trusted(self, settings: Settings) -> str:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
         returns a line saying what."""
-        self.skills.trusted = self._commands.trusted = True
+        self.skills.trust()
+        self._commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
         read = places(self._root)

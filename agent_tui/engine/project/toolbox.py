@@ -107,7 +107,7 @@ class Toolbox:
 
     def message_added(self, message: Message) -> None:
         if message.role == "user":
-            self._snapshots.message_id = message.id
+            self._snapshots.begin_turn(message.id)
 
     def session_changed(self) -> None:
         self._state.clear()
