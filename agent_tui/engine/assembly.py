@@ -17,8 +17,8 @@ from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.permissions import PermissionDesk
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.trusting import Trusting
+from agent_tui.engine.running.relay import TurnRelay
 from agent_tui.engine.running.runner import Runner
-from agent_tui.engine.running.turn import Turns
 from agent_tui.engine.running.waiting import Waiting
 from agent_tui.engine.session.sessions import Sessions
 from agent_tui.engine.state.binding import Bindings
@@ -82,8 +82,8 @@ def assemble(parts: AgentParts) -> Objects:
     accounts = Accounts(hub, states, bindings, fixed, workspace, counter, parts.settings)
     binder = Binder(parts, hub, states, bindings, fixed, accounts)
     waiting = Waiting(hub, bindings)
-    turns = Turns(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, binder.prepare_step)
-    runner = Runner(hub, states, bindings, waiting, turns, secrets)
+    relay = TurnRelay(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, binder.prepare_step)
+    runner = Runner(hub, states, bindings, waiting, relay, secrets)
     sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace)
     models = ModelControl(hub, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)

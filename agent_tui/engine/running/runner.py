@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
-from agent_tui.engine.running.turn import Turns
+from agent_tui.engine.running.relay import TurnRelay
 from agent_tui.engine.running.waiting import Waiting
 from agent_tui.engine.state.binding import STILL_OPENING, Bindings
 from agent_tui.engine.state.hub import Hub
@@ -28,13 +28,13 @@ class Runner:
     """Runs one turn (or one exclusive piece of work) at a time; what the user types meanwhile waits."""
 
     def __init__(
-        self, hub: Hub, states: RunStates, bindings: Bindings, waiting: Waiting, turns: Turns, secrets: Redactor
+        self, hub: Hub, states: RunStates, bindings: Bindings, waiting: Waiting, relay: TurnRelay, secrets: Redactor
     ) -> None:
         self._hub = hub
         self._states = states
         self._bindings = bindings
         self._waiting = waiting
-        self._turns = turns
+        self._relay = relay
         self._secrets = secrets
         self._task: asyncio.Task[Any] | None = None
         self._executor: TurnExecutor | None = None
@@ -93,20 +93,20 @@ class Runner:
 
     async def _turn(self, message: Message) -> bool:
         """One turn; False when what is queued has to wait for the user."""
-        executor = self._turns.begin(message)
+        executor = self._relay.begin(message)
         if executor is None:
             return False
         self._executor = executor
         if self._states.now in (RunState.INTERRUPTED, RunState.CLOSING):
             executor.cancel()
         try:
-            return await self._turns.run(executor, message)
+            return await self._relay.run(executor, message)
         finally:
             self._executor = None
             if self._states.now is RunState.INTERRUPTED:
                 # The interrupt was for this turn alone.
                 self._states.change(RunState.TURN)
-            self._turns.ended()
+            self._relay.ended()
 
     def _rest(self) -> None:
         if self._states.now is not RunState.CLOSING:
@@ -150,7 +150,7 @@ class Runner:
                 task.cancel()
                 await asyncio.wait([task])
             self._rest()
-            self._turns.catch_up()
+            self._relay.catch_up()
             if self._waiting.count > waiting:
                 self._next()
         return None if task.cancelled() else task.result()

@@ -25,7 +25,7 @@ from agent_tui.models.messages import Message
 log = logging.getLogger(__name__)
 
 
-class Turns:
+class TurnRelay:
     """Prepares turns and passes on what comes of them; ``prepare`` is awaited before each step."""
 
     def __init__(
