@@ -75,6 +75,11 @@ class Agent:
         return self._own.toolbox
 
     @property
+    def opened(self) -> bool:
+        """Whether there is a session: not before ``start`` has opened one."""
+        return self._own.bindings.opened
+
+    @property
     def runtime(self) -> Runtime:
         return self._own.bindings.current.runtime
 

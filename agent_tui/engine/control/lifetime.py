@@ -52,7 +52,9 @@ class Lifetime:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
         AgentError when the session cannot be opened."""
         parts, hub = self._parts, self._hub
-        conversation = await patiently(lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest))
+        conversation = await patiently(
+            lambda: self._opened.open_first(parts.resume, parts.session, parts.continue_newest)
+        )
         await asyncio.to_thread(parts.workspace.look)
         if self._states.now is RunState.CLOSING:
             return
