@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Submit, Text
 from agent_tui.config import PERMISSION_MODES
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

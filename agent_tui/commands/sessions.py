@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.errors import StoreError
 from agent_tui.store.export import FORMATS, render
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

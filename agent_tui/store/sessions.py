@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from agent_tui.store.base import Tables
 from agent_tui.store.database import damaged
 from agent_tui.store.rows import check_fields, decode, encode, load_json, require_time
 from agent_tui.store.salvage import scan
+from agent_tui.text.clean import printable_line
 
 PREVIEW_LENGTH = 200
 
@@ -267,8 +267,7 @@ def preview_of(message: Message) -> str:
     """The first 200 characters of a message's text on one line, without control and formatting characters."""
     for part in message.parts:
         if isinstance(part, TextPart) and part.text.strip():
-            head = " ".join(part.text[: PREVIEW_LENGTH * 20].split())
-            return "".join(c for c in head if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))[:PREVIEW_LENGTH]
+            return printable_line(part.text, PREVIEW_LENGTH)
     return ""
 
 

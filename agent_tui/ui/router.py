@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line, tokens
 from agent_tui.models.events import (
     BackendChanged,
     CompactionEnded,
@@ -27,6 +26,8 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import tokens
 
 if TYPE_CHECKING:
     from agent_tui.ui.app import AgentApp

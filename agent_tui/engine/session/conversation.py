@@ -12,6 +12,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.store.store import Store
+from agent_tui.text.clean import printable_line
 
 log = logging.getLogger(__name__)
 
@@ -253,6 +254,5 @@ class Conversation:
 
 def title_from(text: str) -> str:
     """A session's first title: the first line of the first message, at most 60 characters."""
-    line = next((" ".join(s.split()) for s in text.splitlines() if s.strip()), "")
-    line = "".join(c for c in line if c.isprintable())
-    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return printable_line(line, TITLE_LENGTH)

@@ -11,9 +11,9 @@ from agent_tui.engine.turns.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart, new_id, user_message
+from agent_tui.text.clean import pictured
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.output import pictured
 
 TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""

@@ -13,6 +13,8 @@ from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.failures.words import PAGE, words_of
 from agent_tui.providers.net.bounds import BoundError, RedirectError
+from agent_tui.text.clean import printable, program_output
+from agent_tui.text.numbers import duration
 
 DETAIL_LIMIT = 4_000
 """Characters of the provider's own text that are kept."""
@@ -29,6 +31,9 @@ _HTTPS_WANTED = re.compile(r"to (?:the |an )?HTTPS|\\x15\\x03|\x15\x03", re.IGNO
 """What servers say, or send (a TLS alert), to a request that was not encrypted."""
 _TLS_NAMES = frozenset({"SSLError", "SSLCertVerificationError", "ClientConnectorSSLError"})
 _SAFE = "Your text is kept."
+_ADVERTISING = re.compile(
+    r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried|This looks like a bug in LiteLLM).*"
+)
 
 
 def failure(
@@ -63,7 +68,7 @@ def _answer_too_long(overflow: Overflow) -> bool:
 def bound_failure(error: BoundError, provider: str, started: bool, address: str | None = None) -> Failure:
     """The failure of a call that reached one of our own bounds. ``address`` is the configured one, if any."""
     kept = "What arrived is kept." if started else _SAFE
-    text = clean(str(error))
+    text = harmless(str(error))
     called = Called(provider, address)
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
@@ -90,7 +95,7 @@ def _line(
             what = f"{called.first_place} does not know the model {model}, or the address is wrong"
             return f"{what}{http}{said} {_SAFE} Check the name and api_base, or {other}."
         case "rate_limit":
-            when = f" It asks to wait {wait:.0f} s." if wait else ""
+            when = f" It asks to wait {duration(wait)}." if wait else ""
             return f"{called.first} limits the rate of requests{http}{said}{when} {_SAFE} Try again, or {other}."
         case "overloaded":
             return f"{called.first} is overloaded or failing{http}{said} {_SAFE} Try again in a moment."
@@ -146,7 +151,7 @@ def _package(provider: str, detail: str) -> str:
 
 def worker_failure(detail: str = "") -> Failure:
     """The worker died or hangs."""
-    return failure("worker", provider="", model="", detail=redact(clean(detail))[:DETAIL_LIMIT])
+    return failure("worker", provider="", model="", detail=redact(harmless(detail))[:DETAIL_LIMIT])
 
 
 def _said(detail: str) -> str:
@@ -190,10 +195,6 @@ def _of_object(detail: str) -> str:
         return ""
 
 
-def clean(text: str) -> str:
+def harmless(text: str) -> str:
     """Without control characters (they would reach the terminal) and without LiteLLM's advertising."""
-    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
-    text = re.sub(
-        r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried|This looks like a bug in LiteLLM).*", "", text
-    )
-    return "".join(c for c in text if c in "\n\t" or c.isprintable()).strip()
+    return printable(_ADVERTISING.sub("", program_output(text))).strip()

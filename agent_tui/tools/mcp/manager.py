@@ -15,15 +15,14 @@ from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
 from agent_tui.tools.mcp.lines import ServerState
-from agent_tui.tools.mcp.names import plain, plain_line
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
 from agent_tui.tools.mcp.tool import IMAGES, images
-from agent_tui.tools.output import clean
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -231,7 +230,7 @@ class McpManager:
         for entry in answer.get("contents", []):
             kind, name = str(entry.get("type", "")), plain_line(f"{server}:{entry.get('uri', uri)}", 200)
             if "text" in entry:
-                text = clean(str(entry["text"]))
+                text = program_output(str(entry["text"]))
                 if len(text) > MAX_TEXT:
                     text = f"{text[:MAX_TEXT]}\n[… {len(text) - MAX_TEXT:,} characters left out …]"
                 parts.append(AttachmentPart(name, plain_line(kind, 100) or "text/plain", text=text, path=uri))

@@ -14,12 +14,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from agent_tui.commands.format import one_line
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices
-from agent_tui.ui.draw import Piece, fit, paint_of
+from agent_tui.text.cells import fit
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece, paint_of
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens import context_lines as words
 from agent_tui.ui.screens.context_foot import Foot, Words, wrapped
