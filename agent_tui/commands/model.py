@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.requests import Effort, ModelInfo
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
@@ -109,7 +110,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         ("Cost", money(usage.session.cost_usd)),
     ]
     if agent.read_only:
-        rows.append(("State", f"read-only: {agent.read_only_reason or 'open in another process'}"))
+        rows.append(("State", f"read-only: {agent.read_only_reason or OPEN_ELSEWHERE}"))
     return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
 
 

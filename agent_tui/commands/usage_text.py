@@ -8,7 +8,7 @@ from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import cut, one_line
-from agent_tui.text.numbers import grouped, money, percent, plural, share, tenths_of, tokens, whole_percent
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tenths_of, tokens, whole_percent
 
 CHILDREN_SHOWN = 40
 """Children of a row in the plain text; the JSON has all."""
@@ -102,14 +102,13 @@ def calculation_line(usage: ContextUsage) -> str:
 def accuracy_line(usage: ContextUsage) -> str:
     a = usage.accuracy
     if not a.calls:
-        return f"no verified call yet · ratio {a.ratio:.2f}"
+        return f"no verified call yet · ratio {factor(a.ratio)}"
     last = "?"
     if a.last_error_percent is not None:
         sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
         last = percent(a.last_error_percent, signed=True) + sign
-    return (
-        f"last {last} · median {percent(a.median_error_percent)} over {plural(a.calls, 'call')} · ratio {a.ratio:.2f}"
-    )
+    median = percent(a.median_error_percent)
+    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {factor(a.ratio)}"
 
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:

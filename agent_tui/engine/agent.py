@@ -6,8 +6,9 @@ import asyncio
 import logging
 
 from agent_tui.engine.agent_project import ProjectFacts
-from agent_tui.engine.agent_sessions import READ_ONLY, SessionControl
+from agent_tui.engine.agent_sessions import SessionControl
 from agent_tui.engine.session.storing import patiently
+from agent_tui.errors import READ_ONLY
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
     Notice,

@@ -18,7 +18,7 @@ from agent_tui.engine.models.learned import with_learned
 from agent_tui.engine.models.reasoning_facts import recalled_rule
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.turns.runtime import Runtime
-from agent_tui.errors import AgentError, ConfigError
+from agent_tui.errors import READ_ONLY, AgentError, ConfigError
 from agent_tui.models.events import (
     Event,
     Notice,
@@ -33,8 +33,6 @@ from agent_tui.store.salvage import lacks
 from agent_tui.tools.sandbox.jail import Jail
 
 log = logging.getLogger(__name__)
-
-READ_ONLY = "This session is open in another window; here it can only be read. /fork continues a copy."
 
 
 class SessionControl(Turns):

@@ -22,7 +22,7 @@ from agent_tui.engine.session.sessions import Sessions
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.inbox import Inbox
 from agent_tui.engine.turns.runtime import Runtime
-from agent_tui.errors import AgentError
+from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import (
     Event,
     Notice,
@@ -100,7 +100,7 @@ class AgentState:
 
     @property
     def read_only_reason(self) -> str:
-        return "open in another window" if self.read_only else ""
+        return OPEN_ELSEWHERE if self.read_only else ""
 
     @property
     def busy(self) -> bool:

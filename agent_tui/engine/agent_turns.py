@@ -18,7 +18,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.shell import run_shell
 from agent_tui.engine.turns.subagent import run_subagent
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
-from agent_tui.errors import AgentError, StoreError
+from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.events import (
     MessageAdded,
     Notice,
@@ -26,7 +26,7 @@ from agent_tui.models.events import (
     StepEnded,
     TurnEnded,
 )
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import TEXT_KEPT, Failure
 from agent_tui.models.messages import AttachmentPart, Message, user_message
 from agent_tui.tools.base import ToolOutcome
 
@@ -45,9 +45,7 @@ class Turns(Accounting):
     def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening."""
         if self._started and self.read_only:
-            self.publish(
-                Notice("warning", "Read-only: this session is open in another window. /fork continues a copy.")
-            )
+            self.publish(Notice("warning", READ_ONLY))
             return
         message = user_message(text, attachments=mask_attachments(attachments, self.parts.secrets))
         self._inbox.queue(message)
@@ -295,6 +293,4 @@ def _failure(error: Exception) -> Failure:
     """Why a turn could not begin; its message waits."""
     if isinstance(error, StoreError):
         return store_failure(error, unsent=True)
-    return Failure(
-        "invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log. Your text is kept."
-    )
+    return Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log. {TEXT_KEPT}")

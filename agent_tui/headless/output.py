@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from agent_tui import door
 from agent_tui.engine.agent import Agent
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
     CompactionEnded,
@@ -34,7 +35,7 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.options import Options
 from agent_tui.text.numbers import duration
 
-BUSY = "This session is open in another window: close it there, or copy it there with /fork, then run this again."
+BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
 
 STREAM_VERSION = 1
 """``v`` of every line of stream-json."""

@@ -22,6 +22,9 @@ FailureKind = Literal[
     "store",
 ]
 
+TEXT_KEPT = "Your text is kept."
+"""Said of every failure that leaves the user's message unanswered: it need not be typed again."""
+
 RETRYABLE: frozenset[str] = frozenset(
     {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "empty_answer", "worker"}
 )

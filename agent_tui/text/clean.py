@@ -30,6 +30,7 @@ _ONE_LINE: dict[int, int | str | None] = {
     **dict.fromkeys((0x09, 0x0A, 0x0D, 0x85, 0x2028, 0x2029), " "),
 }
 _ONE_LINE_LIMIT = 400
+_BREAKS = re.compile("[\n\u2028\u2029]")
 
 
 def cut(text: str, limit: int) -> str:
@@ -55,7 +56,7 @@ def one_line(text: str, limit: int = _ONE_LINE_LIMIT) -> str:
 def clean_line(text: str) -> str:
     """Cleaned text of any length on one line that does not hide that it had several: a name with a line break must
     not look like two names."""
-    return clean(text).replace("\n", "␊").replace("\t", " ")
+    return _BREAKS.sub("␊", clean(text)).replace("\t", " ")
 
 
 def printable(text: str) -> str:
@@ -116,7 +117,7 @@ def pictured(text: str) -> str:
 
 def pictured_line(name: str) -> str:
     """A file name as one line of text: control characters pictured, bytes that are not UTF-8 replaced."""
-    return pictured(name).replace("\n", "␊").replace("\t", "␉").encode("utf-8", "replace").decode()
+    return _BREAKS.sub("␊", pictured(name)).replace("\t", "␉").encode("utf-8", "replace").decode()
 
 
 _UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -53,6 +53,11 @@ def percent(value: float | None, digits: int = 1, *, signed: bool = False, tight
     return f"{number}%" if tight else f"{number} %"
 
 
+def factor(value: float) -> str:
+    """A ratio of two numbers: ``1.02``."""
+    return f"{value:.2f}"
+
+
 def share(tenths: int | None) -> str:
     """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None."""
     return "" if tenths is None else percent(tenths / 10).replace("-", "−")

@@ -97,7 +97,7 @@ def format_metrics(metrics: TokenCounterMetrics) -> str:
         f"  Recalculations: {metrics.recalculations}",
         f"  Total Tokens Counted: {metrics.total_tokens}",
         f"  Largest Message: {metrics.largest_message} tokens",
-        f"  Avg Tokens/Message: {'–' if mean is None else f'{mean:.0f}'}",
+        f"  Avg Tokens/Message: {'–' if mean is None else round(mean)}",
         f"  Uptime: {uptime(metrics.uptime)}",
     ]
     return "\n".join([*lines, *(f"  {hint}" for hint in health_hints(metrics))])

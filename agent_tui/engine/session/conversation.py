@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.context.sent.view import ViewBuilder
-from agent_tui.errors import AgentError, StoreError
+from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
@@ -67,7 +67,7 @@ class Conversation:
 
     def _writable(self) -> None:
         if self.read_only:
-            raise AgentError("This session is open in another window; it is read-only here. /fork continues a copy.")
+            raise AgentError(READ_ONLY)
 
     def view(self) -> list[SentMessage]:
         """The conversation as it would be sent now."""

@@ -49,7 +49,7 @@ async def body(response: Any, limit: int = BODY_LIMIT) -> AsyncIterator[bytes]:
         await response.aclose()
 
 
-def shorten(response: Any, limit: int = BODY_LIMIT) -> None:
+def guard_body(response: Any, limit: int = BODY_LIMIT) -> None:
     """Makes every way of reading ``response`` go through ``body``."""
 
     async def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:

@@ -15,7 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from agent_tui.context.compaction.notices import EXACT_OFF
-from agent_tui.errors import AgentError
+from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices
 from agent_tui.text.cells import fit
@@ -137,7 +137,7 @@ class ContextScreen(Guarded, Screen[None]):
             # The first sentence: the formula stands above, ``w`` shows all.
             entries.append(("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 300), "foreground"))
         if self.agent.read_only:
-            entries.append(("Read-only", self.agent.read_only_reason or "open in another process", "warning"))
+            entries.append(("Read-only", self.agent.read_only_reason or OPEN_ELSEWHERE, "warning"))
         entries += [("Warning", one_line(w, 400), "warning") for w in usage.warnings]
         lines: list[list[Piece]] = []
         for label, text, color in entries:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
+from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, REFUSED, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
@@ -18,9 +18,6 @@ from agent_tui.ui.transcript.piece import Piece
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
 MAX_LIVE = 200_000
-REFUSED = "The user refused this call."
-FEEDBACK = "They said:"
-"""How the result of a refused call begins, and the user's words in it; the rest of it is for the model."""
 _SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
 
 
