@@ -253,12 +253,13 @@ def _doctor(values: argparse.Namespace) -> int:
 
 
 def _forget_limits() -> int:
+    from agent_tui.store.learned import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.forget_learned_limits()
         store.forget_replay_facts()
-    door.say(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+    door.say(forgotten_text(count))
     return EXIT_OK
 
 

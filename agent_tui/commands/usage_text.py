@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import cut, one_line
@@ -28,7 +29,7 @@ def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) 
             rest = [rest[1], ("Over the limit", -usage.over, -shares.over)]
         lines += [_numbers(name, 0, grouped(count), part) for name, count, part in rest]
     entries = [
-        ("Calculation", calculation_line(usage)),
+        ("Calculation", calculation_text(usage)),
         ("Accuracy", accuracy_line(usage)),
         ("Session", session_line(usage, records)),
         ("Proof", proof_line(usage, usage.total, adds_up(usage))[0]),
@@ -83,20 +84,6 @@ def _row_adds_up(row: ContextRow) -> bool:
     if not row.children:
         return True
     return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
-
-
-def calculation_line(usage: ContextUsage) -> str:
-    """The formula with its numbers, as it was calculated."""
-    c = usage.calculation
-    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
-    if c.last_input is None:
-        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
-    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
-    guessed = " (estimated)" if c.output_estimated else ""
-    return (
-        f"last input {c.last_input:,} + last output {c.last_output or 0:,}{guessed}"
-        f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
-    )
 
 
 def accuracy_line(usage: ContextUsage) -> str:

@@ -26,7 +26,7 @@ from agent_tui.models.events import (
     StepEnded,
     TurnEnded,
 )
-from agent_tui.models.failure import TEXT_KEPT, Failure
+from agent_tui.models.failure import Failure, inner_failure
 from agent_tui.models.messages import AttachmentPart, Message, user_message
 from agent_tui.tools.base import ToolOutcome
 
@@ -293,4 +293,4 @@ def _failure(error: Exception) -> Failure:
     """Why a turn could not begin; its message waits."""
     if isinstance(error, StoreError):
         return store_failure(error, unsent=True)
-    return Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log. {TEXT_KEPT}")
+    return inner_failure(error, unsent=True)

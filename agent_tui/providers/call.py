@@ -88,7 +88,7 @@ async def run(
         litellm = await load()
     except Exception as error:
         log.exception("LiteLLM cannot be imported")
-        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. Reinstall agent-tui; your text is kept.")))
+        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
         return
     await call.stream(call.through(litellm))
 
@@ -375,7 +375,7 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
         what = f"The key for {called.name} has characters that are in no key (control characters, or none of ASCII)"
         return Failure("auth", f"{what}. Nothing was sent. {TEXT_KEPT} {called.give_key}")
     if info.problem:
-        return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
+        return Failure("not_found", f"{info.problem} {TEXT_KEPT} Choose another with /model.")
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.steps import SessionInfo, conversation_state
-from agent_tui.store.base import Tables
+from agent_tui.store.base import Tables, no_session
 from agent_tui.store.database import damaged
 from agent_tui.store.rows import check_fields, decode, encode, load_json, require_time
 from agent_tui.store.salvage import scan
@@ -69,7 +69,7 @@ class SessionTables(Tables):
         if rows:
             some = ", ".join(row[0] for row in rows[:3])
             raise StoreError(f"{session_id!r} fits more than one session ({some}, …): give more of the id")
-        raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+        raise no_session(session_id)
 
     def sessions(
         self,

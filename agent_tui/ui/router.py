@@ -26,6 +26,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
+from agent_tui.models.failure import INTERRUPTED
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 
@@ -41,7 +42,7 @@ STARTING = {False: "Starting the provider (first use)", True: "Starting the prov
 
 STOP_TEXT = {
     "step_limit": "Stopped at the step limit. Send a message to go on.",
-    "interrupted": "Interrupted.",
+    "interrupted": INTERRUPTED,
     "refused": "The model refused to answer.",
     "length": "The answer was cut off at its maximum length.",
 }

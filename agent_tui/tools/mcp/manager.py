@@ -20,6 +20,7 @@ from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
 from agent_tui.tools.mcp.lines import ServerState
+from agent_tui.tools.mcp.names import no_server
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
 from agent_tui.tools.mcp.tool import IMAGES, images
@@ -104,7 +105,7 @@ class McpManager:
         server = self._servers.get(name)
         if server is None:
             known = ", ".join(self._servers) or "none"
-            raise AgentError(f"There is no MCP server {name}. There are: {known}.")
+            raise AgentError(f"{no_server(name)} There are: {known}.")
         if server.spec is None:
             return f"{name} is {server.state}: {server.detail}"
         server.state, server.detail = "starting", ""
@@ -177,7 +178,7 @@ class McpManager:
             if server.state != "connected" or server.spec is None:
                 raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
             return key, server.spec
-        raise ToolError(f"There is no MCP server {plain_line(name, 60)}.")
+        raise ToolError(no_server(name))
 
     # Tools
 

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.text.clean import plain
+from agent_tui.text.clean import plain, plain_line
 
 PREFIX = "mcp__"
 NAME_LIMIT = 64
@@ -21,6 +21,11 @@ SCHEMA_LIMIT = 40_000
 
 _DEPTH = 40
 _BAD = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def no_server(server: str) -> str:
+    """What is said where no server has that name."""
+    return f"There is no MCP server {plain_line(server, 60)}."
 
 
 def server_part(server: str) -> str:

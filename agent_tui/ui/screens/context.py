@@ -128,7 +128,7 @@ class ContextScreen(Guarded, Screen[None]):
         usage = self.usage
         proof, holds = words.proof_line(usage, self.trigger, adds_up(usage))
         entries = [
-            ("Calculation", words.calculation_line(usage), "foreground"),
+            ("Calculation", words.calculation_text(usage), "foreground"),
             ("Accuracy", words.accuracy_line(usage), "foreground"),
             ("Session", words.session_line(usage, self.agent.records), "foreground"),
         ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.usage_text import accuracy_line, calculation_line, header, proof_line, session_line, subtitle
+from agent_tui.commands.usage_text import accuracy_line, header, proof_line, session_line, subtitle
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy_line",
-    "calculation_line",
+    "calculation_text",
     "compaction_details",
     "compaction_text",
     "header",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -154,7 +155,7 @@ def ending(message: Message) -> Iterable[Block]:
     if message.status == "failed":
         yield NoticeBlock("end", "error", message.note or "The answer failed.")
     elif message.status == "stopped":
-        yield NoticeBlock("end", "warning", message.note or "Interrupted.")
+        yield NoticeBlock("end", "warning", message.note or INTERRUPTED)
 
 
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
