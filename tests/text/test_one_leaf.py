@@ -26,6 +26,10 @@ FLOAT = re.compile(r"[.,]\d*[.\d]+[eEfFgG%]|%$")
 """A format for a number with digits after the point."""
 
 
+PRICE = re.compile("cost|price|dollar|usd|budget|spent")
+"""What stands behind a ``$`` that is money; a path in JSON begins with one, too."""
+
+
 def public(module: object) -> set[str]:
     return {name for name, value in vars(module).items() if callable(value) and value.__module__ == module.__name__}  # type: ignore[attr-defined]
 
@@ -72,6 +76,7 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
                 isinstance(text, ast.Constant)
                 and str(text.value).endswith("$")
                 and isinstance(number, ast.FormattedValue)
+                and PRICE.search(ast.unparse(number.value))
                 for text, number in pairwise(values)
             ):
                 yield node.lineno, "money is written here"
