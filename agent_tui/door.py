@@ -11,20 +11,7 @@ import json
 import sys
 from typing import IO, Any
 
-CONTROLS: dict[int, int | None] = {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0)) if c not in (0x09, 0x0A)}
-CONTROLS.update(dict.fromkeys((1564, 8206, 8207, *range(8234, 8239), *range(8294, 8298), 65279)))
-CONTROLS.update(dict.fromkeys(range(55296, 57344), 65533))
-"""What a terminal acts upon, or what turns the direction of text, as a table for ``str.translate``."""
-
-
-def clean(text: str) -> str:
-    """Text without control characters, direction overrides and lone surrogates; newlines and tabs stay."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(CONTROLS)
-
-
-def line_of(text: str) -> str:
-    """Cleaned text on one line: a name with a line break must not look like two of them."""
-    return clean(text).replace("\n", "␊").replace("\t", " ")
+from agent_tui.text.clean import CONTROLS, clean, clean_line
 
 
 def say(text: str = "") -> None:
@@ -48,7 +35,7 @@ def tell(text: str) -> None:
 
 def complain(text: str) -> None:
     """What went wrong, in one line on standard error, with the program's name."""
-    tell(f"agent-tui: {line_of(text)}")
+    tell(f"agent-tui: {clean_line(text)}")
 
 
 def write(stream: IO[str], text: str) -> None:

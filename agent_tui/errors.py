@@ -41,6 +41,11 @@ class StoreDamagedError(StoreError):
     """The session database is damaged; a repaired copy can be made of what is left."""
 
 
+OPEN_ELSEWHERE = "open in another window"
+READ_ONLY = f"This session is {OPEN_ELSEWHERE}; it is read-only here. /fork continues a copy."
+"""What users read of a session whose lock another process holds."""
+
+
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
 

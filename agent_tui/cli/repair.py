@@ -8,6 +8,7 @@ from typing import Any
 from agent_tui import door
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
 from agent_tui.paths import user_paths
+from agent_tui.text.clean import clean_line
 
 
 def add_check(actions: Any) -> None:
@@ -70,4 +71,4 @@ def _repair_all() -> int:
 def _text(report: Any) -> str:
     from agent_tui.store.repair import lines
 
-    return "\n".join(door.line_of(line) for line in lines(report))
+    return "\n".join(clean_line(line) for line in lines(report))

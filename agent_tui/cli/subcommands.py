@@ -13,6 +13,8 @@ from agent_tui.cli.repair import add_check
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
+from agent_tui.text.clean import clean_line, one_line
+from agent_tui.text.numbers import age, plural
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -103,7 +105,6 @@ def _context(values: argparse.Namespace) -> int:
 
 
 def _narrate(event: object) -> None:
-    from agent_tui.commands.format import one_line
     from agent_tui.models.events import Notice
 
     if isinstance(event, Notice):
@@ -112,14 +113,12 @@ def _narrate(event: object) -> None:
 
 def _tell(problem: str | None) -> None:
     """Why only a copy of the sessions is shown."""
-    from agent_tui.commands.format import one_line
 
     if problem is not None:
         door.complain(one_line(problem, 400))
 
 
 def _sessions(values: argparse.Namespace) -> int:
-    from agent_tui.commands.format import age, one_line, plural
     from agent_tui.store.export_data import session_row
     from agent_tui.store.store import Store
 
@@ -131,7 +130,7 @@ def _sessions(values: argparse.Namespace) -> int:
         door.say_json([session_row(info) for info in found])
         return EXIT_OK
     for info in found:
-        where = f"  {door.line_of(info.project)}" if values.all else ""
+        where = f"  {clean_line(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
         door.say(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
     if not found:
@@ -140,7 +139,6 @@ def _sessions(values: argparse.Namespace) -> int:
 
 
 def _delete(values: argparse.Namespace) -> int:
-    from agent_tui.commands.format import one_line
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
@@ -149,7 +147,7 @@ def _delete(values: argparse.Namespace) -> int:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
-            answer = door.ask(f"Delete {info.id} ({title}, {info.messages} messages) for good? [y/N] ")
+            answer = door.ask(f"Delete {info.id} ({title}, {plural(info.messages, 'message')}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 door.tell("Kept.")
                 return EXIT_OK
@@ -159,7 +157,6 @@ def _delete(values: argparse.Namespace) -> int:
 
 
 def _export(values: argparse.Namespace) -> int:
-    from agent_tui.commands.format import one_line
     from agent_tui.store.export import render
     from agent_tui.store.salvage import lacks
     from agent_tui.store.store import Store
@@ -205,7 +202,7 @@ def _models(values: argparse.Namespace) -> int:
             door.say_json(rows)
             return
         for info in infos:
-            door.say(door.line_of(model_line(info)))
+            door.say(clean_line(model_line(info)))
 
     asyncio.run(show())
     return EXIT_OK
@@ -232,7 +229,7 @@ def _auth_list(values: argparse.Namespace) -> int:
     from agent_tui.auth import list_providers
 
     for name in list_providers():
-        door.say(door.line_of(name))
+        door.say(clean_line(name))
     return EXIT_OK
 
 
@@ -251,18 +248,18 @@ def _doctor(values: argparse.Namespace) -> int:
 
     rows = asyncio.run(check())
     for state, what, detail in rows:
-        door.say(door.line_of(f"{state:<5} {what:<22} {detail}"))
+        door.say(clean_line(f"{state:<5} {what:<22} {detail}"))
     return EXIT_ERROR if any(state == "fail" for state, _, _ in rows) else EXIT_OK
 
 
 def _forget_limits() -> int:
-    from agent_tui.commands.format import plural
+    from agent_tui.store.learned import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.forget_learned_limits()
         store.forget_replay_facts()
-    door.say(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+    door.say(forgotten_text(count))
     return EXIT_OK
 
 
@@ -272,14 +269,14 @@ def _config(values: argparse.Namespace) -> int:
 
     paths = user_paths()
     if values.action == "path":
-        door.say(door.line_of(str(paths.config_file)))
+        door.say(clean_line(str(paths.config_file)))
         return EXIT_OK
     if values.action == "init":
         if paths.config_file.exists():
             raise ConfigError(f"{paths.config_file} exists already; nothing was changed.")
         paths.config_file.parent.mkdir(parents=True, exist_ok=True)
         paths.config_file.write_text(example_text(), "utf-8")
-        door.say(door.line_of(str(paths.config_file)))
+        door.say(clean_line(str(paths.config_file)))
         return EXIT_OK
     from agent_tui.context.project.trust import FolderTrust
     from agent_tui.store.store import Store
@@ -290,7 +287,7 @@ def _config(values: argparse.Namespace) -> int:
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):
         if layer.values:
-            door.say(door.line_of(f"# from {layer.where}"))
+            door.say(clean_line(f"# from {layer.where}"))
     door.say(show_settings(settings))
     return EXIT_OK
 

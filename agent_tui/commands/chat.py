@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import plural
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Copy, OpenScreen, Quit, Text
+from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent

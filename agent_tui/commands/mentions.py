@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.text.numbers import size
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
@@ -123,8 +124,8 @@ def attachment(path: Path, cwd: Path) -> AttachmentPart:
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
-        kilobytes = f"{len(raw) // 1024:,} kB, at most {MAX_TEXT // 1024} are attached"
-        raise ValueError(f"the file has {kilobytes}; name lines (@file:1-200) or ask to read it")
+        sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} are attached"
+        raise ValueError(f"the file has {sizes}; name lines (@file:1-200) or ask to read it")
     return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path))
 
 
@@ -138,7 +139,7 @@ def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
         raise ValueError(f"has no lines {first}-{last}, it has {len(lines):,}")
     text = "".join(chosen)
     if len(text) > MAX_TEXT:
-        raise ValueError(f"these lines have {len(text) // 1024:,} kB, at most {MAX_TEXT // 1024} are attached")
+        raise ValueError(f"these lines have {size(len(text))}, at most {size(MAX_TEXT)} are attached")
     ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
     return AttachmentPart(ending, _kind(path), text=text, path=str(path))
 
@@ -152,8 +153,7 @@ def _bytes(path: Path, limit: int) -> bytes:
             raise ValueError("not a regular file")
         raw = file.read(limit + 1)
         if len(raw) > limit:
-            size = max(info.st_size, len(raw)) // 1024
-            raise ValueError(f"has {size:,} kB, at most {limit // 1024:,} are looked at")
+            raise ValueError(f"has {size(max(info.st_size, len(raw)))}, at most {size(limit)} are looked at")
     return raw
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, get_args
 
-from agent_tui.commands.format import money, one_line, percent, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.requests import Effort, ModelInfo
 from agent_tui.paths import package_themes
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import money, plural, share, tenths_of, tokens, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +91,9 @@ async def status(agent: Agent, args: str) -> CommandResult:
     usage = agent.context_usage()
     window = usage.window
     where = (
-        "unknown window" if window is None else f"{tokens(usage.total)} of {tokens(window)} ({percent(usage.percent)})"
+        "unknown window"
+        if window is None
+        else f"{tokens(usage.total)} of {tokens(window)} ({share(tenths_of(usage.total, window))})"
     )
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
@@ -106,7 +110,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         ("Cost", money(usage.session.cost_usd)),
     ]
     if agent.read_only:
-        rows.append(("State", f"read-only: {agent.read_only_reason or 'open in another process'}"))
+        rows.append(("State", f"read-only: {agent.read_only_reason or OPEN_ELSEWHERE}"))
     return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
 
 
@@ -120,12 +124,12 @@ def _narrow(lines: Iterable[str]) -> Iterator[str]:
 async def usage(agent: Agent, args: str) -> CommandResult:
     """Shows tokens and cost of this session."""
     totals = agent.context_usage().session
-    cached = None
+    cached = "?"
     if totals.input_tokens and totals.cache_read_tokens is not None:
-        cached = 100 * totals.cache_read_tokens / totals.input_tokens
+        cached = whole_percent(totals.cache_read_tokens, totals.input_tokens)
     rows = [
         ("Input", _count(totals.input_tokens)),
-        ("  cached", f"{_count(totals.cache_read_tokens)}  ({percent(cached)})"),
+        ("  cached", f"{_count(totals.cache_read_tokens)}  ({cached})"),
         ("  written", _count(totals.cache_write_tokens)),
         ("Output", _count(totals.output_tokens)),
         ("  reasoning", _count(totals.reasoning_tokens)),

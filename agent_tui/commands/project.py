@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line, plural, tokens
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Submit, Text
 from agent_tui.config import PERMISSION_MODES
+from agent_tui.store.learned import forgotten_text
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,7 +141,7 @@ async def doctor(agent: Agent, args: str) -> CommandResult:
     """Checks keys, servers, worker, database and terminal; --forget drops learned limits."""
     if args == "--forget":
         count = await agent.forget_limits()
-        return Text(f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned.")
+        return Text(forgotten_text(count))
     if args:
         return Text("/doctor takes nothing or --forget.", error=True)
     marks = {"ok": "✓", "warn": "!", "fail": "✗"}

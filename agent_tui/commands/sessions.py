@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.errors import StoreError
 from agent_tui.store.export import FORMATS, render
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +48,9 @@ async def rename(agent: Agent, args: str) -> CommandResult:
     return Text(f"Renamed to “{title}”.")
 
 
+NOTHING_TO_REWIND = "There is no message to go back to."
+
+
 @command("rewind", aliases=("undo",))
 async def rewind(agent: Agent, args: str) -> CommandResult:
     """Goes back to an earlier message and, if wanted, restores files.
@@ -55,7 +58,7 @@ async def rewind(agent: Agent, args: str) -> CommandResult:
     Nothing is deleted: what came after stays in the database, and a fork can reach it.
     """
     if not any(m.role == "user" for m in agent.messages):
-        return Text("There is no message to go back to.", error=True)
+        return Text(NOTHING_TO_REWIND, error=True)
     return OpenScreen("rewind")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage
 
 
 def context_json(usage: ContextUsage) -> dict[str, Any]:
-    """A JSON-able dict of a ContextUsage. Absent numbers are None, never 0."""
+    """A JSON-able dict of a ContextUsage. Absent numbers are None, never 0. A ``share`` is in percent of the window, to
+    one digit, as it is shown elsewhere: those of one level add up to the one above."""
+    shares = window_shares(usage)
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
         "model": usage.model,
@@ -40,7 +43,8 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
             "fixed_delta_tokens": calculation.fixed_delta,
             "new_messages_tokens": calculation.new_messages,
         },
-        "rows": [_row(row) for row in usage.rows],
+        "shares": None if shares is None else {name: getattr(shares, name) / 10 for name in _SHARES},
+        "rows": [_row(row, None if shares is None else shares.rows[i]) for i, row in enumerate(usage.rows)],
         "accuracy": {
             "last_error_tokens": accuracy.last_error_tokens,
             "last_error_percent": accuracy.last_error_percent,
@@ -61,11 +65,15 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
     }
 
 
-def _row(row: ContextRow) -> dict[str, Any]:
+_SHARES = ("total", "free", "reserve", "over")
+
+
+def _row(row: ContextRow, tenths: int | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "id": row.id,
         "label": row.label,
         "tokens": row.tokens,
+        "share": None if tenths is None else tenths / 10,
         "basis": row.basis,
         "estimated_tokens": row.estimated_tokens,
         "approximate": row.approximate,
@@ -76,5 +84,6 @@ def _row(row: ContextRow) -> dict[str, Any]:
             data[name] = value
     if row.detail:
         data["detail"] = row.detail
-    data["children"] = [_row(child) for child in row.children]
+    parts = [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
+    data["children"] = [_row(child, part) for child, part in zip(row.children, parts, strict=True)]
     return data

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent_tui.commands.format import money, one_line, percent, plural, tokens
-from agent_tui.context.accounting.percent import column
+from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.text.clean import cut, one_line
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tenths_of, tokens, whole_percent
 
 CHILDREN_SHOWN = 40
 """Children of a row in the plain text; the JSON has all."""
@@ -15,19 +17,19 @@ CHILDREN_SHOWN = 40
 
 def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) -> str:
     """All numbers of the context screen as plain text."""
-    size, share, basis = header(usage, 0)
-    lines = [f"{one_line(usage.model, 80)}  {size}  {share}".rstrip() + f"  {basis}", subtitle(usage), ""]
-    shares = column(usage)
-    for row in usage.rows:
+    size, part, basis = header(usage, 0)
+    lines = [f"{one_line(usage.model, 80)}  {size}  {part}".rstrip() + f"  {basis}", subtitle(usage), ""]
+    shares = window_shares(usage)
+    for index, row in enumerate(usage.rows):
         if row.tokens or row.children or row.deferred_tokens:
-            lines += _row(row, 0, None if shares is None else shares.get(row.id))
-    if usage.free is not None and usage.reserve is not None:
-        for name, count in (("Free", usage.free), ("Reserve", usage.reserve), ("Over the limit", usage.over or 0)):
-            if count or name != "Over the limit":
-                part = None if shares is None else shares["over" if name.startswith("Over") else name.lower()]
-                lines.append(_numbers(name, 0, f"{count:,}", part))
+            lines += _row(row, 0, None if shares is None else shares.rows[index])
+    if shares is not None:
+        rest = [("Free", usage.free or 0, shares.free), ("Reserve", usage.reserve or 0, shares.reserve)]
+        if usage.over:
+            rest = [rest[1], ("Over the limit", -usage.over, -shares.over)]
+        lines += [_numbers(name, 0, grouped(count), part) for name, count, part in rest]
     entries = [
-        ("Calculation", calculation_line(usage)),
+        ("Calculation", calculation_text(usage)),
         ("Accuracy", accuracy_line(usage)),
         ("Session", session_line(usage, records)),
         ("Proof", proof_line(usage, usage.total, adds_up(usage))[0]),
@@ -37,9 +39,9 @@ def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) 
     return "\n".join([*lines, "", *(f"{name:<12} {value}" for name, value in entries if value)])
 
 
-def _row(row: ContextRow, depth: int, share: float | None) -> Iterator[str]:
+def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
     rough = row.approximate or row.basis == "estimated"
-    line = _numbers(one_line(row.label, 200), depth, f"{'~' if rough else ''}{row.tokens:,}", share)
+    line = _numbers(one_line(row.label, 200), depth, f"{'~' if rough else ''}{grouped(row.tokens)}", tenths)
     notes: list[str] = [row.basis]
     if row.estimated_tokens and row.basis != "estimated":
         notes.append(f"{row.estimated_tokens:,} estimated")
@@ -51,17 +53,20 @@ def _row(row: ContextRow, depth: int, share: float | None) -> Iterator[str]:
     if row.replay:
         notes.append(one_line(row.replay, 80))
     yield f"{line}  {', '.join(notes)}"
-    for child in row.children[-CHILDREN_SHOWN:]:
-        yield from _row(child, depth + 1, None)
-    if len(row.children) > CHILDREN_SHOWN:
-        rest = sum(child.tokens for child in row.children[:-CHILDREN_SHOWN])
-        yield _numbers(f"{len(row.children) - CHILDREN_SHOWN:,} earlier ones", depth + 1, f"{rest:,}", None)
+    shares: list[int | None] = [None] * len(row.children)
+    if tenths is not None:
+        shares = [*row_shares(tenths, row.children)]
+    for child, part in list(zip(row.children, shares, strict=True))[-CHILDREN_SHOWN:]:
+        yield from _row(child, depth + 1, part)
+    earlier = row.children[:-CHILDREN_SHOWN]
+    if earlier:
+        rest = None if tenths is None else sum(part or 0 for part in shares[: len(earlier)])
+        tokens_left = grouped(sum(child.tokens for child in earlier))
+        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, tokens_left, rest)
 
 
-def _numbers(label: str, depth: int, count: str, share: float | None) -> str:
-    label = f"{'  ' * depth}{label}"
-    label = label if len(label) <= 44 else label[:43] + "…"
-    return f"{label:<44} {count:>12} {'' if share is None else f'{share:.1f} %':>8}"
+def _numbers(label: str, depth: int, count: str, tenths: int | None) -> str:
+    return f"{cut('  ' * depth + label, 44):<44} {count:>12} {share(tenths):>8}"
 
 
 def adds_up(usage: ContextUsage) -> bool:
@@ -81,30 +86,16 @@ def _row_adds_up(row: ContextRow) -> bool:
     return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
 
 
-def calculation_line(usage: ContextUsage) -> str:
-    """The formula with its numbers, as it was calculated."""
-    c = usage.calculation
-    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
-    if c.last_input is None:
-        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
-    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
-    guessed = " (estimated)" if c.output_estimated else ""
-    return (
-        f"last input {c.last_input:,} + last output {c.last_output or 0:,}{guessed}"
-        f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
-    )
-
-
 def accuracy_line(usage: ContextUsage) -> str:
     a = usage.accuracy
     if not a.calls:
-        return f"no verified call yet · ratio {a.ratio:.2f}"
+        return f"no verified call yet · ratio {factor(a.ratio)}"
     last = "?"
     if a.last_error_percent is not None:
-        sign = f" ({a.last_error_tokens:+,})" if a.last_error_tokens is not None else ""
-        last = f"{a.last_error_percent:+.1f} %{sign}".replace("-", "−")
-    median = "?" if a.median_error_percent is None else f"{a.median_error_percent:.1f} %"
-    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {a.ratio:.2f}"
+        sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
+        last = percent(a.last_error_percent, signed=True) + sign
+    median = percent(a.median_error_percent)
+    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {factor(a.ratio)}"
 
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
@@ -113,7 +104,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if s.reasoning_tokens is not None:
         parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
     if s.cache_read_tokens is not None and s.input_tokens:
-        parts.append(f"cached {100 * s.cache_read_tokens / s.input_tokens:.0f} %")
+        parts.append(f"cached {whole_percent(s.cache_read_tokens, s.input_tokens)}")
     parts.append(money(s.cost_usd))
     newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
@@ -166,10 +157,10 @@ def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
     mark = "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
     total = usage.total + in_flight
     size = f"{mark}{tokens(total)} / {tokens(usage.window)}" if usage.window else f"{mark}{tokens(total)} / unknown"
-    share = f"{mark}{percent(100 * total / usage.window)}" if usage.window else ""
+    part = f"{mark}{share(tenths_of(total, usage.window))}" if usage.window else ""
     basis: str = usage.basis
     if in_flight:
         basis = f"{tokens(in_flight)} in flight"
     elif usage.estimated_tokens and usage.basis != "estimated":
         basis = f"{usage.basis}, {tokens(usage.estimated_tokens)} estimated"
-    return size, share, basis
+    return size, part, basis

@@ -17,6 +17,7 @@ from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.turns.shell import run_shell
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event
 from agent_tui.models.messages import AttachmentPart, Message
@@ -109,7 +110,7 @@ class Agent:
 
     @property
     def read_only_reason(self) -> str:
-        return "open in another window" if self.read_only else ""
+        return OPEN_ELSEWHERE if self.read_only else ""
 
     async def clear(self) -> None:
         """Starts a new session; the old one stays and can be resumed."""

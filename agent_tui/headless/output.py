@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from agent_tui import door
 from agent_tui.engine.agent import Agent
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
     CompactionEnded,
@@ -32,8 +33,9 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.options import Options
+from agent_tui.text.numbers import duration
 
-BUSY = "This session is open in another window: close it there, or copy it there with /fork, then run this again."
+BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
 
 STREAM_VERSION = 1
 """``v`` of every line of stream-json."""
@@ -147,7 +149,7 @@ class Printer:
                 self.denied += code == "permission_denied"
                 self._notice(level, text, code)
             case RetryWaiting(seconds, attempt, attempts, failure):
-                text = f"{failure.message} Trying again in {seconds:.0f} s ({attempt} of {attempts - 1})."
+                text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
             case CompactionStarted(before, reason):
                 self._narrate(f"Compacting {before:,} tokens ({reason})…")

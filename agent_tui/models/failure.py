@@ -22,6 +22,12 @@ FailureKind = Literal[
     "store",
 ]
 
+INTERRUPTED = "Interrupted."
+"""Said of an answer that the user ended."""
+
+TEXT_KEPT = "Your text is kept."
+"""Said of every failure that leaves the user's message unanswered: it need not be typed again."""
+
 RETRYABLE: frozenset[str] = frozenset(
     {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "empty_answer", "worker"}
 )
@@ -70,3 +76,9 @@ class Failure:
     @property
     def retryable(self) -> bool:
         return self.kind in RETRYABLE
+
+
+def inner_failure(error: Exception, unsent: bool = False) -> Failure:
+    """An error of our own that ended a turn. ``unsent``: the user's message waits."""
+    kept = f" {TEXT_KEPT}" if unsent else ""
+    return Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.{kept}")

@@ -18,6 +18,10 @@ Role = Literal["user", "assistant", "tool"]
 Status = Literal["streaming", "complete", "stopped", "failed"]
 
 INTERRUPTED_RESULT = "[interrupted]"
+REFUSED = "The user refused this call."
+FEEDBACK = "They said:"
+"""How the result of a refused call begins, and the user's words in it: the transcript knows it by them; the rest of it
+is for the model."""
 CLEARED_RESULT = "[Old tool result content cleared]"
 
 

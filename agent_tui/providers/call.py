@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -88,7 +88,7 @@ async def run(
         litellm = await load()
     except Exception as error:
         log.exception("LiteLLM cannot be imported")
-        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. Reinstall agent-tui; your text is kept.")))
+        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
         return
     await call.stream(call.through(litellm))
 
@@ -256,7 +256,7 @@ class _Call:
     def _emit_failure(self, error: BaseException) -> None:
         target = self.info.target
         if isinstance(error, (NoAddressError, NetworkSettingsError)):
-            self.emit(Failed(Failure("invalid_request", f"{error} Nothing was sent. Your text is kept.")))
+            self.emit(Failed(Failure("invalid_request", f"{error} Nothing was sent. {TEXT_KEPT}")))
             return
         known = [self.key.value] if self.key.value else []
         found = classify(
@@ -369,13 +369,13 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     """What is wrong before anything is sent, without waiting for LiteLLM's import."""
     provider = info.target.provider
     if key.missing:
-        return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} Your text is kept.")
+        return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} {TEXT_KEPT}")
     if key.unfit:
         called = Called(provider, spec.api_base, spec.api_key_env)
         what = f"The key for {called.name} has characters that are in no key (control characters, or none of ASCII)"
-        return Failure("auth", f"{what}. Nothing was sent. Your text is kept. {called.give_key}")
+        return Failure("auth", f"{what}. Nothing was sent. {TEXT_KEPT} {called.give_key}")
     if info.problem:
-        return Failure("not_found", f"{info.problem} Your text is kept; choose another with /model.")
+        return Failure("not_found", f"{info.problem} {TEXT_KEPT} Choose another with /model.")
     return None
 
 

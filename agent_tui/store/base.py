@@ -10,6 +10,11 @@ from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import encode
 
 
+def no_session(session_id: str) -> StoreError:
+    """What to raise where a session is not in the store."""
+    return StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+
+
 class Tables:
     """Access to the database for the mixins that make up ``Store``."""
 
@@ -35,4 +40,4 @@ class Tables:
 
     def _require_session(self, session_id: str) -> None:
         if self._db.one("SELECT 1 FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),)) is None:
-            raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+            raise no_session(session_id)

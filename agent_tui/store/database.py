@@ -13,6 +13,7 @@ from typing import Any
 from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
+from agent_tui.text.clean import one_line
 
 _MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"
 
@@ -195,17 +196,13 @@ def explain(error: Exception, path: Path) -> StoreError:
         return StoreUnwritableError(
             f"the session database {path} cannot be read or written: check the disk it is on, and its free space"
         )
-    text = f"the session database {path} failed: {_one_line(str(error))}"
+    text = f"the session database {path} failed: {one_line(str(error))}"
     return StoreError(text)
 
 
 def damaged(path: Path, what: str) -> StoreError:
     """The line for content that SQLite delivers but that makes no sense."""
     return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _make_private_file(path: Path) -> None:

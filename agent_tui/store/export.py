@@ -17,9 +17,8 @@ from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
 from agent_tui.store.export_data import to_json
 from agent_tui.store.export_markdown import defused
+from agent_tui.text.clean import clean
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _BACKTICKS = re.compile("`+")
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
@@ -77,12 +76,6 @@ def to_html(export: Metadata) -> str:
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f'<h1>{title}</h1>\n<p class="quiet">{facts}</p>\n{articles}\n</body>\n</html>\n'
     )
-
-
-def clean(text: str) -> str:
-    """Text without control and direction characters (line feeds and tabs stay) and without lone surrogates."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", text))
 
 
 def _path(export: Metadata) -> list[Metadata]:

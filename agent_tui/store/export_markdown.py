@@ -10,6 +10,8 @@ from __future__ import annotations
 import html
 import re
 
+from agent_tui.text.clean import printable
+
 SCHEMES = frozenset({"http", "https", "mailto"})
 """Of links; those without a scheme are fine, too."""
 
@@ -87,7 +89,7 @@ def _spans(text: str) -> set[tuple[int, int]]:
 
 def _safe_link(match: re.Match[str]) -> str:
     target = _ESCAPED.sub(r"\1", html.unescape(html.unescape(match[2])))
-    target = "".join(c for c in target if c.isprintable() and not c.isspace()).lstrip("<")
+    target = "".join(printable(target).split()).lstrip("<")
     scheme = _SCHEME.match(target)
     if scheme is None or scheme[1].lower() in SCHEMES:
         return match[0]

@@ -5,8 +5,14 @@ from __future__ import annotations
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.store.base import Tables
 from agent_tui.store.rows import decode, encode
+from agent_tui.text.numbers import plural
 
 _COLUMNS = "max_window, max_input, max_output, believed, configured_window, configured_output, learned_at, text"
+
+
+def forgotten_text(count: int) -> str:
+    """What is said after so many models' learned limits were forgotten."""
+    return f"Forgot the learned limits of {plural(count, 'model')}." if count else "No limits were learned."
 
 
 class LearnedTables(Tables):

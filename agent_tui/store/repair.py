@@ -21,6 +21,7 @@ from agent_tui.store.database import FAULTS, Database, explain
 from agent_tui.store.lock import SessionLock
 from agent_tui.store.salvage import Content, salvage, scan
 from agent_tui.store.store import Store
+from agent_tui.text.numbers import plural
 
 _SIDES = ("-wal", "-shm")
 _HEADER = b"SQLite format 3\0"
@@ -295,7 +296,9 @@ def lines(report: Report) -> Sequence[str]:
     found = [f"damaged  the file: {problem}" for problem in report.file]
     for info, missing in report.sessions:
         state = "damaged" if missing else "ok"
-        found.append(f"{state:<8} {info.id}  {info.messages} messages" + "".join(f"\n         - {m}" for m in missing))
+        found.append(
+            f"{state:<8} {info.id}  {plural(info.messages, 'message')}" + "".join(f"\n         - {m}" for m in missing)
+        )
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.steps import SessionInfo, conversation_state
-from agent_tui.store.base import Tables
+from agent_tui.store.base import Tables, no_session
 from agent_tui.store.database import damaged
 from agent_tui.store.rows import check_fields, decode, encode, load_json, require_time
 from agent_tui.store.salvage import scan
+from agent_tui.text.clean import printable_line
 
 PREVIEW_LENGTH = 200
 
@@ -69,7 +69,7 @@ class SessionTables(Tables):
         if rows:
             some = ", ".join(row[0] for row in rows[:3])
             raise StoreError(f"{session_id!r} fits more than one session ({some}, …): give more of the id")
-        raise StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+        raise no_session(session_id)
 
     def sessions(
         self,
@@ -267,8 +267,7 @@ def preview_of(message: Message) -> str:
     """The first 200 characters of a message's text on one line, without control and formatting characters."""
     for part in message.parts:
         if isinstance(part, TextPart) and part.text.strip():
-            head = " ".join(part.text[: PREVIEW_LENGTH * 20].split())
-            return "".join(c for c in head if unicodedata.category(c) not in ("Cc", "Cf", "Cs"))[:PREVIEW_LENGTH]
+            return printable_line(part.text, PREVIEW_LENGTH)
     return ""
 
 

@@ -1,8 +1,7 @@
-"""Tool output for the model: made harmless, capped, and the rest saved where ``read`` reaches it."""
+"""Tool output for the model: capped, and the rest saved where ``read`` reaches it."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -13,31 +12,6 @@ from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
 
 SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
-
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\x1b[\]PX^_].{0,4096}?(?:\x07|\x1b\\|\x9c|(?=\n)|$)"  # OSC, DCS and the like: titles, clipboard, links
-    r"|\x1b[ -/]*[0-~]"
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_PICTURES = {c: 0x2400 + c for c in range(0x20) if chr(c) not in "\n\t"} | {0x7F: 0x2421}
-_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-
-
-def clean(text: str) -> str:
-    """Terminal output as text: escape sequences removed, lines overwritten with ``\\r`` as they ended, no controls."""
-    if "\x1b" in text or "\x9b" in text:
-        text = _ESCAPES.sub("", text)
-    if "\r" in text:
-        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "\n")
-    return _CONTROLS.sub("", text)
-
-
-def pictured(text: str) -> str:
-    """File content with every control character but newline and tab replaced by its visible picture (``␛``)."""
-    return text.translate(_PICTURES) if _CONTROLS.search(text) else text
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -26,22 +26,6 @@ def paint_of(app: App[Any]) -> Paint:
         known = Paint(variables)
         setattr(app, "_drawing_paint", known)  # noqa: B010
     return known
-
-
-def fit(text: str, width: int, *, right: bool = False) -> str:
-    """Text in exactly ``width`` cells, cut with ``…`` or padded; ``right`` aligns it to the right."""
-    if width <= 0:
-        return ""
-    size = cell_len(text)
-    if size > width:
-        return set_cell_size(text, width - 1) + "…"
-    blank = " " * (width - size)
-    return blank + text if right else text + blank
-
-
-def shorten(text: str, width: int) -> str:
-    """Text in at most ``width`` cells, cut with ``…``."""
-    return text if cell_len(text) <= width else fit(text, width)
 
 
 def strip_of(pieces: Iterable[Piece], width: int, base: Style) -> Strip:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agent_tui.text.numbers import plural
+
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
 
@@ -40,7 +42,7 @@ class Placeholders:
                 return known
         self._count += 1
         lines = text.count("\n") + 1
-        size = f"{lines} lines" if lines > 1 else f"{len(text):,} characters"
+        size = plural(lines, "line") if lines > 1 else plural(len(text), "character")
         name = f"[Pasted text #{self._count} · {size}]"
         self.texts[name] = text
         return name

@@ -56,9 +56,9 @@ class Permissions:
 
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
-        from agent_tui.commands.format import spelled
         from agent_tui.models.events import PermissionAsked
         from agent_tui.models.messages import new_id
+        from agent_tui.text.clean import spelled
 
         request_id = new_id("ask")
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line, tokens
 from agent_tui.models.events import (
     BackendChanged,
     CompactionEnded,
@@ -27,6 +26,9 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
+from agent_tui.models.failure import INTERRUPTED
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import tokens
 
 if TYPE_CHECKING:
     from agent_tui.ui.app import AgentApp
@@ -40,7 +42,7 @@ STARTING = {False: "Starting the provider (first use)", True: "Starting the prov
 
 STOP_TEXT = {
     "step_limit": "Stopped at the step limit. Send a message to go on.",
-    "interrupted": "Interrupted.",
+    "interrupted": INTERRUPTED,
     "refused": "The model refused to answer.",
     "length": "The answer was cut off at its maximum length.",
 }

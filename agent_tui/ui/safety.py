@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message_pump import MessagePump
 
-from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from textual.app import App

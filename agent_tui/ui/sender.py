@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from textual.worker import Worker

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_tui.commands.format import one_line
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from textual.app import App

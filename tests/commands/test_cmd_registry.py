@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.commands import format as fmt
 from agent_tui.commands import registry
 from agent_tui.commands import result as results
 from agent_tui.commands.files import project_files
 from agent_tui.commands.mentions import expand_mentions, mentions, quote_path
 from agent_tui.errors import AgentError
+from agent_tui.text import clean, numbers
 from tests.support.fake_agent import FakeAgent
 
 NAMES = [
@@ -140,19 +140,19 @@ def test_project_files_respect_gitignore_with_and_without_git(tmp_path: Path) ->
 
 @given(st.text())
 def test_cleaned_text_has_no_control_characters(text: str) -> None:
-    for shown in (fmt.clean(text), fmt.one_line(text), fmt.visible(text)):
+    for shown in (clean.clean(text), clean.one_line(text), clean.visible(text)):
         assert not any((ord(c) < 0x20 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 for c in shown)
         shown.encode("utf-8")
-    assert "\n" not in fmt.one_line(text)
+    assert "\n" not in clean.one_line(text)
 
 
 def test_numbers_for_people() -> None:
-    assert [fmt.tokens(n) for n in (None, 0, 999, 1000, 84_200, 999_949, 1_200_000)] == [
+    assert [numbers.tokens(n) for n in (None, 0, 999, 1000, 84_200, 999_949, 1_200_000)] == [
         *("?", "0", "999", "1k", "84.2k", "999.9k", "1.2M")
     ]
-    assert fmt.tokens(84_200, approximate=True) == "~84.2k"
-    assert [fmt.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0.00", "$0.0042", "$0.42", "$12.00"]
-    assert [fmt.age(0, now) for now in (5, 300, 7200, 172_800)] == ["now", "5 min", "2 h", "2 d"]
+    assert numbers.tokens(84_200, approximate=True) == "~84.2k"
+    assert [numbers.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0.00", "$0.0042", "$0.42", "$12.00"]
+    assert [numbers.age(0, now) for now in (5, 300, 7200, 172_800)] == ["now", "5 min", "2 h", "2 d"]
 
 
 async def test_what_the_sandbox_enforces_fits_on_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.context.accounting.usage import CompactPolicy
-from agent_tui.context.compaction.notices import done_text, format_cost, format_seconds, format_tokens, started_text
+from agent_tui.context.compaction.notices import done_text, started_text
 from agent_tui.context.compaction.planning import preview_text, records_of
 from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
+from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 
 
@@ -302,7 +303,7 @@ def test_texts() -> None:
     text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=0.021)
     assert text == "171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
     assert done_text(20_000, 9_000, cleared=1) == "20k → 9k · cleared 1 old tool result · /compact undo"
-    assert [format_tokens(n) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
+    assert [tokens(n) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
         "0",
         "999",
         "1k",
@@ -311,11 +312,19 @@ def test_texts() -> None:
         "1M",
         "1.2M",
     ]
-    assert [format_cost(c) for c in (0, 0.021, 1.5, 0.0042, 0.00001)] == [
+    assert [money(c) for c in (0, 0.021, 1.5, 0.0042, 0.00001)] == [
         "$0.00",
         "$0.02",
         "$1.50",
         "$0.0042",
         "<$0.0001",
     ]
-    assert [format_seconds(s) for s in (0.44, 8.4, 59.7, 125)] == ["0.4 s", "8 s", "1 min 0 s", "2 min 5 s"]
+    assert [duration(s) for s in (0.44, 2, 4.94, 8.4, 59.7, 125, 3_725)] == [
+        "0.4 s",
+        "2 s",
+        "4.9 s",
+        "8 s",
+        "1 min 0 s",
+        "2 min 5 s",
+        "1 h 2 min",
+    ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.context.accounting.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
-from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics, format_uptime, health_hints
+from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics, health_hints
 from agent_tui.models.steps import Step
+from agent_tui.text.numbers import uptime
 
 
 class Clock:
@@ -64,7 +65,7 @@ def test_reset_and_empty() -> None:
     assert "Cache Hit Rate: –" in format_metrics(made)
     with pytest.raises(ValueError, match="Invalid token count"):
         made.miss(-1)
-    assert format_uptime(3_723) == "1h 2m 3s"
+    assert uptime(3_723) == "1h 2m 3s"
 
 
 def verified(actual: int, estimated: int, kind: str = "turn") -> Step:

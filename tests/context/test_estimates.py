@@ -16,7 +16,6 @@ from agent_tui.context.tokens.estimate import (
     char_tokens,
     estimate_fixed,
     estimate_message,
-    largest_remainder,
     message_text_for_count,
     round_up,
 )
@@ -34,6 +33,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import FixedPart
+from agent_tui.text.numbers import largest_remainder
 from tests.support.tokens import count_tokens
 
 PLAIN = Family("plain", 1.0, 0, 0, 0, assistant=0, call=0)

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.budget import fits_to_send
 from agent_tui.context.accounting.inputs import CompactPolicy
-from agent_tui.context.accounting.percent import column, split_percent
 from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.messages import ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.text.numbers import largest_remainder
 from tests.support.contexts import CLAUDE, TARGET, Conversation, assert_identities, fixed_part
 
 TARGETS = [
@@ -128,12 +129,12 @@ def test_identities_hold_and_the_cache_changes_nothing(
             and not policy.paused
             and not policy.off
         ) or (policy.auto_compact and not fits_to_send(fresh))
-        shown = column(fresh)
+        shown = window_shares(fresh)
         if shown is not None:
-            assert round(10 * (shown["total"] + shown["free"] + shown["reserve"] - shown["over"])) == 1_000
-            assert round(10 * sum(shown[r.id] for r in fresh.rows)) == round(10 * shown["total"])
+            assert shown.total + shown.free + shown.reserve - shown.over == 1_000
+            assert sum(shown.rows) == shown.total
 
 
-@given(st.floats(0, 1_000), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
-def test_shown_percentages_sum_to_what_their_parent_shows(parent: float, children: list[int]) -> None:
-    assert round(10 * sum(split_percent(parent, children))) == round(parent * 10)
+@given(st.integers(0, 10_000), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
+def test_parts_sum_to_their_whole(parent: int, children: list[int]) -> None:
+    assert sum(largest_remainder(parent, children)) == parent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.usage_text import calculation_line
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
@@ -207,7 +207,7 @@ async def test_no_output_beside_a_full_answer_is_estimated_and_says_so(tmp_path:
         assert usage.anchor_step == agent.steps[-1].id, "its input is the provider's number"
         assert usage.calculation.last_output == 100 and usage.calculation.output_estimated
         assert usage.estimated_tokens >= 100 and usage.basis == "derived"
-        assert "100 (estimated)" in calculation_line(usage)
+        assert "100 (estimated)" in calculation_text(usage)
         assert_identities(usage)
 
 

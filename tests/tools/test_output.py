@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.tools.output import Collector, cap, clean, pictured
+from agent_tui.text.clean import pictured, program_output
+from agent_tui.tools.output import Collector, cap
 
 
 @pytest.mark.parametrize(
@@ -26,12 +27,12 @@ from agent_tui.tools.output import Collector, cap, clean, pictured
     ],
 )
 def test_terminal_output_becomes_text(raw: str, cleaned: str) -> None:
-    assert clean(raw) == cleaned
+    assert program_output(raw) == cleaned
 
 
 @given(st.text(alphabet="ab\x1b[]m;0\x07\\\n\r\x9b\x9dP\0"))
 def test_nothing_that_controls_a_terminal_is_left(raw: str) -> None:
-    for text in (clean(raw), pictured(raw)):
+    for text in (program_output(raw), pictured(raw)):
         assert all(char in "\n\t" or not (ord(char) < 32 or 127 <= ord(char) < 160) for char in text)
 
 

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from textual.widgets import Input
 
 from agent_tui.commands.usage_json import context_json
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.events import (
     CompactionEnded,
     ContextChanged,
@@ -26,8 +27,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, SummaryPart, TextPart, user_message
 from agent_tui.models.steps import CompactionRecord, SessionInfo
 from agent_tui.ui.screens.context import ContextScreen
-from agent_tui.ui.screens.context_lines import calculation_line
-from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten, spread
+from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.text import TextScreen
@@ -202,7 +202,7 @@ async def test_context_screen_shows_the_calculators_numbers(tmp_path: Path) -> N
         for number in ("2,600", "500", "1,400", "9,800", "69,900", "41,000", "6,600", "83,800", "32,000"):
             assert number in shown
         assert "84.2k / 200k" in shown and "42.1 %" in shown and "compacts at 168k" in shown
-        assert calculation_line(usage) in shown
+        assert calculation_text(usage) in shown
         assert "rows = total = trigger = 84,200" in shown and "✓" in shown
         assert "about 9 turns left" in shown
 
@@ -371,14 +371,6 @@ async def test_idle_screen_has_no_running_timer(tmp_path: Path) -> None:
         run.agent.publish(TurnEnded("end"))
         assert run.app.activity._timer is None
         assert not run.app.prompt.cursor_blink
-
-
-@given(st.integers(0, 1000), st.lists(st.integers(0, 10_000), max_size=30))
-def test_spread_adds_up(whole: int, parts: list[int]) -> None:
-    result = spread(whole, parts)
-    assert len(result) == len(parts)
-    assert sum(result) == (whole if sum(parts) else 0)
-    assert all(value >= 0 for value in result)
 
 
 @given(st.lists(st.integers(0, 50_000), min_size=7, max_size=7), st.integers(1, 300_000), st.integers(4, 200))

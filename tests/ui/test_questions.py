@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from agent_tui.commands.format import spelled
 from agent_tui.models.events import PermissionAsked, TurnEnded
 from agent_tui.models.messages import user_message
+from agent_tui.text.clean import spelled
 from agent_tui.ui.guard import PAUSE, TypingGuard
 from agent_tui.ui.screens.rewind import RewindPicker
 from tests.support.app import Clock, Running, running

@@ -6,7 +6,8 @@ import pytest
 
 from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.requests import Delta
-from agent_tui.ui.transcript.sanitize import MAX_LINE, clean
+from agent_tui.text.clean import drawable
+from agent_tui.ui.transcript.caps import MAX_LINE
 from tests.support.transcripts import Holder, answer, screen
 
 NASTY = (
@@ -67,8 +68,8 @@ async def test_no_control_character_reaches_the_screen(width: int) -> None:
 
 def test_what_is_harmless_is_left_alone() -> None:
     text = "tabs\tand\nlines, ünïcödé, שלום \u200f, 👩‍👩‍👧, e\u0301"
-    assert clean(text) == text
-    assert clean("a\x1bb\x00c\x7f") == "a␛b␀c␡"
+    assert drawable(text) == text
+    assert drawable("a\x1bb\x00c\x7f") == "a␛b␀c␡"
 
 
 HUGE = {

@@ -158,7 +158,7 @@ async def test_tool_calls_are_one_line_that_opens() -> None:
         await pilot.pause()
         lines = body(t)
         assert len(lines) == 4
-        assert lines[0].startswith("  ✓ bash ls -la") and lines[0].endswith("2 lines · 1.0 min · ▸")
+        assert lines[0].startswith("  ✓ bash ls -la") and lines[0].endswith("2 lines · 1 min 1 s · ▸")
         assert lines[1].startswith("  ✓ edit x.py") and "+2 −1" in lines[1]
         assert lines[2].startswith("  ✗ read gone") and "no such file" in lines[2]
         assert lines[3].startswith("  ⊘ read {broken")

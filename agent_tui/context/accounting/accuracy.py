@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from agent_tui.models.context import Accuracy, ContextUsage
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
+from agent_tui.text.numbers import percent
 
 RATIO_STEPS = 50
 RATIO_LOW, RATIO_HIGH = 0.7, 1.5
@@ -47,10 +48,11 @@ def verification_line(estimated: int, actual: int) -> str:
     """The line that every verified step logs, in the words of the context document."""
     error = estimated - actual
     sign = "+" if error > 0 else ""
-    percent = 100 * error / actual if actual else 0.0
-    percent_sign = "+" if percent > 0 else ""
+    value = 100 * error / actual if actual else 0.0
+    percent_sign = "+" if value > 0 else ""
     return (
-        f"Context estimate: estimated={estimated}, actual={actual}, error={sign}{error} ({percent_sign}{percent:.1f}%)"
+        f"Context estimate: estimated={estimated}, actual={actual}, "
+        f"error={sign}{error} ({percent_sign}{percent(value, tight=True)})"
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.coverage import PREAMBLE, Coverage, covered, total_read, wire_order, with_preamble
-from agent_tui.context.tokens.estimate import estimate_fixed, largest_remainder, round_up
+from agent_tui.context.tokens.estimate import estimate_fixed, round_up
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.context import ContextRow
 from agent_tui.models.steps import FIXED_ROWS, FixedPart, RowId
+from agent_tui.text.numbers import largest_remainder
 
 FIXED_LABELS: dict[RowId, str] = {
     "system": "System prompt",

@@ -7,9 +7,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.coverage import Coverage, covered
-from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind, largest_remainder, round_up
+from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind, round_up
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, ToolCallPart
+from agent_tui.text.clean import printable_line
+from agent_tui.text.numbers import largest_remainder
 
 LABEL_CHARS = 60
 
@@ -175,12 +177,14 @@ class Labels:
         if result is not None:
             return self._calls.get(result.call_id) or result.name or "tool result"
         if kind == "attachments":
-            return one_line(", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)))
+            return printable_line(
+                ", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)), LABEL_CHARS
+            )
         if kind == "reasoning":
-            return one_line(message.reasoning) or "reasoning"
+            return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
         if kind == "summary":
-            return one_line("".join(p.text for p in message.parts if isinstance(p, SummaryPart)))
-        return one_line(message.text) or "(empty)"
+            return printable_line("".join(p.text for p in message.parts if isinstance(p, SummaryPart)), LABEL_CHARS)
+        return printable_line(message.text, LABEL_CHARS) or "(empty)"
 
 
 def add_group(
@@ -260,12 +264,4 @@ def call_label(call: ToolCallPart) -> str:
         arguments = None
     values = arguments.values() if isinstance(arguments, dict) else ()
     first = next((v for v in values if isinstance(v, str) and v), "")
-    return one_line(f"{call.name} {first}")
-
-
-def one_line(text: str) -> str:
-    """The beginning of a text on one line, without control characters."""
-    clean = " ".join(text[: 4 * LABEL_CHARS].split())
-    if not clean.isprintable():
-        clean = "".join(c for c in clean if c.isprintable())
-    return clean if len(clean) <= LABEL_CHARS else clean[: LABEL_CHARS - 1] + "…"
+    return printable_line(f"{call.name} {first}", LABEL_CHARS)

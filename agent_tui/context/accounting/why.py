@@ -41,13 +41,22 @@ def _decision(usage: ContextUsage, inputs: ContextInputs) -> str:
 
 
 def _origin(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> str:
-    terms = usage.calculation
     if usage.anchor_step is None:
         reason = why_no_anchor(inputs.steps, cache.prefixes, inputs.model.target, inputs.model.limits.window)
         return f"All of it is estimated: {reason}."
+    formula = calculation_text(usage)
+    return f"{formula[:1].upper()}{formula[1:]}."
+
+
+def calculation_text(usage: ContextUsage) -> str:
+    """The formula with its numbers, as it was calculated."""
+    c = usage.calculation
+    if c.last_input is None:
+        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
+    guessed = " (estimated)" if c.output_estimated else ""
+    changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
+    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
     return (
-        f"Last input {terms.last_input or 0:,} + last output {terms.last_output or 0:,}"
-        f" − dropped reasoning {terms.dropped_reasoning:,} − removed {terms.removed:,}"
-        f" {'−' if terms.fixed_delta < 0 else '+'} changed {abs(terms.fixed_delta):,}"
-        f" + new {terms.new_messages:,} = {usage.total:,}."
+        f"last input {c.last_input:,} + last output {c.last_output or 0:,}{guessed}"
+        f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agent_tui.context.tokens.estimate import char_tokens
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
+from agent_tui.text.clean import printable_line
 
 MAX_FILES = 100
 MAX_PATH = 300
@@ -77,7 +78,7 @@ def _rank(verb: str) -> int:
 
 
 def _note(found: dict[str, list[str]], path: str, verb: str) -> None:
-    clean = "".join(c if c.isprintable() else " " for c in path).strip()[:MAX_PATH]
+    clean = printable_line(path, MAX_PATH)
     if not clean:
         return
     verbs = found.pop(clean, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_tui.context.accounting.budget import min_output, room_for_answer
 from agent_tui.models.context import ContextUsage
+from agent_tui.text.numbers import duration, money, percent, plural, tokens
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
@@ -11,36 +12,8 @@ WARNING_SHARE = 0.8
 EXACT_OFF = "exact counting is off (context.exact_counting)"
 
 
-def format_tokens(tokens: int) -> str:
-    """``850``, ``24.1k``, ``168k``, ``1.2M``."""
-    if abs(tokens) < 1_000:
-        return str(tokens)
-    value, unit = (tokens / 1_000, "k") if abs(tokens) < 999_950 else (tokens / 1_000_000, "M")
-    return f"{value:.1f}".removesuffix(".0") + unit
-
-
-def format_cost(dollars: float) -> str:
-    """``$0.02``; below a cent with what it takes to not be zero."""
-    if dollars >= 0.01 or dollars == 0:
-        return f"${dollars:.2f}"
-    return f"${dollars:.4f}" if dollars >= 0.0001 else "<$0.0001"
-
-
-def format_seconds(seconds: float) -> str:
-    """``0.4 s``, ``8 s``, ``2 min 5 s``."""
-    if seconds < 1:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
-
-
-def count(number: int, noun: str) -> str:
-    """``1 message``, ``6 messages``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def started_text(before: int) -> str:
-    return f"Compacting {format_tokens(before)}… Esc to cancel"
+    return f"Compacting {tokens(before)}… Esc to cancel"
 
 
 def done_text(
@@ -56,21 +29,21 @@ def done_text(
     cost: float | None = None,
 ) -> str:
     """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
-    parts = [f"{format_tokens(before)} → {format_tokens(after)}"]
+    parts = [f"{tokens(before)} → {tokens(after)}"]
     if problem is not None:
         parts.append(f"without a summary, because {problem}")
     if left_out:
-        parts.append(f"left out {count(left_out, 'old message')}")
+        parts.append(f"left out {plural(left_out, 'old message')}")
     if kept is not None:
-        parts.append(f"kept {count(kept, 'message')}")
+        parts.append(f"kept {plural(kept, 'message')}")
     if cleared:
-        parts.append(f"cleared {count(cleared, 'old tool result')}")
+        parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
-        parts.append(f"clipped {count(clipped, 'large tool result')}")
+        parts.append(f"clipped {plural(clipped, 'large tool result')}")
     if seconds is not None:
-        parts.append(format_seconds(seconds))
+        parts.append(duration(seconds))
     if cost is not None:
-        parts.append(format_cost(cost))
+        parts.append(money(cost))
     parts.append("/compact undo")
     return " · ".join(parts)
 
@@ -106,15 +79,15 @@ def nothing_text(reason: str) -> str:
 
 
 def cancelled_text(before: int) -> str:
-    return f"Compaction of {format_tokens(before)} cancelled. Nothing was changed."
+    return f"Compaction of {tokens(before)} cancelled. Nothing was changed."
 
 
 def warning_text(usage: ContextUsage, held_back: str | None) -> str:
     """The line at 80 % of the limit; ``held_back`` says why nothing will happen by itself at the limit."""
     limit = usage.limit or 0
     share = 100 * usage.total / limit if limit else 0.0
-    end = f"{held_back}; /compact makes room." if held_back else f"compacts at {format_tokens(limit)}."
-    return f"Context at {share:.0f} % of the limit: {format_tokens(usage.total)} of {format_tokens(limit)}; {end}"
+    end = f"{held_back}; /compact makes room." if held_back else f"compacts at {tokens(limit)}."
+    return f"Context at {percent(share, 0)} of the limit: {tokens(usage.total)} of {tokens(limit)}; {end}"
 
 
 def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
@@ -142,13 +115,13 @@ def overflow_stop_text(usage: ContextUsage, why: str) -> str:
 def send_anyway_text(usage: ContextUsage, why: str) -> str:
     """Over the limit but there is room: the step is sent, and the user knows."""
     room = max(0, room_for_answer(usage) or 0)
-    over = f"{format_tokens(usage.total)} is over the limit of {format_tokens(usage.limit or 0)}"
-    return f"{over} but was not compacted: {why}. Going on, {format_tokens(room)} left for the answer."
+    over = f"{tokens(usage.total)} is over the limit of {tokens(usage.limit or 0)}"
+    return f"{over} but was not compacted: {why}. Going on, {tokens(room)} left for the answer."
 
 
 def make_room_text(usage: ContextUsage, why: str) -> str:
     """Told before a compaction that would be held back, were anything to be sent without it."""
-    total, window = format_tokens(usage.total), format_tokens(usage.window or 0)
+    total, window = tokens(usage.total), tokens(usage.window or 0)
     return f"{why[:1].upper()}{why[1:]}, but {total} does not fit a window of {window}: making room."
 
 
@@ -163,5 +136,5 @@ def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
 
 
 def _does_not_fit(usage: ContextUsage, model: str) -> str:
-    limit, window = format_tokens(usage.limit or 0), format_tokens(usage.window or 0)
-    return f"The conversation ({format_tokens(usage.total)}) does not fit {model} (limit {limit} of {window})"
+    limit, window = tokens(usage.limit or 0), tokens(usage.window or 0)
+    return f"The conversation ({tokens(usage.total)}) does not fit {model} (limit {limit} of {window})"

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
 from agent_tui.context.compaction.collected_files import file_lines
-from agent_tui.context.compaction.notices import count
 from agent_tui.context.compaction.prune import Pruning
 from agent_tui.context.compaction.summary_text import INTRODUCTION, assemble, model_sections
 from agent_tui.context.sent.view import build_view
@@ -16,6 +15,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.text.numbers import plural
 
 CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
@@ -95,7 +95,7 @@ class CompactionPlan:
 
 def left_out_text(messages: int) -> str:
     """The placeholder of messages that were left out without a summary."""
-    return f"[{count(messages, 'older message')} left out here: the conversation did not fit the context window.]"
+    return f"[{plural(messages, 'older message')} left out here: the conversation did not fit the context window.]"
 
 
 def records_of(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
 from agent_tui.context.compaction.cuts import message_tokens
-from agent_tui.context.compaction.notices import format_tokens, stuck_why
+from agent_tui.context.compaction.notices import stuck_why
 from agent_tui.context.compaction.plan import (
     Action,
     CompactionPlan,
@@ -28,6 +28,7 @@ from agent_tui.context.tokens.estimate import char_tokens
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart, new_id
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.text.numbers import tokens
 
 __all__ = [
     "CompactionPlan",
@@ -227,9 +228,9 @@ class _Planner:
 
     def _why(self, after: int) -> str:
         s = self.s
-        numbers = f"{format_tokens(s.before)} → about {format_tokens(after)}"
+        numbers = f"{tokens(s.before)} → about {tokens(after)}"
         if s.usage.limit is not None and s.before > s.usage.limit:
-            return f"the next input is over the limit of {format_tokens(s.usage.limit)}; {numbers}"
+            return f"the next input is over the limit of {tokens(s.usage.limit)}; {numbers}"
         if s.reason == "overflow":
             return f"the provider says the request is too long; {numbers}"
         return f"asked for; {numbers}" if self.asked else numbers
@@ -272,11 +273,11 @@ class _Planner:
         if not tried:
             return self._plan("nothing", "everything is in the newest messages, which stay word for word")
         best = max(tried, key=self._gain)
-        gain, after = self._gain(best), format_tokens(best.expected_after or 0)
+        gain, after = self._gain(best), tokens(best.expected_after or 0)
         if gain < self._enough():
-            freed = f"only about {format_tokens(max(0, gain))} of {format_tokens(s.before)}"
-            of = f"the limit ({format_tokens(s.scale)})" if s.usage.limit and not self.asked else "the conversation"
+            freed = f"only about {tokens(max(0, gain))} of {tokens(s.before)}"
+            of = f"the limit ({tokens(s.scale)})" if s.usage.limit and not self.asked else "the conversation"
             why = f"it would free {freed}, less than 5 % of {of}"
         else:
-            why = f"about {after} would be left, still over the limit of {format_tokens(s.usage.limit or 0)}"
+            why = f"about {after} would be left, still over the limit of {tokens(s.usage.limit or 0)}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

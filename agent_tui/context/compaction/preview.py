@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_tui.context.compaction.notices import count, format_tokens
 from agent_tui.context.compaction.plan import CompactionPlan
+from agent_tui.text.numbers import plural, tokens
 
 
 def preview_text(plan: CompactionPlan) -> str:
@@ -13,29 +13,29 @@ def preview_text(plan: CompactionPlan) -> str:
         if plan.stuck:
             head = "No compaction can make room"
         return f"{head}: {plan.why}."
-    limit = f" (limit {format_tokens(plan.limit)})" if plan.limit is not None else ""
-    lines = [f"Now {format_tokens(plan.before)}, afterwards about {format_tokens(plan.expected_after)}{limit}."]
+    limit = f" (limit {tokens(plan.limit)})" if plan.limit is not None else ""
+    lines = [f"Now {tokens(plan.before)}, afterwards about {tokens(plan.expected_after)}{limit}."]
     if plan.pruning.cleared:
-        lines.append(f"Goes: {count(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
+        lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
     if plan.pruning.clips:
-        lines.append(f"Goes: the middle of {count(len(plan.pruning.clips), 'large tool result')}, cut to size.")
+        lines.append(f"Goes: the middle of {plural(len(plan.pruning.clips), 'large tool result')}, cut to size.")
     summary = plan.summary
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
         if summary.left_out:
-            lines.append(f"Goes: {count(summary.left_out, 'old message')}, left out behind a line that says so.")
+            lines.append(f"Goes: {plural(summary.left_out, 'old message')}, left out behind a line that says so.")
         else:
-            lines.append(f"Goes: {count(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
-        lines.append(f"Stays word for word: the newest {count(len(summary.kept_ids), 'message')}.")
+            lines.append(f"Goes: {plural(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+        lines.append(f"Stays word for word: the newest {plural(len(summary.kept_ids), 'message')}.")
         if summary.user_messages:
             own = len(summary.user_messages)
-            total = count(own + summary.user_left_out, "message")
+            total = plural(own + summary.user_left_out, "message")
             lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
         if summary.todo:
-            lines.append(f"Stays in the summary: the todo list ({count(len(summary.todo), 'item')}).")
+            lines.append(f"Stays in the summary: the todo list ({plural(len(summary.todo), 'item')}).")
         if summary.files:
             names = ", ".join(list(summary.files)[-5:])
-            lines.append(f"Listed in the summary: {count(len(summary.files), 'file')} ({names}).")
+            lines.append(f"Listed in the summary: {plural(len(summary.files), 'file')} ({names}).")
     if summary is None or summary.left_out:
         lines.append("No model call is needed.")
     if summary is None:

@@ -10,6 +10,7 @@ from agent_tui.context.compaction.summary_prompt import clip
 from agent_tui.context.tokens.estimate import char_tokens, estimate_message
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.messages import Message, TextPart
+from agent_tui.text.clean import printable_line
 
 TODO_TOOL = "todo"
 TODO_BOXES = {"completed": "x", "in_progress": ">"}
@@ -67,7 +68,7 @@ def _items(arguments: str) -> list[tuple[str, bool]]:
     lines: list[tuple[str, bool]] = []
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict) and isinstance(item.get("text"), str):
-            text = " ".join("".join(c if c.isprintable() else " " for c in item["text"]).split())[:TODO_CHARS]
+            text = printable_line(item["text"], TODO_CHARS)
             status = str(item.get("status"))
             lines.append((f"- [{TODO_BOXES.get(status, ' ')}] {text}", status == "completed"))
     return lines

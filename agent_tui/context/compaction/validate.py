@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_tui.context.compaction.notices import format_tokens
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, parse_sections
 from agent_tui.models.requests import FinishReason
+from agent_tui.text.numbers import tokens
 
 MIN_GAIN = 0.05
 """A compaction has to make the next input at least 5 % smaller."""
@@ -53,10 +53,10 @@ def check_text(text: str, finish: FinishReason, *, needed: bool = False) -> Summ
 def check_size(before: int, after: int, limit: int | None, *, fits: bool = False) -> SummaryProblem | None:
     """The checks of the whole next input, in tokens: at least 5 % smaller than before, and below the limit unless it
     ``fits`` the window with an answer."""
-    sizes = f"{format_tokens(before)} → {format_tokens(after)}"
+    sizes = f"{tokens(before)} → {tokens(after)}"
     if after > before * (1 - MIN_GAIN):
         return SummaryProblem("too_large", f"the summary is not at least 5 % smaller than what it replaces ({sizes})")
     if limit is not None and after > limit and not fits:
-        over = f"the limit of {format_tokens(limit)}"
+        over = f"the limit of {tokens(limit)}"
         return SummaryProblem("over_limit", f"it would still be over {over} ({sizes})")
     return None

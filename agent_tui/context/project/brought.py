@@ -13,7 +13,8 @@ from pathlib import Path
 
 from agent_tui.context.project.skills import PROJECT_FOLDER as SKILLS
 from agent_tui.context.project.user_commands import PROJECT_FOLDER as COMMANDS
-from agent_tui.tools.mcp.names import plain_line
+from agent_tui.text.clean import plain_line
+from agent_tui.text.numbers import size
 
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
@@ -88,7 +89,7 @@ def read_content(root: Path) -> Content:
             continue
         room -= len(data)
         if room <= 0:
-            return Content(_identity(root), files, texts, f"it brings more than {MAX_BYTES // 1_000_000} MB")
+            return Content(_identity(root), files, texts, f"it brings more than {size(MAX_BYTES)}")
         files[name] = hashlib.blake2b(_link(path) + data, digest_size=20).hexdigest()
         if len(data) <= min(KEPT_TEXT, kept) and b"\0" not in data:
             kept -= len(data)

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_tui.context.project.frontmatter import BadHead, split_head
 from agent_tui.context.project.text_files import BadFile, Stamp, read_text, stamp
 from agent_tui.models.requests import SystemBlock
-from agent_tui.tools.mcp.names import plain_line
+from agent_tui.text.clean import plain_line
 
 FILE = "SKILL.md"
 PROJECT_FOLDER = Path(".agents") / "skills"

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agent_tui.context.project.frontmatter import BadHead, split_head
 from agent_tui.context.project.text_files import BadFile, Stamp, read_text, stamp
-from agent_tui.tools.mcp.names import plain_line
+from agent_tui.text.clean import plain_line
 
 PROJECT_FOLDER = Path(".agent-tui") / "commands"
 

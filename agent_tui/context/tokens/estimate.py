@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.steps import FixedPart
+from agent_tui.text.numbers import largest_remainder
 
 ASCII_TOKENS = 0.25
 OTHER_TOKENS = 1.3
@@ -182,26 +183,3 @@ def spread(total: int, weights: Iterable[tuple[Kind, float]]) -> tuple[tuple[Kin
         return ((next(iter(sums)), total),)
     kinds = [k for k in KINDS if k in sums]
     return tuple(zip(kinds, largest_remainder(total, [sums[k] for k in kinds]), strict=True))
-
-
-def largest_remainder(total: int, weights: list[float]) -> list[int]:
-    """Whole numbers in proportion to ``weights`` that sum exactly to ``total`` (Hamilton's method; ties go to the
-    first). Weights that are all zero share evenly. Raises ValueError for negative numbers."""
-    if total < 0 or any(w < 0 for w in weights):
-        raise ValueError(f"Invalid token count: cannot spread {total}")
-    if len(weights) < 2:
-        return [total] * len(weights)
-    whole = sum(weights)
-    if whole <= 0:
-        weights, whole = [1.0] * len(weights), float(len(weights))
-    if len(weights) == 2:
-        exact_first = total * (weights[0] / whole)
-        first = min(total, int(exact_first + 0.5))
-        return [first, total - first]
-    exact = [total * (w / whole) for w in weights]
-    floors = [int(x) for x in exact]
-    missing = total - sum(floors)
-    order = sorted(range(len(weights)), key=lambda i: floors[i] - exact[i])
-    for i in range(abs(missing)):
-        floors[order[i % len(order)]] += 1 if missing > 0 else -1
-    return floors

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from agent_tui.text.numbers import percent, uptime
+
 GOOD_HIT_RATE = 85.0
 LOW_HIT_RATE = 70.0
 MANY_RECALCULATIONS = 20
@@ -74,9 +76,9 @@ def health_hints(metrics: TokenCounterMetrics) -> list[str]:
         return []
     hints: list[str] = []
     if rate > GOOD_HIT_RATE:
-        hints.append(f"Good: hit rate over {GOOD_HIT_RATE:.0f} %.")
+        hints.append(f"Good: hit rate over {percent(GOOD_HIT_RATE, 0)}.")
     elif rate < LOW_HIT_RATE:
-        hints.append(f"Needs attention: hit rate under {LOW_HIT_RATE:.0f} % (too many unique messages).")
+        hints.append(f"Needs attention: hit rate under {percent(LOW_HIT_RATE, 0)} (too many unique messages).")
     if metrics.recalculations > MANY_RECALCULATIONS:
         hints.append(f"Needs attention: over {MANY_RECALCULATIONS} recalculations (too much compaction).")
     if metrics.largest_message > LARGE_MESSAGE:
@@ -89,20 +91,13 @@ def format_metrics(metrics: TokenCounterMetrics) -> str:
     rate, mean = metrics.hit_rate, metrics.mean
     lines = [
         "Token Counter Metrics:",
-        f"  Cache Hit Rate: {'–' if rate is None else f'{rate:.1f}%'}",
+        f"  Cache Hit Rate: {'–' if rate is None else percent(rate, tight=True)}",
         f"  Cache Hits: {metrics.hits}",
         f"  Cache Misses: {metrics.misses}",
         f"  Recalculations: {metrics.recalculations}",
         f"  Total Tokens Counted: {metrics.total_tokens}",
         f"  Largest Message: {metrics.largest_message} tokens",
-        f"  Avg Tokens/Message: {'–' if mean is None else f'{mean:.0f}'}",
-        f"  Uptime: {format_uptime(metrics.uptime)}",
+        f"  Avg Tokens/Message: {'–' if mean is None else round(mean)}",
+        f"  Uptime: {uptime(metrics.uptime)}",
     ]
     return "\n".join([*lines, *(f"  {hint}" for hint in health_hints(metrics))])
-
-
-def format_uptime(seconds: float) -> str:
-    """``45m 23s``, with hours in front when there are any."""
-    whole = max(0, int(seconds))
-    hours, minutes, rest = whole // 3_600, whole // 60 % 60, whole % 60
-    return f"{hours}h {minutes}m {rest}s" if hours else f"{minutes}m {rest}s"

@@ -18,6 +18,7 @@ from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.naming import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
+from agent_tui.text.numbers import size
 
 Row = tuple[str, str, str]
 
@@ -93,8 +94,7 @@ def _database(parts: AgentParts) -> Row:
     if problems:
         return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
     mode = file.stat().st_mode & 0o777
-    size = file.stat().st_size / 1_000_000
-    detail = f"{file} ({size:.1f} MB, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
+    detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
     return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
 
 

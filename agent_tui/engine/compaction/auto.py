@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 from agent_tui.context.accounting.budget import fits_to_send
 from agent_tui.context.compaction.notices import (
     WARNING_SHARE,
-    format_tokens,
     make_room_text,
     overflow_stop_text,
     send_anyway_text,
@@ -28,6 +27,7 @@ from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import Metadata
+from agent_tui.text.numbers import tokens
 
 MAX_FAILURES = 3
 """Failures in a row after which automatic compaction is off for the session."""
@@ -254,7 +254,7 @@ class AutoCompaction:
         if tried.stuck:
             return tried.why
         if tried.outcome == "done":
-            after = format_tokens(tried.after) if tried.after is not None else "its new size"
+            after = tokens(tried.after) if tried.after is not None else "its new size"
             return f"it was compacted just now, to {after}, and the model has not answered since"
         words = {
             "not_worth_it": "not worth it",

@@ -15,11 +15,9 @@ from agent_tui.engine.session.sessions import Sessions
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState
-from agent_tui.errors import AgentError
+from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.store.salvage import lacks
-
-READ_ONLY = "This session is open in another window; here it can only be read. /fork continues a copy."
 
 
 class SessionControl:

@@ -21,10 +21,10 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.skill import SkillTool
 from agent_tui.tools.extras import SessionTools
 from agent_tui.tools.mcp.manager import McpManager
-from agent_tui.tools.mcp.names import plain_line
 from agent_tui.tools.mcp.offer import McpPrompt
 
 ToolRow = tuple[str, str, str, int | None, bool]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
-from agent_tui.models.messages import ToolCallPart, new_id
+from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
@@ -100,8 +100,8 @@ class PermissionDesk:
                     self.permissions.remember([answer.pattern])
                 return _allowed(intent, decision)
             feedback = answer.feedback.strip()
-            text = "The user refused this call."
-            return Verdict(False, f"{text} They said: {feedback}" if feedback else f"{text} Do not try it again as is.")
+            rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
+            return Verdict(False, f"{REFUSED} {rest}")
 
     def _where(self, intent: Intent, decision: Decision) -> str:
         """What the answer "yes" means for a command where the sandbox holds others."""

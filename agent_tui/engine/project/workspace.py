@@ -11,6 +11,7 @@ from agent_tui.context.project.text_files import Stamp, stamp
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import SentMessage, SystemBlock
+from agent_tui.text.numbers import size
 
 UPDATE = "environment update"
 """Name of the attachment that tells what has changed."""
@@ -140,7 +141,7 @@ def _read(path: Path) -> str:
         if not path.is_file():
             raise AgentError(f"{path} is not a file.")
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise AgentError(f"{path} is larger than {MAX_DOCUMENT_BYTES // 1_000_000} MB; pin a smaller file.")
+            raise AgentError(f"{path} is larger than {size(MAX_DOCUMENT_BYTES)}; pin a smaller file.")
         data = path.read_bytes()
     except OSError as error:
         raise AgentError(f"{path} cannot be read: {error.strerror or error}.") from error

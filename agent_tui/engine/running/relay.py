@@ -19,7 +19,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, inner_failure
 from agent_tui.models.messages import Message
 
 log = logging.getLogger(__name__)
@@ -131,6 +131,4 @@ def _failure(error: Exception) -> Failure:
     """Why a turn could not begin; its message waits."""
     if isinstance(error, StoreError):
         return store_failure(error, unsent=True)
-    return Failure(
-        "invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log. Your text is kept."
-    )
+    return inner_failure(error, unsent=True)

@@ -14,7 +14,7 @@ from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import mask_attachments
-from agent_tui.errors import AgentError
+from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message, user_message
 from agent_tui.providers.failures.secrets import Redactor
@@ -48,9 +48,7 @@ class Runner:
     def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening."""
         if self._bindings.opened and self._bindings.current.conversation.read_only:
-            self._hub.publish(
-                Notice("warning", "Read-only: this session is open in another window. /fork continues a copy.")
-            )
+            self._hub.publish(Notice("warning", READ_ONLY))
             return
         message = self._message(text, attachments)
         self._waiting.add(message)

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.context.sent.view import ViewBuilder
-from agent_tui.errors import AgentError, StoreError
+from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
 from agent_tui.store.store import Store
+from agent_tui.text.clean import printable_line
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Conversation:
 
     def _writable(self) -> None:
         if self.read_only:
-            raise AgentError("This session is open in another window; it is read-only here. /fork continues a copy.")
+            raise AgentError(READ_ONLY)
 
     def view(self) -> list[SentMessage]:
         """The conversation as it would be sent now."""
@@ -260,6 +261,5 @@ class Conversation:
 
 def title_from(text: str) -> str:
     """A session's first title: the first line of the first message, at most 60 characters."""
-    line = next((" ".join(s.split()) for s in text.splitlines() if s.strip()), "")
-    line = "".join(c for c in line if c.isprintable())
-    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return printable_line(line, TITLE_LENGTH)

@@ -22,7 +22,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, inner_failure
 from agent_tui.models.messages import Message, ToolCallPart, new_id
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class TurnExecutor:
             failure = store_failure(error, bool(self.unsent))
         except Exception as error:
             log.exception("The turn failed")
-            failure = Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.")
+            failure = inner_failure(error)
         finally:
             try:
                 self._close_open_calls()

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.engine.session.conversation import Conversation
-from agent_tui.errors import AgentError, ToolError
+from agent_tui.errors import READ_ONLY, AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart, new_id, user_message
+from agent_tui.text.clean import pictured
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.output import pictured
 
 TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""
@@ -35,7 +35,7 @@ async def run_shell(
     Raises AgentError when the conversation is read-only or the command cannot be started.
     """
     if conversation.read_only:
-        raise AgentError("This session is open in another window; /fork continues a copy.")
+        raise AgentError(READ_ONLY)
     command = command.strip()
     if not command:
         raise AgentError("! needs a command, e.g. !git status.")

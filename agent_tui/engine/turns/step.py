@@ -27,6 +27,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
 from agent_tui.models.steps import Step
+from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class StepRunner:
         step, view = result.step, request.messages
         step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
-        count = f"{len(dropped)} reasoning block{'s' if len(dropped) > 1 else ''}"
+        count = plural(len(dropped), "reasoning block")
         self._emit(Notice("info", f"The provider dropped {count} made behind another prefix.", "step_note"))
 
     def _cancelled_by_timer(self) -> bool:

@@ -20,8 +20,8 @@ from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import conversation_state
+from agent_tui.text.clean import pictured
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
-from agent_tui.tools.output import pictured
 from agent_tui.tools.registry import ToolRegistry
 
 STEP_LIMIT = 40

@@ -25,11 +25,11 @@ from agent_tui.models.messages import (
 )
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import MASK, Redactor
+from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
-from agent_tui.tools.output import pictured
 from agent_tui.tools.registry import ToolRegistry
 
 log = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.dialects import dialect_of
+from agent_tui.text.clean import printable
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,7 +86,7 @@ def _shown(url: str, whole: bool) -> str:
         return "the address in api_base"
     path = parts.path if whole else ""
     shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
-    return "".join(c for c in shown if c.isprintable())
+    return printable(shown)
 
 
 def _host(url: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from agent_tui.models.fingerprint import content_fingerprint
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart
 from agent_tui.models.requests import ModelRequest
+from agent_tui.text.clean import cut
 
 READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
 LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
@@ -36,7 +37,7 @@ def compose(request: ModelRequest) -> Answer:
         return Answer(text=summary(request))
     messages = [sent.message for sent in request.messages]
     last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
-    question = plain(messages[last_user]) if last_user >= 0 else ""
+    question = words_in(messages[last_user]) if last_user >= 0 else ""
     results = [m for m in messages[last_user + 1 :] if m.role == "tool"]
     offered = {tool.name for tool in request.tools}
     calls = [] if len(results) >= MAX_CALLS else choose_calls(question, results, offered)
@@ -44,13 +45,13 @@ def compose(request: ModelRequest) -> Answer:
     if calls:
         names = " and ".join(f"`{name}`" for name, _ in calls)
         thought = (
-            f"The user asks: {clip(question, 160)!r}. I cannot know this without looking, so I call {names} first "
+            f"The user asks: {cut(question, 160)!r}. I cannot know this without looking, so I call {names} first "
             "and answer from what comes back."
         )
         return Answer(thought, "I'll look at that first.\n\n", calls)
     thought = (
         f"{'I have what I need: ' + str(len(results)) + ' tool result(s). ' if results else ''}"
-        f"The question is {clip(question, 160)!r}. "
+        f"The question is {cut(question, 160)!r}. "
         "I should answer briefly, with one example, and say what the numbers in /context mean."
     )
     number = sum(1 for m in messages if m.role == "user")
@@ -76,7 +77,7 @@ def body(question: str, results: Sequence[Message], number: int, seed: int) -> s
             lines = result.text.splitlines()
             verdict = "could not be used" if result.is_error else f"gave {len(lines)} lines"
             parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
-            parts.append("```text\n" + clip("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
+            parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
         f"You wrote **{len(question.split())} words**. I am the *demo model*: I need no key and no network, and I "
         "answer the same way to the same conversation. What is real here is everything around me.\n"
@@ -107,11 +108,11 @@ def long_text(seed: int) -> str:
 def summary(request: ModelRequest) -> str:
     """The answer to a summary call: the sections that were asked for, filled from the transcript that came along.
     What the previous summary said of the goal, the instructions and the work done goes on."""
-    text = "\n".join(plain(sent.message) for sent in request.messages)
+    text = "\n".join(words_in(sent.message) for sent in request.messages)
     headings = re.findall(r"^## .+$", "\n".join(block.text for block in request.system), re.M)
-    asked = [clip(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
-    said = [clip(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
-    calls = [f"{name} {clip(arguments, 60)}" for name, arguments in CALL.findall(text)]
+    asked = [cut(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
+    said = [cut(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
+    calls = [f"{name} {cut(arguments, 60)}" for name, arguments in CALL.findall(text)]
     rules = [a for a in asked if INSTRUCTION_WORDS.search(a)]
     fill = {
         "Goal": (entries(text, "Goal") or asked or ["Talk to the demo model."])[:1],
@@ -138,17 +139,13 @@ def unique(items: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(items))
 
 
-def plain(message: Message) -> str:
+def words_in(message: Message) -> str:
     """A message's text, attachments named."""
     return "\n".join(
         part.text if isinstance(part, (TextPart, SummaryPart)) else part.name
         for part in message.parts
         if isinstance(part, (TextPart, SummaryPart, AttachmentPart))
     )
-
-
-def clip(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 OPENERS = (

@@ -26,7 +26,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.demo.answers import compose, plain
+from agent_tui.providers.demo.answers import compose, words_in
 from agent_tui.providers.demo.script import Script, ScriptedStep, load_script
 from agent_tui.providers.demo.witness import Witness
 
@@ -71,7 +71,7 @@ class DemoProvider:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         yield Started(resolve_target(request.spec))
         script = self._script(request.spec)
-        newest = next((plain(s.message) for s in reversed(request.messages) if s.message.role == "user"), "")
+        newest = next((words_in(s.message) for s in reversed(request.messages) if s.message.role == "user"), "")
         step = script.take(request, newest) if script is not None else None
         info = await self.describe(request.spec)
         counting = asyncio.create_task(self._witness.input_tokens(request))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart, Part
 from agent_tui.models.requests import SentMessage
+from agent_tui.text.numbers import size
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
@@ -45,7 +46,7 @@ class ImageLimits:
         if media_type not in self.types:
             return f"{media_type} is not read by this model"
         if self.size is not None and len(data) > self.size:
-            return f"{_megabytes(len(data) * 3 // 4)} is more than this model takes"
+            return f"{size(len(data) * 3 // 4)} is more than this model takes"
         found = base64_size(data) if self.side is not None or self.pixels is not None else None
         if found is not None and not self.holds(*found):
             return f"{found[0]:,}×{found[1]:,} pixels are more than this model takes"
@@ -181,7 +182,3 @@ def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) 
 
 def _least(one: int | None, other: int | None) -> int | None:
     return min((n for n in (one, other) if n is not None), default=None)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1_000_000:,.3g} MB"

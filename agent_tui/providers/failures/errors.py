@@ -16,7 +16,7 @@ from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.providers.failures.overflow import is_overflow
 from agent_tui.providers.failures.overflow_sizes import sizes
 from agent_tui.providers.failures.secrets import redact
-from agent_tui.providers.failures.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, clean, failure
+from agent_tui.providers.failures.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, failure, without_advertising
 from agent_tui.providers.failures.words import words_of
 
 _REFUSED = re.compile(
@@ -186,7 +186,7 @@ def classify(
         kind = "invalid_request" if told.only_output else "context_overflow"
     if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
         status = None
-    detail = redact(clean(text), known)[:DETAIL_LIMIT]
+    detail = redact(without_advertising(text), known)[:DETAIL_LIMIT]
     return failure(
         kind,
         provider=provider,

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Iterable
 
-from agent_tui.models.failure import Failure, FailureKind, Overflow
+from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
 from agent_tui.providers.catalog.naming import Called
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.failures.words import PAGE, words_of
 from agent_tui.providers.net.bounds import BoundError, RedirectError
+from agent_tui.text.clean import printable, program_output
+from agent_tui.text.numbers import duration
 
 DETAIL_LIMIT = 4_000
 """Characters of the provider's own text that are kept."""
@@ -28,7 +30,9 @@ _TLS = re.compile(r"\[SSL:|certificate verify|CERTIFICATE_VERIFY|sslv3|tlsv1|wro
 _HTTPS_WANTED = re.compile(r"to (?:the |an )?HTTPS|\\x15\\x03|\x15\x03", re.IGNORECASE)
 """What servers say, or send (a TLS alert), to a request that was not encrypted."""
 _TLS_NAMES = frozenset({"SSLError", "SSLCertVerificationError", "ClientConnectorSSLError"})
-_SAFE = "Your text is kept."
+_ADVERTISING = re.compile(
+    r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried|This looks like a bug in LiteLLM).*"
+)
 
 
 def failure(
@@ -49,7 +53,9 @@ def failure(
     line = _line(kind, Called(provider, address, key_env), model, detail, status, wait, set(names))
     if overflow is not None and kind == "context_overflow" and _answer_too_long(overflow):
         what = f"The conversation and the answer asked for are together larger than {model} accepts"
-        line = f"{what}{f' (HTTP {status})' if status else ''}{_said(detail)} {_SAFE} Use /compact, or another model."
+        line = (
+            f"{what}{f' (HTTP {status})' if status else ''}{_said(detail)} {TEXT_KEPT} Use /compact, or another model."
+        )
     return Failure(kind, line, detail, status, wait, overflow)
 
 
@@ -62,8 +68,8 @@ def _answer_too_long(overflow: Overflow) -> bool:
 
 def bound_failure(error: BoundError, provider: str, started: bool, address: str | None = None) -> Failure:
     """The failure of a call that reached one of our own bounds. ``address`` is the configured one, if any."""
-    kept = "What arrived is kept." if started else _SAFE
-    text = clean(str(error))
+    kept = "What arrived is kept." if started else TEXT_KEPT
+    text = without_advertising(str(error))
     called = Called(provider, address)
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
@@ -85,47 +91,49 @@ def _line(
     other = "choose another model with /model"
     match kind:
         case "auth":
-            return f"{_auth(called, detail, status)}{http}{said} {_SAFE} {called.give_key}"
+            return f"{_auth(called, detail, status)}{http}{said} {TEXT_KEPT} {called.give_key}"
         case "not_found":
             what = f"{called.first_place} does not know the model {model}, or the address is wrong"
-            return f"{what}{http}{said} {_SAFE} Check the name and api_base, or {other}."
+            return f"{what}{http}{said} {TEXT_KEPT} Check the name and api_base, or {other}."
         case "rate_limit":
-            when = f" It asks to wait {wait:.0f} s." if wait else ""
-            return f"{called.first} limits the rate of requests{http}{said}{when} {_SAFE} Try again, or {other}."
+            when = f" It asks to wait {duration(wait)}." if wait else ""
+            return f"{called.first} limits the rate of requests{http}{said}{when} {TEXT_KEPT} Try again, or {other}."
         case "overloaded":
-            return f"{called.first} is overloaded or failing{http}{said} {_SAFE} Try again in a moment."
+            return f"{called.first} is overloaded or failing{http}{said} {TEXT_KEPT} Try again in a moment."
         case "context_overflow":
             what = f"The conversation is larger than {model} accepts"
-            return f"{what}{http}{said} {_SAFE} Use /compact, or a larger model with /model."
+            return f"{what}{http}{said} {TEXT_KEPT} Use /compact, or a larger model with /model."
         case "invalid_request" if MISSING_PACKAGE.search(detail):
             what = f"{provider} needs a Python package that is not installed{_package(provider, detail)}."
-            return f"{what} {_SAFE} Install it where agent-tui runs, or {other}."
+            return f"{what} {TEXT_KEPT} Install it where agent-tui runs, or {other}."
         case "invalid_request":
-            return f"{called.first} refused the request{http}{said} {_SAFE} Check the model's settings, or {other}."
+            return f"{called.first} refused the request{http}{said} {TEXT_KEPT} Check the model's settings, or {other}."
         case "timeout":
-            return f"{called.first} did not answer in time{http}. {_SAFE} Try again, or raise agent.timeout."
+            return f"{called.first} did not answer in time{http}. {TEXT_KEPT} Try again, or raise agent.timeout."
         case "connection" if names & _TLS_NAMES or _TLS.search(detail):
             what = f"No secure connection to {called.place}: TLS failed."
-            return f"{what} {_SAFE} Check api_base (http or https) and the certificate."
+            return f"{what} {TEXT_KEPT} Check api_base (http or https) and the certificate."
         case "connection":
             what = f"No connection to {called.place}."
-            return f"{what} {_SAFE} Check that the server runs, api_base and the network, then try again."
+            return f"{what} {TEXT_KEPT} Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
             return f"The answer of {called.name} broke off. What arrived is kept. Try again, or ask it to go on."
         case "empty_answer":
             what = f"{called.first_place} ended its answer without a word of it."
-            return f"{what} {_SAFE} Try again; if it stays so, check that api_base is the address of its API."
+            return f"{what} {TEXT_KEPT} Try again; if it stays so, check that api_base is the address of its API."
         case "bad_answer" if _HTTPS_WANTED.search(detail):
-            return f"{called.first_place} speaks https, and was spoken to in http. {_SAFE} Write https:// in api_base."
+            return (
+                f"{called.first_place} speaks https, and was spoken to in http. {TEXT_KEPT} Write https:// in api_base."
+            )
         case "bad_answer":
             if names & {"NotAnAnswerError"}:
                 said = f": {detail}."
             what = f"What {called.place} sent is no answer of a model"
-            return f"{what}{said} {_SAFE} Check that api_base is the address of its API, http or https included."
+            return f"{what}{said} {TEXT_KEPT} Check that api_base is the address of its API, http or https included."
         case "content_refused":
-            return f"{called.first} refused the content{http}{said} {_SAFE} Rephrase it, or {other}."
+            return f"{called.first} refused the content{http}{said} {TEXT_KEPT} Rephrase it, or {other}."
         case _:
-            return f"The provider worker failed. {_SAFE} It restarts by itself; try again."
+            return f"The provider worker failed. {TEXT_KEPT} It restarts by itself; try again."
 
 
 def _auth(called: Called, detail: str, status: int | None) -> str:
@@ -146,7 +154,7 @@ def _package(provider: str, detail: str) -> str:
 
 def worker_failure(detail: str = "") -> Failure:
     """The worker died or hangs."""
-    return failure("worker", provider="", model="", detail=redact(clean(detail))[:DETAIL_LIMIT])
+    return failure("worker", provider="", model="", detail=redact(without_advertising(detail))[:DETAIL_LIMIT])
 
 
 def _said(detail: str) -> str:
@@ -190,10 +198,6 @@ def _of_object(detail: str) -> str:
         return ""
 
 
-def clean(text: str) -> str:
+def without_advertising(text: str) -> str:
     """Without control characters (they would reach the terminal) and without LiteLLM's advertising."""
-    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
-    text = re.sub(
-        r"\n?\s*(?:Give Feedback / Get Help|LiteLLM\.Info|LiteLLM Retried|This looks like a bug in LiteLLM).*", "", text
-    )
-    return "".join(c for c in text if c in "\n\t" or c.isprintable()).strip()
+    return printable(_ADVERTISING.sub("", program_output(text))).strip()

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from agent_tui.models.failure import FailureKind
+from agent_tui.text.clean import printable
+from agent_tui.text.numbers import size
 
 LINE_LIMIT = 32_000_000
 """Bytes of one line of a stream, one frame, or one JSON body: a picture in base64 fits, the largest known are 20 MB."""
@@ -73,7 +75,7 @@ def origin(url: str, base: str = "") -> str:
     except ValueError:
         return "an address that cannot be read"
     shown = f"{scheme}://{host.rpartition('@')[2]}"[:200]
-    return "".join(c for c in shown if c.isprintable())
+    return printable(shown)
 
 
 def stream_limit(tokens: int) -> int:
@@ -84,10 +86,6 @@ def stream_limit(tokens: int) -> int:
 def answer_limit(tokens: int) -> int:
     """Characters an answer of at most ``tokens`` tokens may have."""
     return ANSWER_SLACK + ANSWER_PER_TOKEN * tokens
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1_000_000:,.3g} MB"
 
 
 class Unpacker:
@@ -167,7 +165,7 @@ class LineBuffer:
         self._size += len(data)
         if self._size > self._limit:
             self._pieces.clear()
-            raise BoundError(f"One line of the answer is longer than {megabytes(self._limit)}; it was not read on.")
+            raise BoundError(f"One line of the answer is longer than {size(self._limit)}; it was not read on.")
 
 
 class EventBound:

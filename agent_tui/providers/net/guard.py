@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_tui.providers.net.bounds import BODY_LIMIT, ERROR_LIMIT, BoundError, RedirectError, Unpacker, megabytes
+from agent_tui.providers.net.bounds import BODY_LIMIT, ERROR_LIMIT, BoundError, RedirectError, Unpacker
+from agent_tui.text.numbers import size
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -39,7 +40,7 @@ async def body(response: Any, limit: int = BODY_LIMIT) -> AsyncIterator[bytes]:
                     yield piece[: len(piece) - (got - ERROR_LIMIT)]
                     return
                 if got > limit:
-                    raise BoundError(f"The answer is longer than {megabytes(limit)}; it was not read on.")
+                    raise BoundError(f"The answer is longer than {size(limit)}; it was not read on.")
                 yield piece
     except BoundError:
         if not failed:
@@ -48,7 +49,7 @@ async def body(response: Any, limit: int = BODY_LIMIT) -> AsyncIterator[bytes]:
         await response.aclose()
 
 
-def shorten(response: Any, limit: int = BODY_LIMIT) -> None:
+def guard_body(response: Any, limit: int = BODY_LIMIT) -> None:
     """Makes every way of reading ``response`` go through ``body``."""
 
     async def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias
 
-from agent_tui.providers.net.bounds import LINE_LIMIT, BoundError, EventBound, LineBuffer, megabytes
+from agent_tui.providers.net.bounds import LINE_LIMIT, BoundError, EventBound, LineBuffer
+from agent_tui.text.numbers import size
 
 Event: TypeAlias = dict[str, Any]
 _SSE_STARTS = (b"data:", b"event:", b":", b"id:", b"retry:")
@@ -113,7 +114,7 @@ class WholeDecoder:
         self._size += len(data)
         if self._size > LINE_LIMIT:
             self._pieces.clear()
-            raise BoundError(f"The answer is one body of more than {megabytes(LINE_LIMIT)}; it was not read on.")
+            raise BoundError(f"The answer is one body of more than {size(LINE_LIMIT)}; it was not read on.")
         return iter(())
 
     def close(self) -> Iterator[Event]:

@@ -167,7 +167,7 @@ def install() -> None:
             if tap is not None and response.status_code == 200:
                 _copy(response, tap)
             else:
-                http_guard.shorten(response)
+                http_guard.guard_body(response)
             if not stream:
                 await response.aread()
         except BaseException:

@@ -25,10 +25,10 @@ from agent_tui.providers.wire.text import (
     Answer,
     Result,
     attachment_block,
-    clean,
     entries,
     object_arguments,
 )
+from agent_tui.text.clean import encodable
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,7 +122,7 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
         if isinstance(part, AttachmentPart):
             blocks.append(attachment_block(part, form.images))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
-            blocks.append({"type": "text", "text": clean(part.text)})
+            blocks.append({"type": "text", "text": encodable(part.text)})
     if not blocks:
         blocks.append({"type": "text", "text": EMPTY_USER})
     if not form.lists and all(block["type"] == "text" for block in blocks):
@@ -185,7 +185,7 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
                 reasoning.append(part)
                 signatures.extend([signature] if signature else [])
         elif isinstance(part, TextPart):
-            texts.append(clean(part.text))
+            texts.append(encodable(part.text))
             signatures.extend([signature] if signature else [])
         elif isinstance(part, ToolCallPart):
             calls.append(_call(answer, n, part, signature, form))
@@ -204,7 +204,7 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
 
 
 def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, form: ChatForm) -> Metadata:
-    raw = clean(part.arguments)
+    raw = encodable(part.arguments)
     arguments = raw if raw and form.dialect.raw_arguments else object_arguments(raw)
     call: Metadata = {
         "id": answer.calls[index].id,
@@ -228,14 +228,14 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
         return
     tagged = [part for part in parts if is_tagged(part.provider_metadata)]
     if tagged:
-        before = "".join(with_tags(clean(part.text), part.provider_metadata or {}) for part in tagged)
+        before = "".join(with_tags(encodable(part.text), part.provider_metadata or {}) for part in tagged)
         message["content"] = before + text
         parts = [part for part in parts if part not in tagged]
     metadata = [part.provider_metadata or {} for part in parts]
     fields: dict[str, str] = {}
     for part, kept in zip(parts, metadata, strict=True):
         name = str(kept.get("field") or "reasoning_content")
-        fields[name] = fields.get(name, "") + clean(part.text)
+        fields[name] = fields.get(name, "") + encodable(part.text)
     if details := [detail for kept in metadata for detail in kept.get("reasoning_details") or []]:
         message["reasoning_details"] = details
     thoughts = fields.pop("content", "")
@@ -258,4 +258,4 @@ def _thinking_block(part: ReasoningPart) -> Metadata:
     metadata = part.provider_metadata or {}
     if metadata.get("type") == "redacted_thinking":
         return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
-    return {"type": "thinking", "thinking": clean(part.text), "signature": metadata.get("signature") or ""}
+    return {"type": "thinking", "thinking": encodable(part.text), "signature": metadata.get("signature") or ""}

@@ -14,8 +14,9 @@ from agent_tui.providers.wire.claude import add_breakpoints
 from agent_tui.providers.wire.replay import ReplayPlan
 from agent_tui.providers.wire.responses import response_input
 from agent_tui.providers.wire.sending import decide
-from agent_tui.providers.wire.text import clean, is_summary
+from agent_tui.providers.wire.text import is_summary
 from agent_tui.providers.wire.thinking import Thinking
+from agent_tui.text.clean import encodable
 
 _MOST_UNASKED = 32_000
 """Tokens of output that are asked for at most where nothing says how many."""
@@ -66,13 +67,13 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
     target = info.target
     dialect, family = dialect_of(target.provider), family_record(target.family)
     form = ChatForm.of(target, info.images)
-    texts = [clean(block.text) for block in request.system if block.text.strip()]
-    documents = [clean(block.text) for block in request.documents if block.text.strip()]
+    texts = [encodable(block.text) for block in request.system if block.text.strip()]
+    documents = [encodable(block.text) for block in request.documents if block.text.strip()]
     messages = chat_messages(request.messages, plan, form, texts, documents)
     tools = [
         {
             "type": "function",
-            "function": {"name": tool.name, "description": clean(tool.description), "parameters": tool.parameters},
+            "function": {"name": tool.name, "description": encodable(tool.description), "parameters": tool.parameters},
         }
         for tool in request.tools
     ]
@@ -128,7 +129,7 @@ def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan:
     }
     if info.reasoning is not False:
         kwargs["include"] = ["reasoning.encrypted_content"]
-    blocks = [clean(block.text) for block in (*request.system, *request.documents) if block.text.strip()]
+    blocks = [encodable(block.text) for block in (*request.system, *request.documents) if block.text.strip()]
     if blocks:
         kwargs["instructions"] = "\n\n".join(blocks)
     if request.tools:
@@ -136,7 +137,7 @@ def _responses(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan:
             {
                 "type": "function",
                 "name": tool.name,
-                "description": clean(tool.description),
+                "description": encodable(tool.description),
                 "parameters": tool.parameters,
                 "strict": False,
             }

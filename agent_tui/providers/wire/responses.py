@@ -20,10 +20,10 @@ from agent_tui.providers.wire.text import (
     Answer,
     Result,
     attachment_block,
-    clean,
     entries,
     object_arguments,
 )
+from agent_tui.text.clean import encodable
 
 _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
 
@@ -61,7 +61,7 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
                 "type": "function_call",
                 "call_id": answer.calls[n].id,
                 "name": part.name,
-                "arguments": clean(part.arguments) or object_arguments(""),
+                "arguments": encodable(part.arguments) or object_arguments(""),
             }
             if metadata.get("id"):
                 call["id"] = metadata["id"]
@@ -73,7 +73,7 @@ def _text(part: TextPart, metadata: Metadata) -> Metadata:
     item: Metadata = {
         "type": "message",
         "role": "assistant",
-        "content": [{"type": "output_text", "text": clean(part.text), "annotations": []}],
+        "content": [{"type": "output_text", "text": encodable(part.text), "annotations": []}],
     }
     if metadata.get("id"):
         item["id"] = metadata["id"]
@@ -97,7 +97,7 @@ def _user_content(message: Message, images: bool | None) -> list[Metadata]:
         if isinstance(part, AttachmentPart):
             blocks.append(_block(attachment_block(part, images)))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text:
-            blocks.append({"type": "input_text", "text": clean(part.text)})
+            blocks.append({"type": "input_text", "text": encodable(part.text)})
     return blocks or [{"type": "input_text", "text": EMPTY_USER}]
 
 

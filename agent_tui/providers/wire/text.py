@@ -13,26 +13,19 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, Messag
 from agent_tui.models.requests import SentMessage
 from agent_tui.providers.dialects import CallIds
 from agent_tui.providers.dialects.image_limits import NOT_SENT
+from agent_tui.text.clean import encodable
 
 EMPTY_USER = "(empty message)"
 EMPTY_RESULT = "(no output)"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _ID_FORMS: Mapping[CallIds, re.Pattern[str]] = MappingProxyType(
     {"plain": re.compile(r"[a-zA-Z0-9_-]{1,64}"), "short": re.compile(r"[a-zA-Z0-9]{9}")}
 )
 
 
-def clean(text: str) -> str:
-    """Text that can be encoded: lone surrogates, which some models emit, become U+FFFD, pairs become characters."""
-    if _SURROGATE.search(text) is None:
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def object_arguments(raw: str) -> str:
     """Arguments as the text of a JSON object, byte for byte where they are one. Several providers parse them and
     refuse the whole conversation over a call that a model once wrote wrongly."""
-    raw = clean(raw)
+    raw = encodable(raw)
     if not raw.strip():
         return "{}"
     try:
@@ -62,7 +55,7 @@ class Result:
     @property
     def text(self) -> str:
         part = self.message.tool_result if self.message is not None else None
-        text = clean(part.text) if part is not None else INTERRUPTED_RESULT
+        text = encodable(part.text) if part is not None else INTERRUPTED_RESULT
         return text if text.strip() else EMPTY_RESULT
 
     @property
@@ -113,7 +106,7 @@ def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[E
 
 def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:
     pattern = _ID_FORMS.get(ids)
-    wire = clean(call_id)
+    wire = encodable(call_id)
     if not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
         salt = 0
         while True:
@@ -133,12 +126,12 @@ def is_summary(message: Message) -> bool:
 def attachment_block(part: AttachmentPart, images: bool | None) -> Metadata:
     """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
     if part.media_type == NOT_SENT:
-        return {"type": "text", "text": clean(part.text or "")}
+        return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
-        return {"type": "text", "text": f'<file name="{clean(part.name)}">\n{clean(part.text)}\n</file>'}
+        return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
     data = f"data:{part.media_type};base64,{part.data or ''}"
     if part.media_type.startswith("image/") and images is not False and part.data:
         return {"type": "image_url", "image_url": {"url": data}}
     if part.media_type == "application/pdf" and images is not False and part.data:
-        return {"type": "file", "file": {"filename": clean(part.name), "file_data": data}}
-    return {"type": "text", "text": f"[{clean(part.name)} ({part.media_type}) cannot be read by this model]"}
+        return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
+    return {"type": "text", "text": f"[{encodable(part.name)} ({part.media_type}) cannot be read by this model]"}

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, program_output
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.output import Collector, clean, pictured
+from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Domain, free
 
 MAX_TIMEOUT = 3_600.0
@@ -155,7 +156,7 @@ class _Run:
         cut = len(text) if last else text.rfind("\n") + 1
         if cut == 0 and len(text) > 100_000:
             cut = len(text)
-        ready, self._held = self._masked.feed(clean(text[:cut])), text[cut:]
+        ready, self._held = self._masked.feed(program_output(text[:cut])), text[cut:]
         if last:
             ready += self._masked.flush()
         self._collector.feed(ready)

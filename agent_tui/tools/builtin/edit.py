@@ -9,6 +9,8 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import in_thread
@@ -16,7 +18,6 @@ from agent_tui.tools.files import seen
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.diffs import MAX_CHARACTERS, diff_display
 from agent_tui.tools.files.paths import may_tell, resolve, shown
-from agent_tui.tools.output import pictured
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class EditTool:
         planned = await in_thread(lambda stop: _plan(path, args.edits, context))
         files.save(context, path, planned.after, pictured(name), planned.info)
         display = await in_thread(lambda stop: diff_display(planned.before, planned.after, name))
-        count = f"{planned.replaced} replacement{'s' if planned.replaced != 1 else ''}"
+        count = plural(planned.replaced, "replacement")
         return ToolOutcome(f"Edited {pictured(name)}: {count}.", display=display)
 
 

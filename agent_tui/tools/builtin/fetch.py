@@ -12,10 +12,11 @@ from agent_tui.errors import ToolError
 from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import Stop, in_thread
-from agent_tui.tools.output import cap, pictured
+from agent_tui.tools.output import cap
 from agent_tui.tools.urls import Url, parse_url
 
 TIMEOUT = 30.0

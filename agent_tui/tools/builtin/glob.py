@@ -7,14 +7,14 @@ from pathlib import Path
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.builtin.list import one_line, require_folder
+from agent_tui.tools.builtin.list import require_folder
 from agent_tui.tools.children.threads import Stop, in_thread
 from agent_tui.tools.files.globs import Glob
 from agent_tui.tools.files.paths import resolve, shown
 from agent_tui.tools.files.walk import walk
-from agent_tui.tools.output import pictured
 
 MAX_FILES = 500
 
@@ -41,7 +41,7 @@ class GlobTool:
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(GlobArguments, arguments, "glob")
-        return Intent("read", f"glob {one_line(args.pattern)}", [resolve(args.path, context)])
+        return Intent("read", f"glob {pictured_line(args.pattern)}", [resolve(args.path, context)])
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(GlobArguments, arguments, "glob")
@@ -63,7 +63,7 @@ def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> Too
         if len(found) == MAX_FILES:
             more = True
             break
-        found.append(one_line(pictured(prefix) + entry.path))
+        found.append(pictured_line(pictured(prefix) + entry.path))
     display = {"kind": "text", "summary": f"{len(found)}{'+' if more else ''} files"}
     if more:
         found.append(f"[more than {MAX_FILES} files; narrow the pattern]")

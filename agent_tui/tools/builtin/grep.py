@@ -16,14 +16,13 @@ import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
-from agent_tui.tools.builtin.list import one_line
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.files.globs import Glob, expand_braces
 from agent_tui.tools.files.paths import resolve, shown
-from agent_tui.tools.output import pictured
 from agent_tui.tools.sandbox.policy import free
 
 MAX_MATCHES = 200
@@ -71,8 +70,8 @@ class GrepTool:
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(GrepArguments, arguments, "grep")
-        where = "" if args.path == "." else f" in {one_line(args.path)}"
-        return Intent("read", f"grep {one_line(args.pattern)}{where}", [resolve(args.path, context)])
+        where = "" if args.path == "." else f" in {pictured_line(args.path)}"
+        return Intent("read", f"grep {pictured_line(args.pattern)}{where}", [resolve(args.path, context)])
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(GrepArguments, arguments, "grep")
@@ -186,7 +185,7 @@ class _Answer:
         return self._seen[name]
 
     def _add(self, data: dict[str, Any], match: bool) -> None:
-        path = one_line(self._prefix + _text(data["path"]).removeprefix("./"))
+        path = pictured_line(self._prefix + _text(data["path"]).removeprefix("./"))
         number = int(data["line_number"])
         self._matches += match
         if self._files_only:

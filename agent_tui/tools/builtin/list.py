@@ -8,12 +8,13 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import Stop, in_thread
 from agent_tui.tools.files.paths import resolve, shown
 from agent_tui.tools.files.walk import walk
-from agent_tui.tools.output import pictured
 
 MAX_ENTRIES = 500
 
@@ -65,13 +66,8 @@ def _list(path: Path, depth: int, root: Path, stop: Stop) -> ToolOutcome:
         if len(lines) >= MAX_ENTRIES or stop.is_set():
             more = True
             break
-        lines.append(one_line(entry.path) + ("/" if entry.is_dir else ""))
-    display = {"kind": "text", "summary": f"{len(lines)} entries"}
+        lines.append(pictured_line(entry.path) + ("/" if entry.is_dir else ""))
+    display = {"kind": "text", "summary": plural(len(lines), "entry", "entries")}
     if more:
         lines.append(f"[more than {MAX_ENTRIES} entries; list a folder below, or use glob]")
     return ToolOutcome("\n".join(lines) or "[empty, or all ignored]", display=display)
-
-
-def one_line(name: str) -> str:
-    """A file name as one line of text: control characters pictured, bytes that are not UTF-8 replaced."""
-    return pictured(name).replace("\n", "␊").replace("\t", "␉").encode("utf-8", "replace").decode()

@@ -12,6 +12,8 @@ from agent_tui.errors import ToolError
 from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import Stop, in_thread
@@ -19,7 +21,6 @@ from agent_tui.tools.files import seen
 from agent_tui.tools.files.opening import open_regular
 from agent_tui.tools.files.paths import resolve, shown
 from agent_tui.tools.files.pictures import PICTURE_BYTES
-from agent_tui.tools.output import pictured
 
 DEFAULT_LINES = 2_000
 LINE_BYTES = 2_000
@@ -114,13 +115,13 @@ def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Sto
         total = f" of {number + _count(file, stop):,}" if size <= _COUNT_BYTES else ""
         notes.append(f"[lines {args.offset}-{last}{total}; continue with offset {last + 1}]")
     elif not shown_lines:
-        notes.append("[the file is empty]" if number == 0 else f"[the file has only {number:,} lines]")
+        notes.append("[the file is empty]" if number == 0 else f"[the file has only {plural(number, 'line')}]")
     if cut:
         notes.append(f"[lines are cut at {LINE_BYTES:,} bytes; use grep or bash for the rest]")
     if controls:
         notes.append("[control characters are shown as pictures such as ␛]")
     return ToolOutcome(
-        "\n".join([*shown_lines, *notes]), display={"kind": "text", "summary": f"{len(shown_lines)} lines"}
+        "\n".join([*shown_lines, *notes]), display={"kind": "text", "summary": plural(len(shown_lines), "line")}
     )
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, plain_line
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.names import plain_line
-from agent_tui.tools.output import pictured
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured_line
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.builtin.list import one_line
 from agent_tui.tools.output import cap
 
 
@@ -38,7 +38,7 @@ class SubagentTool:
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(SubagentArguments, arguments, "subagent")
-        return Intent("internal", f"subagent: {one_line(args.description)[:100]}")
+        return Intent("internal", f"subagent: {pictured_line(args.description)[:100]}")
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(SubagentArguments, arguments, "subagent")

@@ -8,9 +8,9 @@ from typing import Literal
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured_line
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.builtin.list import one_line
 
 MAX_ITEMS = 100
 
@@ -64,7 +64,7 @@ class TodoTool:
             raise ToolError(f"todo: more than {MAX_ITEMS} items.")
         listed = [asdict(item) for item in items]
         context.state["todo"] = listed
-        text = "\n".join(f"{_BOXES[item.status]} {one_line(item.text)}" for item in items)
+        text = "\n".join(f"{_BOXES[item.status]} {pictured_line(item.text)}" for item in items)
         display = {"kind": "list", "summary": _progress(items), "text": text, "items": listed}
         return ToolOutcome(f"The list is updated: {_progress(items)}.", display=display)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import in_thread
@@ -17,7 +19,6 @@ from agent_tui.tools.files import seen
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.diffs import diff_display
 from agent_tui.tools.files.paths import may_tell, resolve, shown
-from agent_tui.tools.output import pictured
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class WriteTool:
         lines = len(args.content.splitlines())
         verb = "Created" if info is None else "Replaced"
         display = await in_thread(lambda stop: diff_display(before, args.content, name))
-        return ToolOutcome(f"{verb} {pictured(name)}: {lines} lines.", display=display)
+        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.", display=display)
 
 
 def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:

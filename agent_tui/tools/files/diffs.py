@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from agent_tui.models.messages import Metadata
-from agent_tui.tools.output import pictured
+from agent_tui.text.clean import pictured
 
 CONTEXT_LINES = 3
 MAX_CHARACTERS = 100_000

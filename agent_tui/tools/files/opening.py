@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.output import pictured
+from agent_tui.text.clean import pictured
 
 # Paths are resolved before: a link there now was put there since.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_tui.models.image_header import pixel_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.text.numbers import size
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -129,7 +130,7 @@ def _line(part: AttachmentPart, made: Scaled) -> str:
     if made.size != made.was:
         return f"{part.name}{first} scaled from {_pixels(made.was)} to {_pixels(made.size)} for this model"
     kind = made.media_type.removeprefix("image/").upper()
-    return f"{part.name}{first} stored anew as {kind} for this model, {len(made.data) / 1_000_000:.2g} MB"
+    return f"{part.name}{first} stored anew as {kind} for this model, {size(len(made.data))}"
 
 
 def _pixels(size: tuple[int, int]) -> str:

@@ -23,7 +23,7 @@ from agent_tui.tools.judge.paths import named_paths, option_like
 from agent_tui.tools.judge.readers import known_reader, reading, sed_in_place
 from agent_tui.tools.judge.shell import NotUnderstoodError, Word, parse_command
 from agent_tui.tools.judge.wrappers import Started, started_by
-from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, Decision, worst
+from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.rules import Rule, command_matches, exact
 from agent_tui.tools.sandbox.policy import Domain
@@ -104,7 +104,7 @@ def _in_plan(permissions: Permissions, problem: str) -> Decision:
     """Not known to only look: it may run where the system holds it to looking."""
     if permissions.holds("look"):
         return ALLOWED
-    return Decision("deny", "plan mode is read only", f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")
+    return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")
 
 
 class _Judge:
@@ -152,9 +152,7 @@ class _Judge:
         plan = self._permissions.mode == "plan"
         if plan and (look is None or look.written):
             if self._name in _PRIVILEGED:
-                return Decision(
-                    "deny", "plan mode is read only", f"{PLAN_MESSAGE} ({self._name} acts on more than the project.)"
-                )
+                return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({self._name} acts on more than the project.)")
             return self._refused_or(_in_plan(self._permissions, self._name or "an assignment"))
         if look is not None:
             return self._looks(look)

@@ -23,6 +23,7 @@ from agent_tui.models.codec import from_dict
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import lines as mcp_lines
+from agent_tui.tools.mcp.names import no_server
 
 if TYPE_CHECKING:
     from agent_tui.tools.mcp.connection import Connection
@@ -117,7 +118,7 @@ class Host:
         name, op = message["server"], message["op"]
         connection = self._connections.get(name)
         if connection is None:
-            return {"text": f"There is no MCP server {name}.", "is_error": True, "images": []}
+            return {"text": no_server(name), "is_error": True, "images": []}
         if op == "call":
 
             def progress(text: str) -> None:

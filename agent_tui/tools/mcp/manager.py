@@ -15,15 +15,15 @@ from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
 from agent_tui.tools.mcp.lines import ServerState
-from agent_tui.tools.mcp.names import plain, plain_line
+from agent_tui.tools.mcp.names import no_server
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
 from agent_tui.tools.mcp.tool import IMAGES, images
-from agent_tui.tools.output import clean
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -109,7 +109,7 @@ class McpManager:
         server = self._servers.get(name)
         if server is None:
             known = ", ".join(self._servers) or "none"
-            raise AgentError(f"There is no MCP server {name}. There are: {known}.")
+            raise AgentError(f"{no_server(name)} There are: {known}.")
         if server.spec is None:
             return f"{name} is {server.state}: {server.detail}"
         server.state, server.detail = "starting", ""
@@ -182,7 +182,7 @@ class McpManager:
             if server.state != "connected" or server.spec is None:
                 raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
             return key, server.spec
-        raise ToolError(f"There is no MCP server {plain_line(name, 60)}.")
+        raise ToolError(no_server(name))
 
     # Tools
 
@@ -235,7 +235,7 @@ class McpManager:
         for entry in answer.get("contents", []):
             kind, name = str(entry.get("type", "")), plain_line(f"{server}:{entry.get('uri', uri)}", 200)
             if "text" in entry:
-                text = clean(str(entry["text"]))
+                text = program_output(str(entry["text"]))
                 if len(text) > MAX_TEXT:
                     text = f"{text[:MAX_TEXT]}\n[… {len(text) - MAX_TEXT:,} characters left out …]"
                 parts.append(AttachmentPart(name, plain_line(kind, 100) or "text/plain", text=text, path=uri))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import unicodedata
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.tools.output import clean
+from agent_tui.text.clean import plain, plain_line
 
 PREFIX = "mcp__"
 NAME_LIMIT = 64
@@ -22,7 +21,11 @@ SCHEMA_LIMIT = 40_000
 
 _DEPTH = 40
 _BAD = re.compile(r"[^A-Za-z0-9_-]")
-_HIDDEN = ("Cf", "Co", "Cs", "Cn", "Cc")
+
+
+def no_server(server: str) -> str:
+    """What is said where no server has that name."""
+    return f"There is no MCP server {plain_line(server, 60)}."
 
 
 def server_part(server: str) -> str:
@@ -42,18 +45,6 @@ def tool_name(server: str, tool: str) -> str:
         return start + tool
     room = NAME_LIMIT - len(start) - 9
     return f"{start}{name[:room]}-{_digest(tool, 8)}"
-
-
-def plain(text: object, limit: int = DESCRIPTION_LIMIT) -> str:
-    """Text without escape sequences, control and invisible characters, at most ``limit`` characters long."""
-    shown = clean(str(text)[: limit * 4])
-    shown = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c) not in _HIDDEN).strip()
-    return shown if len(shown) <= limit else shown[: limit - 1].rstrip() + "…"
-
-
-def plain_line(text: object, limit: int = 200) -> str:
-    """The same on one line."""
-    return " ".join(plain(text, limit).split())
 
 
 def safe_schema(schema: Any) -> Metadata:
@@ -86,7 +77,7 @@ def _walk(value: Any, depth: int) -> Any:
     if isinstance(value, list):
         return [_walk(v, depth + 1) for v in value]
     if isinstance(value, str) and (not value.isascii() or not value.isprintable()):
-        return plain(value)
+        return plain(value, DESCRIPTION_LIMIT)
     return value
 
 

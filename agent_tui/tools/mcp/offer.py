@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_tui.tools.mcp.names import plain_line
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.tool import Caller, McpTool
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.arguments import parse_arguments, validate
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.names import plain_line
 
 SEARCH, CALL = "tool_search", "mcp_call"
 DEFAULT_RESULTS = 5

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.names import plain, plain_line, safe_schema, tool_name
-from agent_tui.tools.output import cap, clean, pictured
+from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, tool_name
+from agent_tui.tools.output import cap
 
 IMAGES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _SHOWN = 4_000
@@ -35,7 +36,9 @@ class McpTool:
         self.read_only = bool(entry.get("read_only"))
         self._call = call
         self._schema = ToolSchema(
-            tool_name(server, self.tool), plain(entry.get("description", "")), safe_schema(entry.get("schema"))
+            tool_name(server, self.tool),
+            plain(entry.get("description", ""), DESCRIPTION_LIMIT),
+            safe_schema(entry.get("schema")),
         )
         self._group = f"mcp:{plain_line(server, 60)}"
 
@@ -58,13 +61,15 @@ class McpTool:
         return Intent("mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        answer = await self._call(self.server, self.tool, arguments, lambda text: context.emit(clean(text) + "\n"))
+        answer = await self._call(
+            self.server, self.tool, arguments, lambda text: context.emit(program_output(text) + "\n")
+        )
         return outcome(answer, plain_line(self.tool, 40), context)
 
 
 def outcome(answer: dict[str, Any], name: str, context: ToolContext) -> ToolOutcome:
     """A server's answer as the tool's: text capped and made harmless, images as attachments."""
-    text = clean(str(answer.get("text", "")))
+    text = program_output(str(answer.get("text", "")))
     attachments, notes = images(answer.get("images") or [], name)
     text = "\n".join(t for t in (text, *notes) if t)
     capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")

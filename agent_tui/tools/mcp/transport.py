@@ -158,7 +158,7 @@ class Link:
                 self.status = response.status_code
             # Streams are bounded by the SDK, event by event; whole bodies by nobody.
             if "event-stream" not in response.headers.get("content-type", ""):
-                http_guard.shorten(response, MESSAGE_LIMIT)
+                http_guard.guard_body(response, MESSAGE_LIMIT)
 
         headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
         async with create_mcp_http_client(headers=headers) as client:

@@ -11,9 +11,9 @@ from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
 Action = Literal["allow", "ask", "deny"]
 
-PLAN_MESSAGE = (
-    "Refused: plan mode is read only. Finish the plan and present it; the user leaves plan mode when they agree."
-)
+PLAN_REASON = "plan mode is read only"
+
+PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the user leaves plan mode when they agree."
 
 
 @dataclass(slots=True, frozen=True)

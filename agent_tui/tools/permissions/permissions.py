@@ -15,7 +15,7 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.files.protected import is_protected
-from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, Decision, denied_by, worst
+from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.permissions.rules import Rule, parse_rule, path_matches, url_matches
 from agent_tui.tools.sandbox.policy import Domain, Network
 
@@ -111,7 +111,7 @@ class Permissions:
         if intent.kind == "internal":
             return ALLOWED
         if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
-            return Decision("deny", "plan mode is read only", PLAN_MESSAGE)
+            return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if self._matching(self._ask, tool, None):
             return Decision("ask", "a rule says to ask", patterns=[])
         if self._matching(self._allow, tool, None) or self.mode == "auto":
@@ -127,7 +127,7 @@ class Permissions:
         if rule := matching(self._deny):
             return denied_by(rule)
         if kind == "edit" and self.mode == "plan":
-            return Decision("deny", "plan mode is read only", PLAN_MESSAGE)
+            return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED

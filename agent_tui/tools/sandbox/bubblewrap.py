@@ -12,6 +12,7 @@ from agent_tui.tools.sandbox.files import as_file
 from agent_tui.tools.sandbox.landlock import watches
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 from agent_tui.tools.sandbox.start import confined
+from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING
 
 _SCOPED = 6
 """The version of Landlock that knows abstract unix sockets."""
@@ -59,10 +60,10 @@ class Bubblewrap:
 
     def enforces(self, domain: Domain, network: Network) -> list[str]:
         if domain == "look":
-            words = ["writes nothing but private temporary files", "reads the project and the system, not your home"]
-            return [*words, "no sockets of any kind", "sees no other processes"]
-        words = ["writes only in the project and added folders", "reads the project and the system, not your home"]
-        words += ["git hooks and configuration read-only"]
+            words = [NO_WRITING, NO_HOME]
+            return [*words, NO_SOCKETS, "sees no other processes"]
+        words = [PROJECT_WRITING, NO_HOME]
+        words += [GIT_HELD]
         if network == "allow":
             words += ["network open"]
             words += [] if self._landlock >= _SCOPED else ["reaches unix sockets that have no file"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_tui.tools.sandbox import filters, places
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, Watch
+from agent_tui.tools.sandbox.words import NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING
 
 
 class Landlock:
@@ -33,10 +34,10 @@ class Landlock:
 
     def enforces(self, domain: Domain, network: Network) -> list[str]:
         if domain == "look":
-            words = ["writes nothing but private temporary files", "reads the project and the system, not your home"]
-            words += ["no sockets of any kind"]
+            words = [NO_WRITING, NO_HOME]
+            words += [NO_SOCKETS]
         else:
-            words = ["writes only in the project and added folders", "reads the project and the system, not your home"]
+            words = [PROJECT_WRITING, NO_HOME]
             words += ["git hooks and configuration are put back as they were"]
             words += ["network open" if network == "allow" else "no network, not even on this machine"]
             words += ["cannot keep modes and times of other files of yours"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_WRITING, PROJECT_WRITING
 
 _BASE = """(version 1)
 (deny default)
@@ -40,10 +41,10 @@ class Seatbelt:
         return Launch(command, {**env, "TMPDIR": str(policy.temporary)}, domain)
 
     def enforces(self, domain: Domain, network: Network) -> list[str]:
-        words = ["reads the project and the system, not your home"]
+        words = [NO_HOME]
         if domain == "look":
-            return ["writes nothing but private temporary files", *words, "no network"]
-        words = ["writes only in the project and added folders", *words, "git hooks and configuration read-only"]
+            return [NO_WRITING, *words, "no network"]
+        words = [PROJECT_WRITING, *words, GIT_HELD]
         return [*words, "network open" if network == "allow" else "no network"]
 
 

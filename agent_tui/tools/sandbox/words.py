@@ -9,6 +9,13 @@ from pathlib import Path
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.policy import Domain, Network
 
+NO_WRITING = "writes nothing but private temporary files"
+PROJECT_WRITING = "writes only in the project and added folders"
+NO_HOME = "reads the project and the system, not your home"
+GIT_HELD = "git hooks and configuration read-only"
+NO_SOCKETS = "no sockets of any kind"
+"""What a backend enforces, in the words that /status lists."""
+
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|read-only file system|\b(?:EACCES|EPERM|EROFS)\b", re.IGNORECASE
 )

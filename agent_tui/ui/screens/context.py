@@ -14,12 +14,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from agent_tui.commands.format import one_line
 from agent_tui.context.compaction.notices import EXACT_OFF
-from agent_tui.errors import AgentError
+from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.models.usage import Prices
-from agent_tui.ui.draw import Piece, fit, paint_of
+from agent_tui.text.cells import fit
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece, paint_of
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens import context_lines as words
 from agent_tui.ui.screens.context_foot import Foot, Words, wrapped
@@ -127,7 +128,7 @@ class ContextScreen(Guarded, Screen[None]):
         usage = self.usage
         proof, holds = words.proof_line(usage, self.trigger, adds_up(usage))
         entries = [
-            ("Calculation", words.calculation_line(usage), "foreground"),
+            ("Calculation", words.calculation_text(usage), "foreground"),
             ("Accuracy", words.accuracy_line(usage), "foreground"),
             ("Session", words.session_line(usage, self.agent.records), "foreground"),
         ]
@@ -136,7 +137,7 @@ class ContextScreen(Guarded, Screen[None]):
             # The first sentence: the formula stands above, ``w`` shows all.
             entries.append(("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 300), "foreground"))
         if self.agent.read_only:
-            entries.append(("Read-only", self.agent.read_only_reason or "open in another process", "warning"))
+            entries.append(("Read-only", self.agent.read_only_reason or OPEN_ELSEWHERE, "warning"))
         entries += [("Warning", one_line(w, 400), "warning") for w in usage.warnings]
         lines: list[list[Piece]] = []
         for label, text, color in entries:

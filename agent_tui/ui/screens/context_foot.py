@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.draw import Piece, shorten
+from agent_tui.text.cells import shorten
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line
 from agent_tui.models.context import ContextUsage
-from agent_tui.ui.draw import Piece, shorten, width_of
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.screens import context_lines as words
 from agent_tui.ui.screens.context_rows import bar_cells
 from agent_tui.ui.theme import Paint

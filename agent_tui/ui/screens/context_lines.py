@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import age, duration, money, one_line, plural, tokens
-from agent_tui.commands.usage_text import accuracy_line, calculation_line, header, proof_line, session_line, subtitle
+from agent_tui.commands.usage_text import accuracy_line, header, proof_line, session_line, subtitle
+from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -16,13 +16,15 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import age, duration, money, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.models.context import ContextRow
 
 __all__ = [
     "accuracy_line",
-    "calculation_line",
+    "calculation_text",
     "compaction_details",
     "compaction_text",
     "header",

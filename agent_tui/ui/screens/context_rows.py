@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_tui.commands.format import money
 from agent_tui.commands.usage_text import adds_up as adds_up
+from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
+from agent_tui.text.numbers import largest_remainder, money, whole_percent
 
 Kind = Literal["row", "free", "reserve", "over", "gap", "heading", "compaction"]
 
@@ -32,53 +33,33 @@ class Shown:
     color: str = ""
 
 
-def spread(whole: int, parts: Sequence[int]) -> list[int]:
-    """``whole`` split in proportion to ``parts`` by largest remainder: the result adds up to it exactly."""
-    total = sum(parts)
-    if total <= 0 or whole <= 0:
-        return [0] * len(parts)
-    floors = [whole * p // total for p in parts]
-    rest = whole - sum(floors)
-    by_remainder = sorted(range(len(parts)), key=lambda i: (-(whole * parts[i] % total), i))
-    for i in by_remainder[:rest]:
-        floors[i] += 1
-    return floors
-
-
 def flatten(usage: ContextUsage, opened: set[str]) -> list[Shown]:
     """The lines to show, in order. Only opened rows are walked, so 10 000 closed messages cost nothing.
 
     Rows without tokens, children or deferred tools are left out.
     """
-    whole = usage.window or usage.total
-    total_tenths = round(1000 * usage.total / whole) if whole else 0
+    shares = window_shares(usage)
     lines: list[Shown] = []
-    top = [r for r in usage.rows if r.tokens or r.children or r.deferred_tokens]
-    for row, tenths in zip(top, spread(total_tenths, [r.tokens for r in top]), strict=True):
-        lines += _walk(row, row.id, 0, tenths, opened, f"context-{row.id}")
-    if usage.window is not None and usage.free is not None and usage.reserve is not None:
-        over = usage.over or 0
-        if over:
-            reserve = round(1000 * usage.reserve / usage.window)
-            lines.append(Shown("reserve", "reserve", 0, "Reserve", usage.reserve, reserve, color="context-reserve"))
-            lines.append(
-                Shown("over", "over", 0, "Over the limit", -over, 1000 - total_tenths - reserve, color="error")
-            )
+    for index, row in enumerate(usage.rows):
+        if row.tokens or row.children or row.deferred_tokens:
+            tenths = None if shares is None else shares.rows[index]
+            lines += _walk(row, row.id, 0, tenths, opened, f"context-{row.id}")
+    if shares is not None:
+        reserve = Shown("reserve", "reserve", 0, "Reserve", usage.reserve, shares.reserve, color="context-reserve")
+        if usage.over:
+            lines += [reserve, Shown("over", "over", 0, "Over the limit", -usage.over, -shares.over, color="error")]
         else:
-            free, reserve = spread(1000 - total_tenths, [usage.free, usage.reserve])
-            lines.append(Shown("free", "free", 0, "Free", usage.free, free, color="context-free"))
-            lines.append(Shown("reserve", "reserve", 0, "Reserve", usage.reserve, reserve, color="context-reserve"))
+            lines += [Shown("free", "free", 0, "Free", usage.free, shares.free, color="context-free"), reserve]
     return lines
 
 
-def _walk(row: ContextRow, key: str, depth: int, tenths: int, opened: set[str], color: str) -> Iterator[Shown]:
+def _walk(row: ContextRow, key: str, depth: int, tenths: int | None, opened: set[str], color: str) -> Iterator[Shown]:
     is_open = key in opened if row.children else None
     yield Shown(key, "row", depth, row.label, row.tokens, tenths, row, is_open, color=color)
     if not is_open:
         return
-    for number, (child, share) in enumerate(
-        zip(row.children, spread(tenths, [c.tokens for c in row.children]), strict=True)
-    ):
+    shares = [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
+    for number, (child, share) in enumerate(zip(row.children, shares, strict=True)):
         if child.tokens or child.children or child.deferred_tokens or child.message_id:
             yield from _walk(child, f"{key}/{child.message_id or child.id}#{number}", depth + 1, share, opened, color)
 
@@ -137,7 +118,7 @@ def request_text(usage: ContextUsage, prices: Prices | None) -> str:
     if usage.total and read is not None:
         expected = usage.expected_read is not None
         whole = usage.total if expected else usage.calculation.last_input or usage.total
-        parts.append(f"{'' if expected else 'last request '}{100 * read / whole:.0f} % cached")
+        parts.append(f"{'' if expected else 'last request '}{whole_percent(read, whole)} cached")
     return ", ".join(parts)
 
 
@@ -152,7 +133,7 @@ def bar_cells(usage: ContextUsage, width: int) -> list[tuple[str, int]]:
             rows += [("free", usage.free), ("limit", 0), ("reserve", usage.reserve)]
     marks = sum(1 for name, _ in rows if name == "limit")
     room = max(0, width - marks)
-    cells = spread(room, [tokens for _, tokens in rows])
+    cells = largest_remainder(room, [tokens for _, tokens in rows])
     for i, (_, tokens) in enumerate(rows):
         if tokens > 0 and cells[i] == 0 and room > len(rows):
             largest = max(range(len(cells)), key=cells.__getitem__)

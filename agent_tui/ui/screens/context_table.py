@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from agent_tui.commands.format import one_line, tokens
 from agent_tui.models.context import ContextRow
-from agent_tui.ui.draw import Piece, fit, shorten, width_of
+from agent_tui.text.cells import fit, shorten
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
+from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.screens import context_lines as words
 from agent_tui.ui.screens.context_head import PLAIN_FILL
 from agent_tui.ui.screens.context_rows import Shown, cached_tokens, row_cost
@@ -92,9 +94,9 @@ class ContextRows(RowList):
             (fit(label, name_room), paint("error" if line.kind == "over" else "muted" if weak else "foreground"))
         )
         rough = row is not None and (row.approximate or row.basis == "estimated")
-        number = f"{'~' if rough else ''}{line.tokens:,}"
+        number = f"{'~' if rough else ''}{grouped(line.tokens or 0)}"
         pieces.append((fit(number, 11, right=True), paint("foreground", bold=not line.depth and not weak)))
-        pieces.append((fit(_share(line.tenths), 9, right=True), paint("muted")))
+        pieces.append((fit(share(line.tenths), 9, right=True), paint("muted")))
         if row is None:
             return pieces
         if width >= 62:
@@ -117,20 +119,13 @@ class ContextRows(RowList):
                 if cached == row.tokens
                 else "not cached"
                 if not cached
-                else f"{100 * cached // row.tokens} % cached"
+                else f"{whole_percent(cached, row.tokens)} cached"
             )
         cost = row_cost(row, self.owner.prices)
         return [
             (fit(state, 13), paint("success" if state == "cached" else "muted")),
-            (fit("" if cost is None else f"${cost:.4f}", 10, right=True), paint("muted")),
+            (fit("" if cost is None else money(cost, 4), 10, right=True), paint("muted")),
         ]
-
-
-def _share(tenths: int | None) -> str:
-    if tenths is None:
-        return ""
-    sign = "−" if tenths < 0 else ""
-    return f"{sign}{abs(tenths) // 10}.{abs(tenths) % 10} %"
 
 
 def _note(line: Shown) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import money, one_line, tokens
 from agent_tui.models.requests import ModelInfo, ModelSpec
-from agent_tui.ui.draw import Piece, fit
+from agent_tui.text.cells import fit
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import money, tokens
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint

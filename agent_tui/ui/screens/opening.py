@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import one_line
+from agent_tui.commands.sessions import NOTHING_TO_REWIND
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -133,7 +134,7 @@ def _rewind(app: AgentApp) -> None:
     if agent is None:
         return
     if not any(m.role == "user" for m in agent.messages):
-        app.hint("There is no message to go back to")
+        app.hint(NOTHING_TO_REWIND)
         return
 
     async def go(message_id: str, files: bool, fork: bool) -> None:

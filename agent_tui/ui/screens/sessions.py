@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from agent_tui.commands.format import age, clean, one_line, plural
 from agent_tui.models.steps import SessionInfo
-from agent_tui.ui.draw import Piece, fit, shorten
+from agent_tui.text.cells import fit, shorten
+from agent_tui.text.clean import clean, one_line
+from agent_tui.text.numbers import age, plural
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 

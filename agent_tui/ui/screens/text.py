@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from agent_tui.commands.format import clean, one_line
+from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint

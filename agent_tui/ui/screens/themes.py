@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
-from agent_tui.commands.format import one_line
-from agent_tui.ui.draw import Piece, fit
+from agent_tui.text.cells import fit
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import CONTEXT_ROWS, Paint, load_themes, variable_defaults

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from agent_tui.text.clean import drawable, newlines
+from agent_tui.ui.transcript.caps import cap_line
 from agent_tui.ui.transcript.lines import Decoration, Flow, Wrap
 from agent_tui.ui.transcript.markdown import code_flows, markdown_flows
 from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.sanitize import cap_line, clean, newlines
 from agent_tui.ui.transcript.splitter import Chunk, Splitter
 
 MARGIN: Decoration = (("  ", ""),)
@@ -48,7 +49,7 @@ def plain_pieces(
     wide: bool = False,
 ) -> list[Piece]:
     """Pieces of a text that is no Markdown: every line as it is."""
-    lines = clean(newlines(text)).split("\n")
+    lines = drawable(newlines(text)).split("\n")
     out = []
     for at in range(0, len(lines), PLAIN_ROWS):
         part = lines[at : at + PLAIN_ROWS]

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from agent_tui.models.messages import ToolResultPart
+from agent_tui.text.clean import drawable_output
 from agent_tui.ui.transcript.lines import Flow
 from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.sanitize import clean_output
 
 SHORT = 7
 """Items a closed list shows: what is done last, what is being done, what comes next."""
@@ -53,7 +53,7 @@ def _window(items: Sequence[Item]) -> tuple[int, int]:
 
 def _line(item: Item) -> list[Flow]:
     mark, color, base = _MARKS[item[1]]
-    text = clean_output(item[0]).replace("\n", " ")
+    text = drawable_output(item[0]).replace("\n", " ")
     return [Flow(text[:1000], base=base, first=(("    ", ""), (f"{mark} ", color)), rest=(("      ", ""),))]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
@@ -208,16 +209,13 @@ class Content:
         if record.kind == "prune":
             clipped = sum(i in record.clips for i in record.message_ids)
             whats = [(count - clipped, "old tool result", "Cleared"), (clipped, "large tool result", "Clipped")]
-            found = [(f"{n} {noun}{'s' if n != 1 else ''}", verb) for n, noun, verb in whats if n]
+            found = [(plural(n, noun), verb) for n, noun, verb in whats if n]
             title, body = found[0][1] if found else "Cleared", ""
             what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
         else:
-            title, what = "Compacted", f"{count} messages summarised"
+            title, what = "Compacted", f"{plural(count, 'message')} summarised"
             if record.left_out:
-                title, what = (
-                    "Left out",
-                    f"{record.left_out} old message{'s' if record.left_out != 1 else ''}, no summary",
-                )
+                title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
             message = summaries.get(record.summary_id or "")
             body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
         detail = " · ".join(filter(None, [what, size]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -13,6 +14,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block
 from agent_tui.ui.transcript.heights import Heights
 from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
@@ -153,7 +155,7 @@ def ending(message: Message) -> Iterable[Block]:
     if message.status == "failed":
         yield NoticeBlock("end", "error", message.note or "The answer failed.")
     elif message.status == "stopped":
-        yield NoticeBlock("end", "warning", message.note or "Interrupted.")
+        yield NoticeBlock("end", "warning", message.note or INTERRUPTED)
 
 
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
@@ -174,7 +176,7 @@ def _user(message: Message) -> list[Block]:
     if output is None:
         return [UserBlock(message.text, attached)]
     lines = output.rstrip("\n").count("\n") + 1
-    detail = f"{lines:,} line{'s' if lines > 1 else ''}" if output.strip() else "no output"
+    detail = plural(lines, "line") if output.strip() else "no output"
     return [
         UserBlock(message.text, [part for part in attached if part.name != SHELL_OUTPUT]),
         FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),

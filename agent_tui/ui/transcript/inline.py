@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import drawable
 from agent_tui.ui.transcript.lines import Run
-from agent_tui.ui.transcript.sanitize import clean
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -50,9 +50,9 @@ def render(children: Sequence[Token], base: str = "") -> tuple[str, list[Run]]:
     for token in children:
         kind = token.type
         if kind == "text":
-            _text(out, clean(token.content).replace("\n", " ").replace("\t", " "), style, link)
+            _text(out, drawable(token.content).replace("\n", " ").replace("\t", " "), style, link)
         elif kind == "code_inline":
-            out.add(clean(token.content).replace("\t", " "), f"{style} inline", link)
+            out.add(drawable(token.content).replace("\t", " "), f"{style} inline", link)
         elif kind == "softbreak":
             out.add(" ", style, link)
         elif kind == "hardbreak":
@@ -69,10 +69,10 @@ def render(children: Sequence[Token], base: str = "") -> tuple[str, list[Run]]:
             href, start = links.pop() if links else ("", 0)
             text = "".join(out.parts)[start:] if href else ""
             if href and safe_link(href) is None and text != href:
-                out.add(f" ({clean(href)})", "muted", None)
+                out.add(f" ({drawable(href)})", "muted", None)
         elif kind == "image":
             href = str(token.attrs.get("src", ""))
-            alt = clean(token.content) or clean(href)
+            alt = drawable(token.content) or drawable(href)
             out.add(f"🖼 {alt}".replace("\n", " "), f"{style} link", safe_link(href))
         elif kind in _STYLES:
             styles.append(_STYLES[kind])
@@ -80,7 +80,7 @@ def render(children: Sequence[Token], base: str = "") -> tuple[str, list[Run]]:
             if styles:
                 styles.pop()
         else:
-            out.add(clean(token.content).replace("\n", " "), f"{style} muted", link)
+            out.add(drawable(token.content).replace("\n", " "), f"{style} muted", link)
         style = " ".join(styles)
     return "".join(out.parts), out.runs
 

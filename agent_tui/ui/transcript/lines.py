@@ -112,7 +112,7 @@ class Flow:
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
         """The row's lines at ``width`` cells."""
-        first, rest = fit(self.first, width), fit(self.rest, width)
+        first, rest = bounded(self.first, width), bounded(self.rest, width)
         indent = max(_cells(first), _cells(rest))
         room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(self.right) + 2))
         if not self.wide:
@@ -194,7 +194,7 @@ class Drawn(Flow):
         self._draw = draw
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
-        first = fit(self.first, width)
+        first = bounded(self.first, width)
         segments = [(text, palette(f"{self.fill} {style}")) for text, style in first]
         segments.append((self._draw(max(1, width - _cells(first) - 1)), palette(f"{self.fill} {self.base}")))
         return [Line(row, "", segments, [-1] * len(segments), palette(self.fill))]
@@ -205,7 +205,7 @@ def blank(first: Decoration = (), fill: str = "") -> Flow:
     return Flow("", first=first, fill=fill)
 
 
-def fit(decoration: Decoration, width: int) -> Decoration:
+def bounded(decoration: Decoration, width: int) -> Decoration:
     """Decoration that leaves at least half of the line to the text."""
     size = _cells(decoration)
     if size * 2 <= width or not decoration:

@@ -6,10 +6,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import drawable
+from agent_tui.ui.transcript.caps import cap_line
 from agent_tui.ui.transcript.highlight import code_runs
 from agent_tui.ui.transcript.inline import inline
 from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Run, blank
-from agent_tui.ui.transcript.sanitize import cap_line, clean
 from agent_tui.ui.transcript.table import Cell, Table
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def code_flows(
         action = None if copy is None else ("copy", copy)
         right = f"{language} · copy" if language else "copy"
         out.append(Flow(first=inside, fill="code", bare=bare, silent=True, right=right, right_action=action))
-    lines = [cap_line(line).expandtabs(4) for line in clean(code).split("\n")]
+    lines = [cap_line(line).expandtabs(4) for line in drawable(code).split("\n")]
     for line, runs in zip(lines, code_runs("\n".join(lines), language), strict=True):
         out.append(Flow(line, runs, first=inside, fill="code", bare=bare, wrap="char", wide=True))
     return out
@@ -66,7 +67,7 @@ def code_flows(
 def language_of(info: str) -> str:
     """The language from a fence's info string, fit for a label."""
     word = re.split(r"[\s,{:]", info.strip(), maxsplit=1)[0]
-    return clean(word)[:20]
+    return drawable(word)[:20]
 
 
 class _Walker:
@@ -124,10 +125,10 @@ class _Walker:
         elif kind == "table_open":
             self._table()
         elif kind == "html_block":
-            for line in clean(token.content.rstrip("\n")).split("\n"):
+            for line in drawable(token.content.rstrip("\n")).split("\n"):
                 self._row(cap_line(line).expandtabs(4), [], "muted")
         else:
-            self._row(clean(token.content), [], "muted")
+            self._row(drawable(token.content), [], "muted")
 
     def _prefix(self) -> tuple[Decoration, Decoration]:
         first, self.first = self.first, self.rest

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.text.clean import drawable
+from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import MARGIN, Block, MarkdownBody, plain_pieces
 from agent_tui.ui.transcript.lines import Decoration, Flow
 from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.sanitize import clean
 
 USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
 REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
@@ -34,7 +35,7 @@ class UserBlock(Block):
         return False
 
     def pieces(self, is_open: bool) -> list[Piece]:
-        names = [f"+ {clean(a.path or a.name)} ({clean(a.media_type)})" for a in self.attachments]
+        names = [f"+ {drawable(a.path or a.name)} ({drawable(a.media_type)})" for a in self.attachments]
         out = []
         if names:
             out += plain_pieces("\n".join(names), USER_MARGIN, style="muted", fill="user", gap=1)
@@ -90,8 +91,8 @@ class ReasoningBlock(Block):
 
     def _header(self, is_open: bool, length: int) -> list[Flow]:
         state = "Thought" if self.body.complete else "Thinking"
-        size = f"{length:,} characters" if length else "text not shown by the provider"
-        label = f"{state} · {size}" + (f" · {clean(self.status)}" if self.status else "")
+        size = plural(length, "character") if length else "text not shown by the provider"
+        label = f"{state} · {size}" + (f" · {drawable(self.status)}" if self.status else "")
         first = (*MARGIN, ("▾ " if is_open else "▸ ", "muted"))
         return [Flow(label, base="reasoning", first=first, wrap="cut", action=("fold", self.key))]
 
@@ -112,7 +113,7 @@ class NoticeBlock(Block):
         rest = (*MARGIN, ("  ", ""))
         return [
             Flow(line, base=self.level, first=rest if k else icon, rest=rest)
-            for k, line in enumerate(clean(self.text).split("\n"))
+            for k, line in enumerate(drawable(self.text).split("\n"))
         ]
 
 
@@ -125,8 +126,8 @@ class FoldBlock(Block):
         self, key: str, title: str, body: str, *, markdown: bool, is_open: bool, detail: str = "", rule: bool = False
     ) -> None:
         self.key = key
-        self.title = clean(title)
-        self.detail = clean(detail)
+        self.title = drawable(title)
+        self.detail = drawable(detail)
         self.body = body
         self.rule = rule
         self._open = is_open
@@ -172,6 +173,6 @@ class BannerBlock(Block):
 
     def _flows(self) -> list[Flow]:
         return [
-            Flow(clean(line), base="muted" if k else "title", first=(*MARGIN, ("┃ ", "user_bar")), silent=False)
+            Flow(drawable(line), base="muted" if k else "title", first=(*MARGIN, ("┃ ", "user_bar")), silent=False)
             for k, line in enumerate(self.lines)
         ]

@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import drawable, newlines
+from agent_tui.ui.transcript.caps import MAX_LINE, MAX_TEXT, hidden
 from agent_tui.ui.transcript.markdown import language_of, parser
-from agent_tui.ui.transcript.sanitize import MAX_LINE, MAX_TEXT, clean, hidden, newlines
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -64,7 +65,7 @@ class Splitter:
         if self._return:
             text = "\r" + text
         self._return = text.endswith("\r")
-        text = self._cap(clean(newlines(text[:-1] if self._return else text)))
+        text = self._cap(drawable(newlines(text[:-1] if self._return else text)))
         for at in range(0, len(text), WINDOW):
             self._tail += text[at : at + WINDOW]
             self._advance()

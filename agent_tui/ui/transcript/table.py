@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Line, Run, fit
+from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Line, Run, bounded
 from agent_tui.ui.transcript.palette import Palette
 from agent_tui.ui.transcript.wrap import wrap
 
@@ -87,7 +87,7 @@ class Row(Flow):
             at += len(cell) + 3
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
-        first, rest = fit(self.first, width), fit(self.rest, width)
+        first, rest = bounded(self.first, width), bounded(self.rest, width)
         room = max(1, width - sum(cell_len(text) for text, _ in rest) - 1)
         columns = self._table.columns(room)
         if columns is None:

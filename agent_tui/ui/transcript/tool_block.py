@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from agent_tui.commands.format import visible
-from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
+from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, REFUSED, ToolResultPart
+from agent_tui.text.clean import drawable, drawable_output, visible
+from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
+from agent_tui.ui.transcript.caps import cap_line
 from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
 from agent_tui.ui.transcript.lines import Decoration, Flow
 from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.sanitize import cap_line, clean, clean_output
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
 MAX_LIVE = 200_000
-REFUSED = "The user refused this call."
-FEEDBACK = "They said:"
-"""How the result of a refused call begins, and the user's words in it; the rest of it is for the model."""
 _SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
 
 
@@ -76,7 +74,7 @@ class ToolBlock(Block):
 
     def _header(self, is_open: bool) -> list[Flow]:
         icon, style = self._state()
-        text = clean(visible(self._label())).replace("\n", " ⏎ ")
+        text = drawable(visible(self._label())).replace("\n", " ⏎ ")
         name, _, rest = text.partition(" ")
         runs = [(len(name), "strong", None), (len(text), "", None)] if rest else [(len(text), "strong", None)]
         right = " · ".join([*self._facts(), "▾" if is_open else "▸"])
@@ -108,14 +106,14 @@ class ToolBlock(Block):
             elif self.running and self.shows_progress and self._output:
                 newest = "".join(self._output[-20:]).rstrip("\n").rpartition("\n")[2]
                 if newest:
-                    yield clean_output(newest)[:60]
+                    yield drawable_output(newest)[:60]
             return
         kind, text = self._shown(result)
         items = items_of(result)
         if items:
             yield progress(items)
         elif result.is_error:
-            yield _refusal(result.text) or clean_output(text.strip().split("\n", 1)[0])[:60] or "failed"
+            yield _refusal(result.text) or drawable_output(text.strip().split("\n", 1)[0])[:60] or "failed"
         elif kind == "diff":
             lines = text.split("\n")
             added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
@@ -123,9 +121,9 @@ class ToolBlock(Block):
             yield f"+{added} −{removed}"
         elif text:
             count = text.rstrip("\n").count("\n") + 1
-            yield f"{count:,} line{'s' if count > 1 else ''}"
+            yield plural(count, "line")
         if result.seconds is not None and result.seconds >= 0.05:
-            yield f"{result.seconds:.1f} s" if result.seconds < 60 else f"{result.seconds / 60:.1f} min"
+            yield duration(result.seconds)
 
     def _summary(self) -> str:
         data = self._data()
@@ -159,7 +157,7 @@ class ToolBlock(Block):
         if kind == "diff":
             yield diff_pieces(text)
         elif text:
-            yield plain_pieces(clean_output(text).rstrip("\n"), BODY, wrap="char", wide=True)
+            yield plain_pieces(drawable_output(text).rstrip("\n"), BODY, wrap="char", wide=True)
         elif self.result is None:
             yield plain_pieces("no output yet" if self.running else "not started", BODY, style="faint")
 
@@ -167,11 +165,11 @@ class ToolBlock(Block):
         data = self._data()
         if not isinstance(data, dict):
             if self.arguments.strip():
-                yield from clean_output(self.arguments).split("\n")
+                yield from drawable_output(self.arguments).split("\n")
             return
         for key, value in data.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield from clean_output(f"{key}: {text}").split("\n")
+            yield from drawable_output(f"{key}: {text}").split("\n")
 
 
 def _refusal(text: str) -> str:
@@ -180,12 +178,12 @@ def _refusal(text: str) -> str:
         return ""
     word = text.removeprefix(REFUSED).strip().partition("\n")[0]
     feedback = word.removeprefix(FEEDBACK).strip() if word.startswith(FEEDBACK) else ""
-    return f"refused: {clean_output(feedback)[:50]}" if feedback else "refused"
+    return f"refused: {drawable_output(feedback)[:50]}" if feedback else "refused"
 
 
 def diff_pieces(text: str) -> list[Piece]:
     """A unified diff in colours."""
-    lines = clean_output(text).rstrip("\n").split("\n")
+    lines = drawable_output(text).rstrip("\n").split("\n")
     out = []
     for at in range(0, len(lines), 100):
         part = lines[at : at + 100]

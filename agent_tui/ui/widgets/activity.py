@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 
 from textual.timer import Timer
 
-from agent_tui.commands.format import duration, one_line
-from agent_tui.ui.draw import Piece, shorten
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import duration
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 

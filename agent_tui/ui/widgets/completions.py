@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from agent_tui.commands.format import one_line
-from agent_tui.ui.draw import Piece, fit, shorten
+from agent_tui.text.cells import fit, shorten
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 

@@ -14,9 +14,10 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from agent_tui.commands.format import one_line, spelled
 from agent_tui.models.events import PermissionAsked
-from agent_tui.ui.draw import Piece, shorten
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line, spelled
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint

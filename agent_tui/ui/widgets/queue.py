@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.commands.format import one_line
-from agent_tui.ui.draw import Piece, shorten
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line
+from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.format import money, one_line, tokens
-from agent_tui.ui.draw import Piece, shorten, width_of
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import money, percent, share, tenths_of, tokens
+from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
@@ -103,16 +105,16 @@ def context_pieces(usage: ContextUsage, in_flight: int, tight: int, paint: Paint
         color = "error" if total > usage.limit else "warning" if total > 0.8 * usage.limit else "foreground"
     if not usage.window:
         return [(f"{mark}{tokens(total)}", paint(color)), (" of unknown window" if tight < 2 else "/?", paint("muted"))]
-    share = 100 * total / usage.window
+    tenths = tenths_of(total, usage.window)
     pieces: list[Piece] = []
     if tight < 2:
         full = min(8, max(1 if total else 0, round(8 * total / usage.window)))
         filled = paint("context-messages" if color == "foreground" else color)
         pieces += [("━" * full, filled), ("━" * (8 - full), paint("context-free")), (" ", paint())]
-    percent = f"{mark}{share:.1f} %" if tight < 3 else f"{mark}{share:.0f}%"
+    part = mark + (share(tenths) if tight < 3 else percent(tenths / 10, 0, tight=True))
     sep = " / " if tight < 2 else "/"
     pieces += [
-        (percent, paint(color, bold=True)),
+        (part, paint(color, bold=True)),
         (" · " if tight < 2 else " ", paint("faint")),
         (f"{mark}{tokens(total)}", paint(color)),
         (f"{sep}{tokens(usage.window)}", paint("muted")),

@@ -1,0 +1,199 @@
+"""Foreign text made harmless. Each function says for whom: they differ in what they must keep.
+
+| for                                        | characters that act or hide are | function                          |
+|--------------------------------------------|---------------------------------|-----------------------------------|
+| a terminal, an export for people           | dropped                         | `clean`, `one_line`, `clean_line` |
+| names made of others' texts, that are kept | dropped                         | `printable`, `printable_line`     |
+| what servers and packages say of themselves | dropped, the invisible too     | `plain`, `plain_line`             |
+| a program's output for the model           | carried out, then dropped       | `program_output`                  |
+| files' content and names for the model     | shown as pictures               | `pictured`, `pictured_line`       |
+| the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
+| what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
+| a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_SURROGATES = range(0xD800, 0xE000)
+
+CONTROLS: dict[int, int | None] = {c: None for c in (*range(0x20), *range(0x7F, 0xA0)) if c not in (0x09, 0x0A)}
+CONTROLS.update(dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)))
+CONTROLS.update(dict.fromkeys(_SURROGATES, 0xFFFD))
+"""What a terminal acts upon, or what turns the direction of text, as a table for ``str.translate``."""
+
+_ONE_LINE: dict[int, int | str | None] = {
+    **CONTROLS,
+    **dict.fromkeys((0x09, 0x0A, 0x0D, 0x85, 0x2028, 0x2029), " "),
+}
+_ONE_LINE_LIMIT = 400
+_BREAKS = re.compile("[\n\u2028\u2029]")
+
+
+def cut(text: str, limit: int) -> str:
+    """Text of at most ``limit`` characters; what is cut ends in ``…``."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def newlines(text: str) -> str:
+    """``\\r\\n`` and lone ``\\r`` as ``\\n``."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def clean(text: str) -> str:
+    """Text without control characters, direction overrides and lone surrogates; newlines and tabs stay."""
+    return newlines(text).translate(CONTROLS)
+
+
+def one_line(text: str, limit: int = _ONE_LINE_LIMIT) -> str:
+    """Cleaned text on one line, at most ``limit`` characters: for titles, labels, the terminal's own title."""
+    return cut(" ".join(text[: limit * 2].translate(_ONE_LINE).split()), limit)
+
+
+def clean_line(text: str) -> str:
+    """Cleaned text of any length on one line that does not hide that it had several: a name with a line break must
+    not look like two names."""
+    return _BREAKS.sub("␊", clean(text)).replace("\t", " ")
+
+
+def printable(text: str) -> str:
+    """Text without any character that has no picture of its own; newlines and tabs stay."""
+    return text if text.isprintable() else "".join(c for c in text if c in "\n\t" or c.isprintable())
+
+
+def printable_line(text: str, limit: int) -> str:
+    """The beginning of a text on one line, at most ``limit`` characters, without what cannot be printed: for titles
+    and labels that are kept. No more than a small multiple of ``limit`` is looked at."""
+    return cut(printable(" ".join(text[: 8 * limit].split())), limit)
+
+
+_HIDDEN = ("Cf", "Co", "Cs", "Cn", "Cc")
+
+
+def plain(text: object, limit: int) -> str:
+    """What others say of themselves (servers, their tools, packages), without escape sequences, control and invisible
+    characters, at most ``limit`` characters long."""
+    shown = program_output(str(text)[: limit * 4])
+    shown = "".join(c for c in shown if c in "\n\t" or unicodedata.category(c) not in _HIDDEN).strip()
+    return cut(shown, limit)
+
+
+def plain_line(text: object, limit: int = 200) -> str:
+    """The same on one line."""
+    return " ".join(plain(text, limit).split())
+
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_].{0,4096}?(?:\x07|\x1b\\|\x9c|(?=\n)|$)"  # OSC, DCS and the like: titles, clipboard, links
+    r"|\x1b[ -/]*[0-~]"
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
+_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def program_output(text: str) -> str:
+    """What a program wrote for a terminal, as text: escape sequences removed, lines overwritten with ``\\r`` as they
+    ended, no control characters."""
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "\n")
+    return _ACTING.sub("", text)
+
+
+_PICTURES: dict[int, int] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)} | {0x7F: 0x2421}
+_PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def pictured(text: str) -> str:
+    """File content with every control character but newline and tab replaced by its visible picture (``␛``)."""
+    return text.translate(_PICTURES) if _ACTING.search(text) else text
+
+
+def pictured_line(name: str) -> str:
+    """A file name as one line of text: control characters pictured, bytes that are not UTF-8 replaced."""
+    return _BREAKS.sub("␊", pictured(name)).replace("\t", "␉").encode("utf-8", "replace").decode()
+
+
+_UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_COLOURS = re.compile(r"\x1b\[[0-9;:]{0,64}m")
+
+
+def drawable(text: str) -> str:
+    """Text of the same length without control characters (C0 shown as ␛ and the like), C1 controls, explicit
+    bidirectional overrides (they reorder what stands around them) and lone surrogates. Newlines and tabs stay."""
+    return text if text.isprintable() else _UNDRAWABLE.sub(_drawn, text)
+
+
+def drawable_output(text: str) -> str:
+    """A program's output for the transcript: colour sequences carry no text and are dropped, everything else stays
+    visible, in the same signs as where a call is asked about."""
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    text = newlines(text)
+    return drawable(visible(text)) if _UNDRAWABLE.search(text) else text
+
+
+def _drawn(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code in (0x2028, 0x2029):
+        return " "
+    return chr(_PICTURES.get(code, 0xFFFD))
+
+
+_SIGNS: dict[int, int | str] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)}
+_SIGNS.update({c: f"<U+{c:04X}>" for c in CONTROLS if c >= 0x7F and c not in _SURROGATES})
+_SIGNS.update(dict.fromkeys(_SURROGATES, 0xFFFD))
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are shown as symbols, or as codes, instead of acting."""
+    return text.translate(_SIGNS)
+
+
+_NOT_PLAIN = re.compile("[^\n\t -~]")
+_BLANK = frozenset(
+    # Letters, marks and symbols by category that nevertheless show as nothing or as a blank.
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+    + "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))))
+)
+
+
+def spelled(text: str, *, line: bool = False) -> str:
+    """Text in which nothing is hidden, for what the user is asked to allow: control characters as symbols; characters
+    that are invisible, turn the direction of text or look like a blank as codes (``⟨U+202E⟩``).
+
+    Newlines and tabs stay, unless all has to stand on one ``line``: then they are symbols, too.
+    """
+    text = _NOT_PLAIN.sub(_spell, text)
+    return text.replace("\n", "␊").replace("\t", "␉") if line else text
+
+
+def _spell(match: re.Match[str]) -> str:
+    return _code(match.group())
+
+
+@lru_cache(maxsize=4096)
+def _code(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") or char in _BLANK:
+        return f"⟨U+{code:04X}⟩"
+    return char
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encodable(text: str) -> str:
+    """Text that can be encoded: lone surrogates, which some models emit, become U+FFFD, pairs become characters.
+    Nothing else is changed: this is what goes over the wire."""
+    if _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

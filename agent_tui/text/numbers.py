@@ -1,0 +1,137 @@
+"""Numbers for people: one way each to write tokens, money, percentages, times and counts, and to make parts add up.
+
+What is not known is written ``?``, never as 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+
+def tokens(count: int | None, approximate: bool = False) -> str:
+    """A short token count: ``950``, ``84.2k``, ``1.2M``; ``?`` when unknown; ``~`` in front when approximate."""
+    if count is None:
+        return "?"
+    mark = "~" if approximate else ""
+    size = abs(count)
+    if size < 1_000:
+        return f"{mark}{count}"
+    value, unit = (count / 1_000, "k") if size < 999_950 else (count / 1_000_000, "M")
+    return f"{mark}{value:.1f}".removesuffix(".0") + unit
+
+
+def grouped(number: int) -> str:
+    """A whole number in full, its thousands apart: ``84,200``, ``−120``."""
+    return f"{number:,}".replace("-", "−")
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """A count with its noun: ``1 message``, ``1,204 messages``; ``nouns`` where that is not the noun with an ``s``."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def money(dollars: float | None, places: int | None = None) -> str:
+    """Dollars: ``$0.42``; below a cent with four digits after the point, ``<$0.0001`` where those are none; ``$?`` when
+    no price is known. ``places`` fixes the digits after the point, for amounts below each other."""
+    if dollars is None:
+        return "$?"
+    if places is not None:
+        return f"${dollars:,.{places}f}"
+    if dollars == 0 or dollars >= 0.01:
+        return f"${dollars:,.2f}"
+    return f"${dollars:.4f}" if dollars >= 0.0001 else "<$0.0001"
+
+
+def percent(value: float | None, digits: int = 1, *, signed: bool = False, tight: bool = False) -> str:
+    """A percentage (42.1 is 42.1 %) to ``digits`` after the point; ``signed`` with ``+`` or ``−``; ``tight`` without
+    the blank, where there is no room or a log's form is fixed."""
+    if value is None:
+        return "?"
+    value = round(value, digits) + 0.0  # no "-0.0"
+    number = f"{value:+.{digits}f}".replace("-", "−") if signed else f"{value:.{digits}f}"
+    return f"{number}%" if tight else f"{number} %"
+
+
+def factor(value: float) -> str:
+    """A ratio of two numbers: ``1.02``."""
+    return f"{value:.2f}"
+
+
+def share(tenths: int | None) -> str:
+    """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None."""
+    return "" if tenths is None else percent(tenths / 10).replace("-", "−")
+
+
+def whole_percent(part: int, whole: int) -> str:
+    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all."""
+    value = 0 if not part else 100 if part >= whole else min(99, max(1, (200 * part + whole) // (2 * whole)))
+    return percent(value, 0)
+
+
+def tenths_of(part: int, whole: int) -> int:
+    """Which share of ``whole`` (> 0) ``part`` is, in tenths of a percent, halves rounded up. In whole numbers, so that
+    everyone who shows it shows the same digit."""
+    return (2_000 * part + whole) // (2 * whole)
+
+
+def largest_remainder(total: int, weights: Sequence[float]) -> list[int]:
+    """Whole numbers in proportion to ``weights`` that sum exactly to ``total`` (Hamilton's method; ties go to the
+    first). Weights that are all zero share evenly. Raises ValueError for negative numbers."""
+    if total < 0 or any(w < 0 for w in weights):
+        raise ValueError(f"Invalid token count: cannot spread {total}")
+    if len(weights) < 2:
+        return [total] * len(weights)
+    whole = sum(weights)
+    if whole <= 0:
+        weights, whole = [1.0] * len(weights), float(len(weights))
+    if len(weights) == 2:
+        exact_first = total * (weights[0] / whole)
+        first = min(total, int(exact_first + 0.5))
+        return [first, total - first]
+    exact = [total * (w / whole) for w in weights]
+    floors = [int(x) for x in exact]
+    missing = total - sum(floors)
+    order = sorted(range(len(weights)), key=lambda i: floors[i] - exact[i])
+    for i in range(abs(missing)):
+        floors[order[i % len(order)]] += 1 if missing > 0 else -1
+    return floors
+
+
+def size(count: int) -> str:
+    """Bytes for people, three digits: ``950 bytes``, ``262 kB``, ``1.5 MB``; a kB is 1,000 bytes."""
+    if count < 1_000:
+        return plural(count, "byte")
+    if count < 999_500:
+        return f"{count / 1_000:.3g} kB"
+    return f"{count / 1_000_000:,.3g} MB" if count < 999_500_000 else f"{count / 1_000_000:,.0f} MB"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people: ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below five
+    seconds, where they tell something."""
+    if seconds is None:
+        return "?"
+    if round(seconds, 1) < 5:
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3_600 else f"{whole // 3_600} h {whole // 60 % 60} min"
+
+
+def uptime(seconds: float) -> str:
+    """``45m 23s``, with hours in front when there are any: the form of the counter's statistics."""
+    whole = max(0, int(seconds))
+    hours, minutes, rest = whole // 3_600, whole // 60 % 60, whole % 60
+    return f"{hours}h {minutes}m {rest}s" if hours else f"{minutes}m {rest}s"
+
+
+def age(then: float, now: float | None = None) -> str:
+    """How long ago a time (seconds since the epoch) was: ``now``, ``5 min``, ``3 h``, ``2 d``, ``4 w``, ``1 y``."""
+    seconds = max(0.0, (time.time() if now is None else now) - then)
+    for limit, unit_size, unit in ((60, 1, ""), (3600, 60, "min"), (86_400, 3600, "h"), (1_209_600, 86_400, "d")):
+        if seconds < limit:
+            return f"{int(seconds // unit_size)} {unit}" if unit else "now"
+    days = int(seconds // 86_400)
+    return f"{days // 7} w" if days < 365 else f"{days // 365} y"

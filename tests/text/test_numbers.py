@@ -1,0 +1,68 @@
+"""Numbers for people: every form at its edges, and parts that add up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.text.numbers import (
+    factor,
+    grouped,
+    largest_remainder,
+    money,
+    percent,
+    plural,
+    share,
+    size,
+    tenths_of,
+    tokens,
+    whole_percent,
+)
+
+
+def test_counts() -> None:
+    assert [plural(n, "line") for n in (0, 1, 2, 1_204)] == ["0 lines", "1 line", "2 lines", "1,204 lines"]
+    assert plural(2, "entry", "entries") == "2 entries" and plural(1, "entry", "entries") == "1 entry"
+    assert [grouped(n) for n in (0, 84_200, -1_200)] == ["0", "84,200", "−1,200"]
+    assert [tokens(n) for n in (-950, 999_949, 999_950)] == ["-950", "999.9k", "1M"]
+
+
+def test_money_never_rounds_a_price_to_nothing() -> None:
+    assert [money(n) for n in (0.00001, 0.0001, 0.0099, 0.01, 1_234.5)] == [
+        *("<$0.0001", "$0.0001", "$0.0099", "$0.01", "$1,234.50")
+    ]
+    assert money(0.5, 4) == "$0.5000"
+
+
+def test_percentages() -> None:
+    assert [percent(n) for n in (None, 0, -0.04, 42.14)] == ["?", "0.0 %", "0.0 %", "42.1 %"]
+    assert percent(-0.13, signed=True) == "−0.1 %" and percent(2, signed=True) == "+2.0 %"
+    assert percent(87.54, tight=True) == "87.5%" and percent(87.54, 0) == "88 %"
+    assert [share(n) for n in (None, 0, 421, -6)] == ["", "0.0 %", "42.1 %", "−0.6 %"]
+    assert [whole_percent(n, 1_000) for n in (0, 1, 814, 999, 1_000)] == ["0 %", "1 %", "81 %", "99 %", "100 %"]
+    assert factor(1.018) == "1.02"
+
+
+def test_sizes() -> None:
+    assert [size(n) for n in (1, 999, 1_000, 262_144, 999_499, 999_500, 12_345_678, 5_000_000, 1_500_000_000)] == [
+        *("1 byte", "999 bytes", "1 kB", "262 kB", "999 kB", "1 MB", "12.3 MB", "5 MB", "1,500 MB")
+    ]
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**7))
+def test_a_share_is_the_nearest_tenth(part: int, whole: int) -> None:
+    assert abs(tenths_of(part, whole) / 10 - 100 * part / whole) <= 0.05 + 1e-6 * part / whole
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 10**6), min_size=1, max_size=20))
+def test_parts_add_up_and_stay_near_their_share(total: int, weights: list[int]) -> None:
+    parts = largest_remainder(total, weights)
+    assert sum(parts) == total and all(part >= 0 for part in parts)
+    if whole := sum(weights):
+        assert all(abs(part - total * w / whole) <= 1 for part, w in zip(parts, weights, strict=True))
+
+
+def test_a_negative_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="Invalid token count"):
+        largest_remainder(5, [1, -1])

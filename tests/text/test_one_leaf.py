@@ -1,0 +1,127 @@
+"""Text and numbers are written in ``agent_tui.text`` and nowhere else, or they disagree again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import agent_tui
+from agent_tui.text import cells, clean, numbers
+
+PACKAGE = Path(agent_tui.__file__).parent
+LEAF = PACKAGE / "text"
+
+LIKE = re.compile(
+    r"clean\w*|one_line|line_of|sanitize\w*|(?:ellipsis|ellipsize|truncate)\w*|pluralize\w*|(?:kilo|mega)bytes|uptime"
+    r"|(?:human|format|pretty|fmt)_?(?:tokens?|costs?|money|dollars|bytes|sizes?|seconds|durations?|times?|percent\w*|ages?|counts?)"
+)
+"""Names that such functions had, or would have."""
+
+FLOAT = re.compile(r"[.,]\d*[.\d]+[eEfFgG%]|%$")
+"""A format for a number with digits after the point."""
+
+
+PRICE = re.compile("cost|price|dollar|usd|budget|spent")
+"""What stands behind a ``$`` that is money; a path in JSON begins with one, too."""
+
+
+def public(module: object) -> set[str]:
+    return {name for name, value in vars(module).items() if callable(value) and value.__module__ == module.__name__}  # type: ignore[attr-defined]
+
+
+NAMES = {name for module in (clean, numbers, cells) for name in public(module) if not name.startswith("_")}
+
+
+EVERYDAY = {
+    "age",
+    "cut",
+    "factor",
+    "fit",
+    "grouped",
+    "plain",
+    "printable",
+    "share",
+    "size",
+    "spelled",
+    "tokens",
+    "visible",
+}
+"""Names that a private helper may have for something else."""
+
+
+def taken(name: str) -> bool:
+    bare = name.lstrip("_")
+    return LIKE.fullmatch(bare) is not None or bare in (NAMES if bare == name else NAMES - EVERYDAY)
+
+
+def faults(source: str) -> Iterator[tuple[int, str]]:
+    """(line, what is wrong): functions of the leaf defined anew, numbers formatted, plurals and control characters
+    handled by hand."""
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and taken(node.name):
+            yield node.lineno, f"{node.name} is a function of agent_tui.text"
+    for node in ast.walk(tree):
+        match node:
+            case ast.FormattedValue(format_spec=ast.JoinedStr(values=[*_, ast.Constant(value=str(spec))])) if (
+                FLOAT.search(spec)
+            ):
+                yield node.lineno, f"a number is formatted here ({spec})"
+            case ast.JoinedStr(values=values) if any(
+                isinstance(text, ast.Constant)
+                and str(text.value).endswith("$")
+                and isinstance(number, ast.FormattedValue)
+                and PRICE.search(ast.unparse(number.value))
+                for text, number in pairwise(values)
+            ):
+                yield node.lineno, "money is written here"
+            case ast.IfExp(body=ast.Constant(value=one), orelse=ast.Constant(value=other)) if {one, other} == {"", "s"}:
+                yield node.lineno, "a plural is made here"
+            case ast.GeneratorExp() | ast.ListComp() if any(
+                isinstance(inner, ast.Attribute) and inner.attr == "isprintable" for inner in ast.walk(node)
+            ) or any(isinstance(inner, ast.Attribute) and inner.attr == "category" for inner in ast.walk(node)):
+                yield node.lineno, "characters are left out here"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sorted(PACKAGE.rglob("*.py")) if not p.is_relative_to(LEAF)],
+    ids=lambda p: p.relative_to(PACKAGE).as_posix(),
+)
+def test_text_and_numbers_are_written_in_one_place(path: Path) -> None:
+    assert list(faults(path.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def clean(text): ...",
+        "def _one_line(text): ...",
+        "def format_tokens(count): ...",
+        "def human_bytes(count): ...",
+        'x = f"{n / 1000:.1f}k"',
+        'x = f"{part:.1%}"',
+        'x = f"{value:,.3g} MB"',
+        'x = f"${cost}"',
+        'x = f"{n} line{"s" if n != 1 else ""}"'.replace('"s"', "'s'").replace('""', "''"),
+        'x = "".join(c for c in text if c.isprintable())',
+    ],
+)
+def test_the_walk_finds_what_it_looks_for(line: str) -> None:
+    assert len(list(faults(line))) == 1
+
+
+def test_the_walk_leaves_alone_what_is_no_number_for_people() -> None:
+    assert not list(faults('x = f"{n:,} {name:<12} {code:04X} {label:>{width}}"\n'))
+
+
+def test_the_leaf_knows_nothing_of_the_product() -> None:
+    for path in LEAF.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert not (node.module or "").startswith("agent_tui"), path.name

@@ -1,0 +1,153 @@
+"""The screen, the plain text, the JSON, the status line and /usage show the same figures for the same usage."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_tui.commands.model import usage as usage_command
+from agent_tui.commands.registry import Text
+from agent_tui.commands.usage_json import context_json
+from agent_tui.commands.usage_text import context_text, session_line
+from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
+from agent_tui.text.numbers import grouped, share
+from agent_tui.ui.screens.context import ContextScreen
+from agent_tui.ui.screens.context_rows import flatten
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent, row, sample_usage
+
+TOP = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
+LINE = re.compile(
+    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +~?(?P<tokens>−?[\d,]+)(?: +(?P<share>−?[\d.]+ %))?"
+)
+
+Figures = dict[str, tuple[str, str]]
+"""By label: the number and the share as they are shown; no share is empty."""
+
+
+def random_usage(seed: int) -> ContextUsage:
+    """Numbers that add up at every level, of any size; sometimes over the limit, sometimes without a window."""
+    dice = random.Random(seed)
+
+    def tree(name: str, label: str, depth: int) -> ContextRow:
+        number = dice.choice((0, 0, 2, 3, 5)) if depth < 3 else 0
+        children = [tree("message", f"{label}.{i}", depth + 1) for i in range(number)]
+        size = sum(c.tokens for c in children) if children else dice.choice((1, 7, dice.randint(1, 60_000)))
+        return row(name, size, label, children=children, basis=dice.choice(("derived", "estimated", "measured")))
+
+    rows = [tree(name, f"row {i}", 0) for i, name in enumerate(TOP)]
+    total = sum(r.tokens for r in rows)
+    reserve = dice.randint(1, 32_000)
+    limit = max(1, total + dice.choice((dice.randint(0, 200_000), -dice.randint(0, total // 2), 0)))
+    known = seed % 5 != 0
+    read = dice.randint(0, 900_000)
+    return replace(
+        sample_usage(),
+        rows=rows,
+        total=total,
+        window=limit + reserve if known else None,
+        limit=limit if known else None,
+        reserve=reserve if known else None,
+        free=max(0, limit - total) if known else None,
+        over=max(0, total - limit) if known else None,
+        percent=100 * total / (limit + reserve) if known else None,
+        session=SessionTotals(900_000, 38_000, 9_000, read, 5, dice.choice((0.0, 0.00421, 12.5, None)), 1, 31),
+    )
+
+
+def keys(rows: list[ContextRow], start: str = "") -> Iterator[str]:
+    """Names by which the screen opens every row."""
+    for number, r in enumerate(rows):
+        key = f"{start}/{r.message_id or r.id}#{number}" if start else r.id
+        yield key
+        yield from keys(r.children, key)
+
+
+def from_lines(text: str) -> Figures:
+    return {m["label"]: (m["tokens"], m["share"] or "") for m in map(LINE.search, text.splitlines()) if m}
+
+
+def from_rows(usage: ContextUsage) -> Figures:
+    lines = flatten(usage, set(keys(usage.rows)))
+    return {line.label: (grouped(line.tokens or 0), share(line.tenths)) for line in lines}
+
+
+def from_json(usage: ContextUsage) -> Figures:
+    data = json.loads(json.dumps(context_json(usage)))
+    found: Figures = {}
+
+    def walk(rows: list[dict[str, Any]]) -> None:
+        for r in rows:
+            found[r["label"]] = (grouped(r["tokens"]), "" if r["share"] is None else share(round(10 * r["share"])))
+            walk(r["children"])
+
+    walk(data["rows"])
+    if (shares := data["shares"]) is not None:
+        rest = (("Free", "free", 1), ("Reserve", "reserve", 1), ("Over the limit", "over", -1))
+        for label, name, sign in rest:
+            if label == "Reserve" or (label == "Free") == (not data["over"]):
+                found[label] = (grouped(sign * data[name]), share(sign * round(10 * shares[name])))
+    return found
+
+
+def tenths(shown: str) -> int:
+    return round(10 * float(shown.replace("−", "-").removesuffix(" %")))
+
+
+@given(st.integers(0, 10**6))
+def test_text_json_and_screen_agree(seed: int) -> None:
+    usage = random_usage(seed)
+    plain = from_lines(context_text(usage))
+    assert plain == from_json(usage) == from_rows(usage)
+
+    def adds_up(parent: str, rows: list[ContextRow]) -> None:
+        if rows:
+            assert sum(tenths(plain[r.label][1]) for r in rows) == tenths(parent)
+        for r in rows:
+            adds_up(plain[r.label][1], r.children)
+
+    if usage.window is None:
+        assert {part for _, part in plain.values()} == {""}
+    else:
+        total = next(line for line in context_text(usage).splitlines() if "%" in line).split("  ")[2].lstrip("~")
+        adds_up(total, usage.rows)
+        rest = [tenths(plain[label][1]) for label in ("Free", "Reserve", "Over the limit") if label in plain]
+        assert tenths(total) + sum(rest) == 1_000
+
+
+@pytest.mark.parametrize("seed", [1, 5, 7, 12])
+async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> None:
+    usage = random_usage(seed)
+    printed = from_lines(context_text(usage))
+    async with running(tmp_path, FakeAgent(tmp_path, usage=usage), size=(120, len(printed) + 60)) as run:
+        status = run.shown()
+        run.app.open_screen("context")
+        await run.screen(ContextScreen)
+        screen = run.app.screen
+        assert isinstance(screen, ContextScreen)
+        screen.opened = set(keys(usage.rows))
+        screen.rebuild()
+        await run.until(lambda: from_lines(run.shown()) == printed)
+        if usage.window is not None:
+            total = next(line for line in context_text(usage).splitlines() if "%" in line).split("  ")[2]
+            assert total in run.shown() and total in status
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+async def test_the_session_is_summed_up_alike(seed: int, tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path, usage=random_usage(seed))
+    answer = await usage_command(agent, "")  # type: ignore[arg-type]
+    assert isinstance(answer, Text)
+    line = session_line(agent.usage, [])
+    cost = line.split(" · ")[-2]
+    cached = next(part for part in line.split(" · ") if part.startswith("cached")).removeprefix("cached ")
+    assert cost in answer.text and f"({cached})" in answer.text
