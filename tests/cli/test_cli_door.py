@@ -59,6 +59,7 @@ def test_the_walk_finds_what_it_looks_for() -> None:
     ):
         assert bare_prints(f"import sys\n{line}\n") == [2]
     assert bare_prints("door.say('')\nself.print('')\n") == []
+    assert all((PACKAGE / name).is_file() for name in NOT_THE_TERMINAL)
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.relative_to(PACKAGE).as_posix())

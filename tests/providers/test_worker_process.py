@@ -214,7 +214,12 @@ async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
     lines: list[bytes] = []
     client = WorkerClient(command=(sys.executable, "-c", noisy, str(ROOT)))
     original = client._line
-    client._line = lambda data: (lines.append(data), original(data))[1]  # type: ignore[method-assign]
+
+    def heard(data: bytes) -> None:
+        lines.append(data)
+        original(data)
+
+    client._line = heard  # type: ignore[method-assign]
     assert await client.count(["hello world"]) == [2]
     await client.close()
     assert lines

@@ -25,7 +25,7 @@ from agent_tui.tools.mcp import lines as mcp_lines
 
 log = logging.getLogger(__name__)
 
-_ROOT = str(Path(__file__).resolve().parents[2])
+_ROOT = str(Path(__file__).resolve().parents[3])
 _MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.tools.mcp.host import main; main()"
 COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
 """As ``python -m agent_tui.tools.mcp.host``, but never importing from the current folder: it may hold anything."""
