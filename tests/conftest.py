@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import Bell
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +22,10 @@ def logging_as_it_was() -> Iterator[None]:
         if handler not in before[2]:
             handler.close()
     logger.level, logger.propagate, logger.handlers[:] = before
+
+
+@pytest.fixture
+def bell(tmp_path: Path) -> Iterator[Callable[[str], Bell]]:
+    """Makes named pipes in the test's folder, by which other processes tell something."""
+    with contextlib.ExitStack() as stack:
+        yield lambda name: stack.enter_context(Bell(tmp_path / name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.waiting import Bell
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
@@ -103,8 +104,10 @@ text = "Done."
         assert agent.runtime is not None and [p.fingerprint for p in agent.runtime.prelude.fixed] == before
 
 
-async def test_an_interrupt_ends_a_hanging_call_and_leaves_a_valid_conversation(tmp_path: Path) -> None:
-    begun, cancelled = tmp_path / "begun", tmp_path / "cancelled"
+async def test_an_interrupt_ends_a_hanging_call_and_leaves_a_valid_conversation(
+    tmp_path: Path, bell: Callable[[str], Bell]
+) -> None:
+    begun, cancelled = bell("begun"), bell("cancelled")
     script = f"""
 [[step]]
 tool_calls = [{{ name = "mcp__test__hang", arguments = {{ started = "{begun}", cancelled = "{cancelled}" }} }}]
@@ -113,14 +116,12 @@ text = "Never said."
 """
     async with started(tmp_path, script) as (agent, recorder):
         agent.submit("go")
-        while not begun.exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await begun.rung()
         assert agent.interrupt()
         await agent.join()
         assert recorder.last_end.stop_reason == "interrupted"
         assert results(agent) == [INTERRUPTED_RESULT]
-        while not cancelled.exists():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await cancelled.rung()
 
 
 async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: Path) -> None:
@@ -131,8 +132,7 @@ async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: 
         assert [e.summary[:8] for e in recorder.of(ToolStarted)] == ["! printf"]
         assert not agent.busy
         running_shell = asyncio.create_task(agent.shell("echo begun; sleep 60"))
-        while not any("begun" in e.text for e in recorder.of(ToolOutput)):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+        await recorder.until(lambda: any("begun" in e.text for e in recorder.of(ToolOutput)))
         assert agent.busy and agent.interrupt()
         await running_shell
         agent.submit("what was that?")
@@ -141,13 +141,15 @@ async def test_the_users_own_command_is_counted_and_seen_by_the_model(tmp_path: 
         assert recorder.last_end.stop_reason == "end"
 
 
-async def test_a_server_that_comes_later_moves_the_number_between_turns(tmp_path: Path) -> None:
-    go = tmp_path / "go"
+async def test_a_server_that_comes_later_moves_the_number_between_turns(
+    tmp_path: Path, bell: Callable[[str], Bell]
+) -> None:
+    go = bell("go")
     async with started(tmp_path, '[[step]]\ntext = "ok"\n', "--wait-for", str(go), wait=False) as (agent, recorder):
         await agent.ready()
         before = agent.context_usage()
         assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.mcp_resources() == []
-        go.touch()
+        go.ring()
         assert agent.parts.extensions is not None
         await agent.parts.extensions.ready(30)
         await agent.ready()

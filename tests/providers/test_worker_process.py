@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, chat_events, sse
 from tests.support.model_calls import collect, make_request, run_python
+from tests.support.waiting import ended, running
 
 ROOT = Path(__file__).resolve().parents[2]
 ECHO = """
@@ -34,26 +34,7 @@ def fake(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-def gone(pid: int) -> bool:
-    """Whether a process has ended (a zombie has)."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
-
-
-async def wait_until_gone(pid: int) -> None:
-    def wait() -> None:
-        for _ in range(2000):
-            if gone(pid):
-                return
-            select.select([], [], [], 0.01)
-        raise AssertionError(f"process {pid} still runs")
-
-    await asyncio.to_thread(wait)
-
-
+@pytest.mark.quick
 async def test_it_starts_at_first_use_and_counts() -> None:
     states: list[str] = []
     client = WorkerClient(on_state=states.append)
@@ -64,6 +45,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     assert states[-1] == "stopped"
 
 
+@pytest.mark.quick
 async def test_describing_models_does_not_load_litellm_and_preparing_one_does() -> None:
     states: list[str] = []
     loading = asyncio.Event()
@@ -84,6 +66,7 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
     await client.close()
 
 
+@pytest.mark.quick
 async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts_it() -> None:
     client = WorkerClient()
     await client.start()
@@ -128,7 +111,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     os.kill(first, signal.SIGSTOP)
     with pytest.raises(WorkerError):
         await client.count(["never"])
-    await wait_until_gone(first)
+    await ended(first)
     assert await client.count(["hello world"]) == [2]
     await client.close()
 
@@ -195,11 +178,12 @@ async def test_nothing_is_left_after_closing() -> None:
     pid = client.pid
     assert pid is not None
     await client.close()
-    assert gone(pid)
+    assert not running(pid)
     with pytest.raises(WorkerError):
         await client.count(["a"])
 
 
+@pytest.mark.quick
 async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
     noisy = (
         "import os, sys; sys.path.append(sys.argv.pop())\n"
@@ -252,7 +236,7 @@ async def test_no_orphan_when_the_parent_is_killed() -> None:
     )
     done = await asyncio.to_thread(run_python, code, str(ROOT))
     assert done.returncode == -signal.SIGKILL
-    await wait_until_gone(int(done.stdout))
+    await ended(int(done.stdout))
 
 
 def test_the_client_imports_nothing_heavy() -> None:

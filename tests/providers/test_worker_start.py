@@ -11,8 +11,8 @@ import pytest
 
 from agent_tui.providers.worker import start
 from agent_tui.providers.worker.client import WorkerClient
-from tests.providers.test_worker_process import wait_until_gone
 from tests.support.model_calls import run_python
+from tests.support.waiting import ended
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +24,7 @@ def nothing_is_left() -> Iterator[None]:
         left.wait()
 
 
+@pytest.mark.quick
 async def test_the_early_worker_is_the_one_that_is_used(tmp_path: Path) -> None:
     start.start_early(tmp_path / "log")
     early = start._early
@@ -57,7 +58,7 @@ async def test_it_ends_with_a_program_that_never_used_it(tmp_path: Path) -> None
     )
     done = await asyncio.to_thread(run_python, code, str(tmp_path / "log"))
     assert done.returncode == 0
-    await wait_until_gone(int(done.stdout))
+    await ended(int(done.stdout))
 
 
 def test_starting_it_imports_next_to_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tokens import count_tokens
+from tests.support.waiting import PATIENCE
 
 E = TypeVar("E")
 
@@ -57,9 +59,18 @@ class Recorder:
     """Keeps all events of an agent."""
 
     events: list[Event] = field(default_factory=list)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __call__(self, event: Event) -> None:
         self.events.append(event)
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Waits for the event after which the condition holds. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
 
     def of(self, kind: type[E]) -> list[E]:
         return [e for e in self.events if isinstance(e, kind)]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
@@ -19,12 +20,12 @@ from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, T
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--http", type=int)
+parser.add_argument("--http", type=int, help="an inherited socket that listens")
 parser.add_argument("--big", type=int, default=0)
 parser.add_argument("--hostile", action="store_true")
-parser.add_argument("--wait-for", help="a file to appear before the server answers")
+parser.add_argument("--wait-for", help="a named pipe from which a byte is read before the server answers")
 parser.add_argument("--stubborn", action="store_true", help="ignores the end of its input and SIGTERM")
-parser.add_argument("--pid-file")
+parser.add_argument("--pid-file", help="gets the process id")
 parser.add_argument("--complain", help="says this on stderr and ends")
 options = parser.parse_args()
 
@@ -33,8 +34,8 @@ if options.complain:
 if options.pid_file:
     Path(options.pid_file).write_text(str(os.getpid()))
 if options.wait_for:
-    while not Path(options.wait_for).exists():
-        time.sleep(0.02)
+    with Path(options.wait_for).open("rb", buffering=0) as pipe:
+        pipe.read(1)
 
 server = MCPServer("test")
 
@@ -146,7 +147,7 @@ if options.stubborn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 if options.http:
-    server.run("streamable-http", host="127.0.0.1", port=options.http)
+    uvicorn.run(server.streamable_http_app(), fd=options.http, log_level="error")
 else:
     server.run("stdio")
 if options.stubborn:

@@ -22,6 +22,8 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
+from tests.support.waiting import Bell, ended
+from tests.support.waiting import running as alive
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 
@@ -59,19 +61,33 @@ async def call(manager: McpManager, context: ToolContext, name: str, /, **argume
     return await tool.run(arguments, context)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits for another process; the timeout of the test ends a wait in vain."""
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
+async def state(manager: McpManager, name: str, *wanted: str) -> None:
+    """Waits until the tool host has told that a server is in one of these states."""
+    while states(manager)[name] not in wanted:
+        told = asyncio.Event()
+        manager._waiters.append(told)
+        await told.wait()
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+class Changes:
+    """What a manager calls when its tools change."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._news = asyncio.Event()
+
+    def __call__(self) -> None:
+        self.count += 1
+        self._news.set()
+
+    async def tool(self, manager: McpManager, name: str) -> None:
+        """Waits until there is a tool."""
+        while not any(t.schema.name == name for t in manager.tools()):
+            self._news.clear()
+            await self._news.wait()
 
 
+@pytest.mark.quick
 async def test_tools_are_listed_called_and_their_errors_are_results(tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     seen: list[str] = []
@@ -133,12 +149,12 @@ async def test_a_bad_server_harms_no_other(tmp_path: Path) -> None:
         assert (await call(manager, make_context(tmp_path / "p"), "mcp__good__add", a=1, b=1)).text == "2"
 
 
-async def test_a_slow_server_does_not_hold_up_the_others(tmp_path: Path) -> None:
-    go = tmp_path / "go"
+async def test_a_slow_server_does_not_hold_up_the_others(tmp_path: Path, bell: Callable[[str], Bell]) -> None:
+    go = bell("go")
     async with running(tmp_path, {"slow": stdio("--wait-for", str(go)), "fast": stdio()}) as manager:
         await manager.settled("fast")
         assert states(manager) == {"fast": "connected", "slow": "starting"}
-        go.touch()
+        go.ring()
         await manager.settled()
         assert states(manager)["slow"] == "connected"
 
@@ -151,7 +167,7 @@ async def test_a_server_killed_in_mid_call_gives_an_error_and_comes_back(tmp_pat
         with pytest.raises(ToolError, match="test failed: the server ended, saying: about to die"):
             await call(manager, context, "mcp__test__die")
         assert [t.schema.name for t in manager.tools()] == names
-        await until(lambda: states(manager)["test"] == "starting")
+        await state(manager, "test", "starting")
         assert "connecting again" in detail(manager, "test")
         with pytest.raises(ToolError, match="is starting"):
             await call(manager, context, "mcp__test__add", a=1, b=1)
@@ -160,18 +176,18 @@ async def test_a_server_killed_in_mid_call_gives_an_error_and_comes_back(tmp_pat
         assert (await call(manager, context, "mcp__test__add", a=1, b=1)).text == "2"
 
 
-async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
-    started, cancelled = tmp_path / "started", tmp_path / "cancelled"
+async def test_a_cancelled_call_is_cancelled_at_the_server(tmp_path: Path, bell: Callable[[str], Bell]) -> None:
+    started, cancelled = bell("started"), bell("cancelled")
     async with running(tmp_path, {"test": stdio()}) as manager:
         await manager.settled()
         context = make_context(tmp_path / "p")
         hanging = call(manager, context, "mcp__test__hang", started=str(started), cancelled=str(cancelled))
         task = asyncio.create_task(hanging)
-        await until(started.exists)
+        await started.rung()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await until(cancelled.exists)
+        await cancelled.rung()
         assert (await call(manager, context, "mcp__test__add", a=1, b=1)).text == "2"
 
 
@@ -183,18 +199,20 @@ async def test_a_call_that_takes_too_long_fails(tmp_path: Path) -> None:
             await call(manager, make_context(tmp_path / "p"), "mcp__test__hang", **files)
 
 
+@pytest.mark.quick
 async def test_changed_lists_are_noticed(tmp_path: Path) -> None:
-    changes: list[int] = []
-    async with running(tmp_path, {"test": stdio()}, changed=lambda: changes.append(1)) as manager:
+    changes = Changes()
+    async with running(tmp_path, {"test": stdio()}, changed=changes) as manager:
         await manager.settled()
-        before = len(changes)
+        before = changes.count
         context = make_context(tmp_path / "project")
         assert (await call(manager, context, "mcp__test__grow")).text == "grown"
-        await until(lambda: any(t.schema.name == "mcp__test__extra" for t in manager.tools()))
-        assert len(changes) > before
+        await changes.tool(manager, "mcp__test__extra")
+        assert changes.count > before
         assert (await call(manager, context, "mcp__test__extra")).text == "here I am"
 
 
+@pytest.mark.quick
 async def test_resources_and_prompts(tmp_path: Path) -> None:
     async with running(tmp_path, {"test": stdio()}) as manager:
         await manager.settled()
@@ -275,27 +293,28 @@ async def test_nothing_is_left_after_closing(tmp_path: Path) -> None:
     async with running(tmp_path, {"bad": stdio("--stubborn", "--pid-file", str(pid_file)), "good": stdio()}) as manager:
         await manager.settled()
         host, pid = manager.host_pid, int(pid_file.read_text())
-        assert host is not None and not gone(pid)
-    async with asyncio.timeout(10):
-        await until(lambda: gone(host) and gone(pid))
+        assert host is not None and alive(pid)
+    await ended(host, pid)
 
 
-async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(tmp_path: Path) -> None:
+async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(
+    tmp_path: Path, bell: Callable[[str], Bell]
+) -> None:
     pid_file = tmp_path / "pid"
     context = make_context(tmp_path / "p")
     async with running(tmp_path, {"bad": stdio("--stubborn", "--pid-file", str(pid_file))}) as manager:
         await manager.settled()
         host, pid = manager.host_pid, int(pid_file.read_text())
         assert host is not None
-        started = tmp_path / "started"
+        started = bell("started")
         hanging = call(manager, context, "mcp__bad__hang", started=str(started), cancelled=str(tmp_path / "c"))
         task = asyncio.create_task(hanging)
-        await until(started.exists)
+        await started.rung()
         os.kill(host, signal.SIGKILL)
         with pytest.raises(ToolError, match="tool host ended"):
             await task
-        await until(lambda: gone(pid))
-        await until(lambda: states(manager)["bad"] == "starting")
+        await ended(pid)
+        await state(manager, "bad", "starting")
         await manager.settled()
         assert manager.host_pid not in (None, host)
         assert (await call(manager, context, "mcp__bad__add", a=1, b=1)).text == "2"
@@ -332,45 +351,39 @@ async def test_a_killed_parent_leaves_nothing_behind_and_never_imports_mcp(tmp_p
         host, pid = int(said.split()[0]), int(pid_file.read_text())
         process.kill()
         await process.wait()
-        await until(lambda: gone(host) and gone(pid))
+        await ended(host, pid)
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
+async def serve_http(port: int = 0) -> tuple[asyncio.subprocess.Process, int]:
+    """A server and its port. The socket listens before the server runs: who connects waits, nobody is refused."""
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, SERVER, "--http", str(listening.fileno())),
+            pass_fds=[listening.fileno()],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        return process, listening.getsockname()[1]
 
 
-async def serve_http(port: int) -> asyncio.subprocess.Process:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, SERVER, "--http", str(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-
-    def answers() -> bool:
-        with socket.socket() as sock:
-            return sock.connect_ex(("127.0.0.1", port)) == 0
-
-    await until(answers)
-    return process
-
-
+@pytest.mark.quick
 async def test_streamable_http(tmp_path: Path) -> None:
-    port = free_port()
-    server = await serve_http(port)
+    server, port = await serve_http()
+    changes = Changes()
     context = make_context(tmp_path / "project")
     try:
-        async with running(tmp_path, {"web": McpServer(url=f"http://127.0.0.1:{port}/mcp", timeout=10)}) as manager:
+        web = McpServer(url=f"http://127.0.0.1:{port}/mcp", timeout=10)
+        async with running(tmp_path, {"web": web}, changed=changes) as manager:
             await manager.settled()
             assert states(manager) == {"web": "connected"}
             assert (await call(manager, context, "mcp__web__add", a=20, b=3)).text == "23"
             await call(manager, context, "mcp__web__grow")
-            await until(lambda: any(t.schema.name == "mcp__web__extra" for t in manager.tools()))
+            await changes.tool(manager, "mcp__web__extra")
             with pytest.raises(ToolError, match="web failed"):
                 await call(manager, context, "mcp__web__die")
             await server.wait()
-            await until(lambda: states(manager)["web"] != "connected")
-            server = await serve_http(port)
+            await state(manager, "web", "starting", "failed")
+            server, _ = await serve_http(port)
             await manager.reconnect("web")
             assert (await call(manager, context, "mcp__web__add", a=1, b=1)).text == "2"
     finally:
@@ -400,10 +413,10 @@ async def test_http_refusals_are_said_in_words(tmp_path: Path) -> None:
         listening.close()
 
 
-async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    async with running(tmp_path, {"slow": stdio("--wait-for", str(go))}) as manager:
-        await until(lambda: manager.host_pid is not None)
+async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Path, bell: Callable[[str], Bell]) -> None:
+    begun, never = bell("begun"), bell("never")
+    async with running(tmp_path, {"slow": stdio("--pid-file", str(begun), "--wait-for", str(never))}) as manager:
+        await begun.rung()
         manager.reload({}, True)
         await manager.settled()
         assert manager.servers() == []
@@ -414,8 +427,9 @@ async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Pat
 
 async def test_servers_of_an_older_protocol_work(tmp_path: Path) -> None:
     script = str(Path(SERVER).with_name("mcp_legacy.py"))
-    async with running(tmp_path, {"old": McpServer(command=sys.executable, args=[script])}) as manager:
+    changes = Changes()
+    async with running(tmp_path, {"old": McpServer(command=sys.executable, args=[script])}, changed=changes) as manager:
         await manager.settled()
         assert states(manager) == {"old": "connected"} and detail(manager, "old") == "1 tool"
         assert (await call(manager, make_context(tmp_path / "p"), "mcp__old__old")).text == "called"
-        await until(lambda: any(t.schema.name == "mcp__old__new1" for t in manager.tools()))
+        await changes.tool(manager, "mcp__old__new1")

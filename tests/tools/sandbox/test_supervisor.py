@@ -18,6 +18,7 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup, descendants
 from agent_tui.tools.sandbox import free
 from agent_tui.tools.sandbox.start import starter
+from tests.support.waiting import ended
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
@@ -85,9 +86,8 @@ def spawned(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 async def gone(number: str) -> None:
     """Waits until nothing with the number runs."""
-    async with asyncio.timeout(10):
-        while sleeping(number):  # noqa: ASYNC110 - the system tells nobody but the parent
-            await asyncio.sleep(0.02)
+    while pids := sleeping(number):
+        await ended(*pids)
 
 
 def script(leaver: str, number: str) -> str:
