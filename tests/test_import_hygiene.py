@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.cli import environment
 
+pytestmark = pytest.mark.quick
+
 WORKERS_ONLY = ("litellm", "tiktoken", "mcp", "openai", "httpx")
 ON_DEMAND = ("PIL",)
 """Imported in a thread when there is something to do for it."""

@@ -59,12 +59,14 @@ EVENTS = {
 }
 
 
+@pytest.mark.quick
 def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
     cli.script(HELLO)
     outcome = cli.run("-p", "hi", "-m", "demo")
     assert (outcome.code, outcome.out, outcome.err) == (0, "Hello there.\n", "")
 
 
+@pytest.mark.quick
 def test_json_has_the_fixed_keys(cli: Cli) -> None:
     cli.script(HELLO)
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")

@@ -30,6 +30,7 @@ def keyring(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], 
     return kept
 
 
+@pytest.mark.quick
 def test_a_key_is_stored_listed_and_removed(cli: Cli, keyring: dict[tuple[str, str], str]) -> None:
     stored = cli.run("auth", "set", "anthropic", stdin=b"sk-secret\n")
     assert (stored.code, stored.out) == (0, "")

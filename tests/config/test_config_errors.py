@@ -12,6 +12,8 @@ from agent_tui.config.files import Layer, build_settings, env_layer, file_layer
 from agent_tui.config.schema import check
 from agent_tui.errors import ConfigError
 
+pytestmark = pytest.mark.quick
+
 
 def line(text: str) -> str:
     with pytest.raises(ConfigError) as caught:

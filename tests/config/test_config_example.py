@@ -8,10 +8,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
+
 from agent_tui.config import KEY_ACTIONS, McpServer, ModelConfig, Settings
 from agent_tui.config.example import example_text, show_settings
 from agent_tui.config.files import Layer, build_settings
 from agent_tui.config.schema import McpSchema, ModelSchema, SettingsSchema, check
+
+pytestmark = pytest.mark.quick
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "config.example.toml"
 _COMMENTED = re.compile(r"^# ((?:\[[\w.]+\]|\w+ = ).*)$")

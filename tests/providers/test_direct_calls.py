@@ -27,6 +27,8 @@ from tests.support.loopback import Loopback, Reply, anthropic_events, chat_strea
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
 from tests.support.oracle import info_of
 
+pytestmark = pytest.mark.quick
+
 MODELS = (
     "openai/local",
     "anthropic/claude-sonnet-4-6",

@@ -30,6 +30,7 @@ def _pieces(data: bytes, size: int) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)]
 
 
+@pytest.mark.quick
 @every
 @pytest.mark.parametrize("via", ["auto", "litellm"])
 def test_an_answer_is_stored_and_sent_back_exactly(name: str, via: Via) -> None:

@@ -16,6 +16,8 @@ from agent_tui.providers.streams.accumulate import Accumulator
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 
+pytestmark = pytest.mark.quick
+
 
 def accumulate(data: bytes, provider: str = "openai", content_type: str = "text/event-stream") -> Accumulated:
     accumulator = Accumulator(Target(provider, "chat", "model", "unknown"), 200_000)

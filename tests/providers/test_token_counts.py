@@ -9,10 +9,12 @@ from agent_tui.providers.counting import RUN, count, count_all, pieces
 from tests.support.model_calls import run_python
 
 
+@pytest.mark.quick
 def test_plain_text() -> None:
     assert count_all(["", "hello world", "hello world hello"]) == [0, 2, 3]
 
 
+@pytest.mark.quick
 def test_special_tokens_are_text() -> None:
     assert count("<|endoftext|>") > 1
     assert count("<|im_start|>user") > 3
@@ -35,6 +37,7 @@ def test_pathological_texts_are_counted(text: str) -> None:
     assert 0 < count(text) <= 4 * len(text)
 
 
+@pytest.mark.quick
 def test_lone_surrogates_are_counted() -> None:
     assert count("a \ud800 b") > 2
 
@@ -53,6 +56,7 @@ def test_pieces_are_the_text(parts: list[str]) -> None:
     assert "".join(pieces(text)) == text
 
 
+@pytest.mark.quick
 def test_it_counts_without_the_network_and_without_litellm() -> None:
     code = (
         "import os, socket, sys\n"

@@ -18,6 +18,8 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.dialects.image_limits import CLAUDE, GROQ, NONE, XAI, ImageLimits
 from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
 
+pytestmark = pytest.mark.quick
+
 SMALL = ImageLimits(200_000, 400, count=None, total=None)
 
 

@@ -27,6 +27,8 @@ from agent_tui.models.steps import Step
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
+pytestmark = pytest.mark.quick
+
 RATE_LIMIT = (
     "Anthropic: too many requests (429): This request would exceed your organization's rate limit of 50,000 input "
     "tokens per minute. Please reduce the prompt length or try again later."

@@ -12,6 +12,8 @@ from agent_tui.ui.transcript import FindState, Transcript, reader
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
 from tests.support.transcripts import Holder, answer, chat, screen
 
+pytestmark = pytest.mark.quick
+
 SOURCE = (
     "A paragraph that is **long enough** to be wrapped at this width.\n\n- one\n  - two\n\n"
     "```py\nif x:\n    y()\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
