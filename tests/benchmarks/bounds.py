@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -125,6 +126,9 @@ async def ask(client: WorkerClient, spec: ModelSpec) -> tuple[str, int]:
     return said, length
 
 
+_LINE: Final[str] = "{case:26}{seconds:>8.2f} s {before:>6.0f} → {peak:>5.0f} MB {characters:>10,}  {said}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
@@ -135,7 +139,7 @@ def main() -> None:
         print(json.dumps(rows))
         return
     for row in rows:
-        print("{case:26}{seconds:>8.2f} s {before:>6.0f} → {peak:>5.0f} MB {characters:>10,}  {said}".format(**row))
+        print(_LINE.format(**row))
     lines = {str(row["case"]): float(str(row["seconds"])) for row in rows}
     if {"line of 1 MB", "line of 20 MB"} <= lines.keys():
         print(f"20 MB : 1 MB = {lines['line of 20 MB'] / lines['line of 1 MB']:.1f} (20 is linear)")

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -54,7 +55,7 @@ async def measure(folder: Path) -> dict[str, float]:
         run.app.files = index
         await run.type("look at @")
         await run.until(lambda: run.app.completions.open)
-        keys = [await milliseconds(run, lambda key=key: run.app.prompt.insert_text(key)) for key in "module_77"]
+        keys = [await milliseconds(run, partial(run.app.prompt.insert_text, key)) for key in "module_77"]
         out["key"], out["key_max"] = median(keys), max(keys)
     return out
 
@@ -71,7 +72,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             project(Path(folder), files)
             results.append(medians([asyncio.run(measure(Path(folder))) for _ in range(options.runs)]))
-    report((f"{options.files:,}", "100"), *results, options.json)
+    report((f"{options.files:,}", "100"), results[0], results[1], options.json)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from context import LIMITS, build
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.reuse import ContextCache
@@ -25,6 +23,7 @@ from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
 from agent_tui.ui.screens.context import ContextScreen
+from tests.benchmarks.context import LIMITS, build
 from tests.support.bench import app, milliseconds, repeat, report
 from tests.support.contexts import model
 from tests.support.fake_agent import FakeAgent
@@ -81,8 +80,8 @@ def main() -> None:
     for messages in (options.messages, 100):
         print(f"{messages:,} messages", file=sys.stderr)
         conversation, _ = build(messages)
-        results.append(repeat(lambda conversation=conversation: measure(conversation), options.runs))
-    report((f"{options.messages:,}", "100"), *results, options.json)
+        results.append(repeat(partial(measure, conversation), options.runs))
+    report((f"{options.messages:,}", "100"), results[0], results[1], options.json)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -44,9 +45,7 @@ async def measure(database: Path) -> dict[str, float]:
             out["open"] = await milliseconds(run, lambda: run.app.push_screen(SessionPicker(run.agent)))  # type: ignore[arg-type]
             picker = run.app.screen
             assert isinstance(picker, SessionPicker) and picker.shown
-            letters = [
-                await milliseconds(run, lambda text=text: picker.search(text)) for text in ("t", "to", "topic 42")
-            ]
+            letters = [await milliseconds(run, partial(picker.search, text)) for text in ("t", "to", "topic 42")]
             out["letter"], out["letter_max"] = median(letters), max(letters)
             picker.search("")
             out["down"] = await milliseconds(run, lambda: picker.action_rows("move", 1))
@@ -69,7 +68,7 @@ def main() -> None:
             database = Path(folder, "sessions.db")
             fill(database, count)
             results.append(medians([asyncio.run(measure(database)) for _ in range(options.runs)]))
-    report((f"{options.sessions:,}", "100"), *results, options.json)
+    report((f"{options.sessions:,}", "100"), results[0], results[1], options.json)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ class Worker{n}:
 
 def text_of(chars: int) -> str:
     """Markdown of about ``chars`` characters."""
-    out, n = [], 0
+    out: list[str] = []
+    n = 0
     while sum(map(len, out)) < chars:
         n += 1
         out.append(SECTION.format(n=n))
@@ -146,6 +147,10 @@ async def keys(text: str, chunks: int, count: int, *, streaming: bool) -> list[f
     return out
 
 
+def note(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", action="store_true")
@@ -155,7 +160,6 @@ def main() -> None:
     text = text_of(100_000)
     rich_once(text)
     result: dict[str, object] = {}
-    note = lambda line: print(line, file=sys.stderr)  # noqa: E731
     base = median(rich_once(text) for _ in range(args.runs))
     asyncio.run(stream(text_of(5_000), 100))
     burst = []

@@ -75,7 +75,7 @@ def tool_texts(request: dict[str, Any]) -> list[str]:
 
 def schema_of(tool: dict[str, Any]) -> dict[str, Any]:
     names = ("parameters", "input_schema", "parameters_json_schema", "parametersJsonSchema", "inputSchema")
-    parameters = next((tool[n] for n in names if tool.get(n) is not None), {})
+    parameters: dict[str, Any] = next((tool[n] for n in names if tool.get(n) is not None), {})
     return {"name": tool.get("name"), "description": tool.get("description", ""), "parameters": parameters}
 
 

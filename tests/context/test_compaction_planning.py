@@ -241,7 +241,7 @@ def test_an_unknown_window_can_be_compacted_by_hand_and_after_an_overflow() -> N
     world.user("next")
     assert world.usage().limit is None
     for reason in ("manual", "overflow"):
-        plan = world.plan(reason)  # type: ignore[arg-type]
+        plan = world.plan(reason)
         assert plan.action == "summary"
         assert plan.expected_after is not None
         assert plan.expected_after <= plan.before * 3 // 4

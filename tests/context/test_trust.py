@@ -215,7 +215,7 @@ async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_pat
 ) -> None:
     monkeypatch.setenv("AGENT_TUI_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(root)
-    call = Intent("command", "bash", "make", command="make install")
+    call = Intent("command", "make install", command="make install")
 
     async def opened() -> Agent:
         return await make_agent(Options(model="demo"))

@@ -115,7 +115,7 @@ def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_a
 def test_a_success_in_between_starts_the_count_again() -> None:
     policy = AutoCompaction()
     for outcome in ("failed", "failed", "done", "failed", "failed"):
-        assert policy.compacted(result(outcome)) == []  # type: ignore[arg-type]
+        assert policy.compacted(result(outcome)) == []
     assert not policy.off
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -82,7 +82,7 @@ class Model:
     gate: asyncio.Event | None = None
     at_gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         self.requests.append(request)
         yield Started(TARGET)
         size = sum(raw(sent_text([s])) + 4 for s in request.messages)
@@ -368,7 +368,7 @@ class Gateway(Model):
 
     added: int = 30_000
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         async for item in super().stream(request):
             if isinstance(item, UsageReport):
                 yield UsageReport(replace(item.usage, input=item.usage.input + self.added))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +47,13 @@ async_test = pytest.mark.asyncio(loop_scope="session")
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "x-gzip", "identity"])
 async def test_a_packed_answer_is_read(worker: WorkerClient, server: Loopback, api: Api, encoding: str) -> None:
-    pack = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress}.get(encoding, bytes)
+    packers: dict[str, Callable[[bytes], bytes]] = {
+        "gzip": gzip.compress,
+        "x-gzip": gzip.compress,
+        "deflate": zlib.compress,
+        "identity": bytes,
+    }
+    pack = packers[encoding]
     answer = await ask(worker, server, Reply(pack(api.opening), headers={"Content-Encoding": encoding}), api)
     assert answer.text == "wörd "
     assert answer.failure.kind == "interrupted_stream"
@@ -307,7 +313,8 @@ def frame(payload: bytes) -> bytes:
 @given(st.lists(st.text(max_size=20), max_size=5), st.lists(st.integers(1, 40), max_size=20))
 def test_frames_are_the_same_however_they_are_cut(texts: list[str], cuts: list[int]) -> None:
     data = b"".join(frame(json.dumps({"text": text}).encode()) for text in texts)
-    buffer, decoder, events = FrameBuffer(), EventStreamDecoder(), []
+    buffer, decoder = FrameBuffer(), EventStreamDecoder()
+    events: list[Any] = []
     at = 0
     for size in [*cuts, len(data)]:
         events += decoder.feed(buffer.feed(data[at : at + size]))

@@ -193,12 +193,13 @@ async def test_extra_goes_into_the_body_and_the_headers(server: Loopback, connec
 async def test_white_space_around_a_key_is_not_sent(server: Loopback, connections: Connections, way: str) -> None:
     server.serve("*", Reply(sse(anthropic_events(["hi"]), named=True)))
     given = f" {KEY}\n"
-    more: dict[str, Any] = {
+    ways: dict[str, dict[str, Any]] = {
         "keyring": {"api_key": given},
         "extra": {"extra": {"api_key": given}},
         "api_key_env": {"api_key_env": "OWN_KEY"},
         "usual": {},
-    }[way]
+    }
+    more = ways[way]
     with environment({"OWN_KEY": given, "ANTHROPIC_API_KEY": given if way == "usual" else None}):
         await ask(ModelSpec("m", "anthropic/claude-sonnet-4-6", api_base=server.url, **more), connections)
     assert server.requests[0].header("x-api-key") == KEY

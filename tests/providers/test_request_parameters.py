@@ -90,7 +90,7 @@ async def test_output_and_thinking(
 @pytest.mark.parametrize("window", [3_000, 5_000, 8_192, 20_000])
 async def test_what_is_asked_for_fits(worker: WorkerClient, tmp_path: Path, server: Loopback, window: int) -> None:
     server.serve("*", anthropic.answer(anthropic.text("hi")))
-    config = {"reasoning_effort": "high", "context_window": window, "max_output": window}
+    config: dict[str, Any] = {"reasoning_effort": "high", "context_window": window, "max_output": window}
     product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-5", server, **config)})
     await product.run("hi")
     if not (sent := calls(server)):

@@ -206,9 +206,9 @@ async def test_a_response_that_searched_the_web(worker: WorkerClient, server: Lo
 
 
 async def test_reasoning_that_is_shown_whole(worker: WorkerClient, server: Loopback) -> None:
-    item = {"id": "rs_1", "type": "reasoning", "summary": []}
+    item: dict[str, Any] = {"id": "rs_1", "type": "reasoning", "summary": []}
     whole = {**item, "content": [{"type": "reasoning_text", "text": "raw"}]}
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "response.output_item.added", "item": item},
         {"type": "response.reasoning_text.delta", "item_id": "rs_1", "content_index": 0, "delta": "raw"},
         {"type": "response.output_item.done", "item": whole},

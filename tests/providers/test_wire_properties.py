@@ -15,6 +15,7 @@ from agent_tui.models.messages import (
     Origin,
     Part,
     ReasoningPart,
+    Status,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -73,6 +74,9 @@ ATTACHMENTS = st.sampled_from(
 )
 
 
+STATUSES: list[Status] = ["complete", "stopped", "failed"]
+
+
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
     messages: list[Message] = []
@@ -90,7 +94,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
                     made.append(TextPart(draw(TEXT), draw(METADATA)))
                 else:
                     made.append(ToolCallPart(draw(IDS), "read", draw(ARGUMENTS), draw(METADATA)))
-            status = draw(st.sampled_from(["complete", "stopped", "failed"]))
+            status = draw(st.sampled_from(STATUSES))
             origin = draw(st.sampled_from([*ORIGINS, None]))
             messages.append(Message(f"a{n}.{step}", "assistant", made, status, origin=origin))
             for m, call in enumerate(p for p in made if isinstance(p, ToolCallPart)):

@@ -104,7 +104,8 @@ def test_merging_two_deltas_does_what_both_did(first: Delta, second: Delta) -> N
 def test_lines_are_cut_the_same_however_they_arrive(lines: list[bytes], data: st.DataObject) -> None:
     wanted = [line.replace(b"\n", b"") for line in lines]
     stream = b"".join(line + b"\n" for line in wanted)
-    reader, got = LineReader(), []
+    reader = LineReader()
+    got: list[bytes] = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         got += reader.feed(stream[:size])

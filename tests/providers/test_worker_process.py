@@ -127,12 +127,12 @@ async def test_a_slow_start_blocks_nobody() -> None:
     slow = 'import sys; sys.stdin.buffer.readline()\nprint(\'{"e":"state","state":"ready"}\', flush=True)' + ECHO
     client = WorkerClient(command=fake(slow))
     await client.start()
-    assert client.state == "starting"
+    states: list[str] = [client.state]
     waiting = asyncio.create_task(client.count(["a"]))
     await asyncio.sleep(0)
     assert not waiting.done()
     assert await client.count(["b", "c"]) == [1, 1]
-    assert client.state == "ready"
+    assert [*states, client.state] == ["starting", "ready"]
     waiting.cancel()
     await client.close()
 

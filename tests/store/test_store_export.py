@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -29,7 +30,7 @@ SIGNATURE = {"anthropic": {"signature": "c2ln\ud800", "index": 0}}
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "sessions.db") as opened:
         yield opened
 

@@ -113,7 +113,7 @@ ACTIONS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(actions=ACTIONS)
 def test_any_sequence_of_rewinds_forks_and_compactions_loses_nothing(
-    tmp_path_factory, actions: list[tuple[str, int]]
+    tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int]]
 ) -> None:
     with Store.open(tmp_path_factory.mktemp("store") / "sessions.db") as store:
         current = store.create_session("/p", "demo")
@@ -134,7 +134,9 @@ def test_any_sequence_of_rewinds_forks_and_compactions_loses_nothing(
                 current = store.fork_session(current.id, target)
                 path: dict[str, str | None] = {}
                 while target is not None:
-                    path[target] = target = tree[target]
+                    parent = tree[target]
+                    path[target] = parent
+                    target = parent
                 expected[current.id] = path
             elif action == "compact":
                 sent = [m.id for m in store.path(current.id, head)]

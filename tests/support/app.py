@@ -15,6 +15,7 @@ from textual.screen import Screen
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp
 from tests.support.fake_agent import FakeAgent
+from tests.support.waiting import PATIENCE
 
 
 @dataclass
@@ -33,12 +34,12 @@ class Running:
 
     app: AgentApp
     agent: FakeAgent
-    pilot: Pilot[int | None]
+    pilot: Pilot[int]
     clock: Clock
 
     async def until(self, what: Callable[[], object]) -> None:
         """Waits until something has become true; fails after a generous while."""
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(PATIENCE):
             while not what():
                 await self.pilot.pause()
                 await asyncio.sleep(0)

@@ -268,7 +268,7 @@ class FakeAgent:
     async def compact(self, focus: str = "") -> None:
         self.calls.append(("compact", focus))
 
-    def compact_preview(self) -> str:
+    def compact_preview(self, focus: str = "") -> str:
         return "Would summarise 12 messages."
 
     async def compact_undo(self) -> None:
@@ -352,6 +352,10 @@ class FakeAgent:
     async def refresh_context(self) -> bool:
         self.calls.append(("refresh_context", None))
         return False
+
+    async def forget_limits(self) -> int:
+        self.calls.append(("forget_limits", None))
+        return 0
 
     def reset_context_stats(self) -> None:
         self.calls.append(("reset", None))

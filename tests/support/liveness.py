@@ -32,7 +32,7 @@ SCRIPTS: dict[str, Script] = {
     "empty": answer(""),
     "refused": answer(sections(), "refused"),
     "chatty": answer("You are right, let us go on."),
-    "broken": failure("server", "The provider is down."),
+    "broken": failure("bad_answer", "The provider answered nonsense."),
     "too long": failure("context_overflow", "Too long."),
 }
 

@@ -77,7 +77,8 @@ def load(name: str) -> dict[str, Any]:
 
 
 def body(name: str) -> bytes:
-    return (REPLAY / load(name)["file"]).read_bytes()
+    file: str = load(name)["file"]
+    return (REPLAY / file).read_bytes()
 
 
 @cache

@@ -132,8 +132,8 @@ def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
 
 
 def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -> None:
-    for more in ({}, {"allow": ["bash(git push*)"]}):
-        decision = held(world, "git push", "auto", trusted=lambda: False, **more)
+    for allow in ([], ["bash(git push*)"]):
+        decision = held(world, "git push", "auto", trusted=lambda: False, allow=allow)
         assert decision.action == "deny" and "/trust" in decision.message
     assert held(world, "git commit -m x", "auto", trusted=lambda: False).domain == "work"
     assert held(world, "git push", "auto", allow=["bash(git push*)"]).action == "allow"

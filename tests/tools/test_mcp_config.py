@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,9 @@ def test_huge_and_deep_schemas_are_not_sent() -> None:
 
 
 def test_the_search_ranks_names_over_descriptions() -> None:
-    async def call(*arguments: Any) -> dict[str, Any]:
+    async def call(
+        server: str, tool: str, arguments: dict[str, Any], progress: Callable[[str], None]
+    ) -> dict[str, Any]:
         return {}
 
     def tool(name: str, description: str, **properties: Any) -> McpTool:
@@ -137,7 +140,11 @@ def test_the_search_ranks_names_over_descriptions() -> None:
         tool("attach", "Adds a file", issue={"type": "string"}),
         tool("ping", "Alive?"),
     ]
-    assert [t.tool for t in rank("create issues", tools)] == ["createIssue", "list_boards", "attach"]
-    assert [t.tool for t in rank("jira", tools)] == ["attach", "createIssue", "list_boards", "ping"]
+
+    def found(query: str) -> list[str]:
+        return [t.schema.name.removeprefix("mcp__jira__") for t in rank(query, tools)]
+
+    assert found("create issues") == ["createIssue", "list_boards", "attach"]
+    assert found("jira") == ["attach", "createIssue", "list_boards", "ping"]
     assert rank("zebra", tools) == [] and rank("", tools) == []
     assert isinstance(tools[0].schema, ToolSchema)

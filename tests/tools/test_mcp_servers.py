@@ -222,7 +222,7 @@ async def test_resources_and_prompts(tmp_path: Path) -> None:
         assert [(p.name, p.text) for p in parts] == [("test:test://notes", "remember this")]
         assert len(problems) == 1 and "none" in problems[0]
         (prompt,) = manager.prompts()
-        assert (prompt.name, prompt.arguments, prompt.required) == ("review", ("path", "tone"), {"path"})
+        assert (prompt.name, prompt.arguments, set(prompt.required)) == ("review", ("path", "tone"), {"path"})
         assert await manager.get_prompt("test", "review", {"path": "a.py"}) == "Review a.py, be kind."
         with pytest.raises(ToolError):
             await manager.get_prompt("test", "nothing", {})

@@ -121,6 +121,10 @@ def test_a_kind_that_is_not_read_is_stored_anew() -> None:
     assert changed[0].startswith("a.webp stored anew as PNG for this model")
 
 
+def grey(image: Image.Image, x: int, y: int) -> int:
+    return image.convert("L").crop((x, y, x + 1, y + 1)).tobytes()[0]
+
+
 def test_what_a_camera_turned_is_turned() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -132,7 +136,7 @@ def test_what_a_camera_turned_is_turned() -> None:
     assert 0x0112 not in image.getexif()
     assert changed == ["p.jpg scaled from 400×800 to 200×400 for this model"]
     # The dark corner was at the upper left: turned by a quarter it is at the upper right.
-    assert image.convert("L").getpixel((150, 80)) < 100 < image.convert("L").getpixel((20, 80))
+    assert grey(image, 150, 80) < 100 < grey(image, 20, 80)
 
 
 def test_where_a_photo_was_taken_is_not_passed_on() -> None:
@@ -160,7 +164,7 @@ def test_transparency_becomes_white_in_a_jpeg() -> None:
     image = Image.merge("RGBA", (*photo(390, 390).split(), Image.new("L", (390, 390), 0)))
     made = scale(encoded(image, "PNG"), ImageLimits(30_000, 400))
     assert made.media_type == "image/jpeg"
-    assert min(Image.open(io.BytesIO(made.data)).convert("L").getextrema()) > 240
+    assert not any(Image.open(io.BytesIO(made.data)).convert("L").histogram()[:241])
 
 
 @pytest.mark.parametrize("form", ["GIF", "WEBP"])
@@ -171,7 +175,7 @@ def test_of_a_moving_image_the_first_picture_is_taken(form: str) -> None:
     (kept,), changed, _ = fit_attachments([part(raw, f"image/{form.lower()}", name)], SMALL)
     image = opened(kept).convert("RGB")
     assert image.size == (400, 267)
-    red, green, blue = image.getpixel((50, 50))
+    red, green, blue = image.crop((50, 50, 51, 51)).tobytes()
     assert red > 200 > 60 > max(green, blue)
     assert changed == [f"{name} (its first picture) scaled from 900×600 to 400×267 for this model"]
 

@@ -136,7 +136,9 @@ async def test_session_picker_lists_this_project_first_and_resumes(tmp_path: Pat
     async with running(tmp_path, agent) as run:
         run.app.open_screen("sessions")
         await run.screen(SessionPicker)
-        assert [s.id for s in run.app.screen.shown] == ["ses_near", "ses_far"]
+        picker = run.app.screen
+        assert isinstance(picker, SessionPicker)
+        assert [s.id for s in picker.shown] == ["ses_near", "ses_far"]
         assert "far [red]away" in run.shown()
         await run.type("far")
         await run.pilot.press("enter")

@@ -191,8 +191,9 @@ async def test_finds_in_everything_and_opens_what_is_folded() -> None:
         assert any("needle in output" in line for line in screen(t))
         assert t.find_prev().current == 2
         strips = [t.render_line(y) for y in range(20)]
-        styles = {s.style.bgcolor for strip in strips for s in strip if s.text.lower() == "needle"}
-        reverse = [s for strip in strips for s in strip if s.text.lower() == "needle" and s.style.reverse]
+        found = [s.style for strip in strips for s in strip if s.style is not None and s.text.lower() == "needle"]
+        styles = {style.bgcolor for style in found}
+        reverse = [style for style in found if style.reverse]
         assert styles and reverse
         t.clear_find()
         assert not [s for y in range(20) for s in t.render_line(y) if s.style and s.style.reverse]

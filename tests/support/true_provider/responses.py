@@ -127,8 +127,8 @@ class Responses:
             only(tool, ("type", "name", "description", "parameters", "strict"), "tools[].", _UNKNOWN)
             text = declared(tool["name"], tool["description"], tool["parameters"])
             yield Segment("tools", text, self.tools.count(text) + A_TOOL)
-        if text := body.get("instructions"):
-            yield Segment("system", text, self.tools.count(text) + A_MESSAGE)
+        if instructions := body.get("instructions"):
+            yield Segment("system", instructions, self.tools.count(instructions) + A_MESSAGE)
 
     def _items(self, items: list[Any]) -> Iterator[Segment]:
         last_user = max((n for n, i in enumerate(items) if i.get("role") == "user"), default=-1)

@@ -37,21 +37,33 @@ def rename_git(folder: Path) -> None:
     (folder / ".git").symlink_to("gone")
 
 
+def removed(path: Path) -> Path:
+    """The same place with nothing at it."""
+    if path.is_dir() and not path.is_symlink():
+        for inside in path.iterdir():
+            inside.unlink()
+        path.rmdir()
+    else:
+        path.unlink()
+    return path
+
+
+def with_parents(path: Path) -> Path:
+    path.parent.mkdir(parents=True)
+    return path
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "content": lambda f: (f / ".git" / "config").write_text("[core]\n\tpager = evil\n"),
     "mode": lambda f: (f / ".git" / "hooks" / "pre-commit").chmod(0o644),
     "removed": lambda f: (f / ".git" / "config").unlink(),
     "new inside": lambda f: (f / ".git" / "hooks" / "post-merge").write_text("evil"),
     "new outright": lambda f: (f / ".envrc").write_text("evil"),
-    "a link instead": lambda f: ((f / ".git" / "config").unlink(), (f / ".git" / "config").symlink_to("/etc/passwd")),
-    "a link elsewhere": lambda f: ((f / ".vscode" / "link").unlink(), (f / ".vscode" / "link").symlink_to("/etc")),
-    "a folder instead": lambda f: ((f / ".git" / "config").unlink(), (f / ".git" / "config").mkdir()),
-    "a file instead": lambda f: (
-        [p.unlink() for p in (f / ".vscode").iterdir()],
-        (f / ".vscode").rmdir(),
-        (f / ".vscode").write_text("evil"),
-    ),
-    "a new parent": lambda f: ((f / "deep" / "er").mkdir(parents=True), (f / "deep" / "er" / "place").write_text("x")),
+    "a link instead": lambda f: removed(f / ".git" / "config").symlink_to("/etc/passwd"),
+    "a link elsewhere": lambda f: removed(f / ".vscode" / "link").symlink_to("/etc"),
+    "a folder instead": lambda f: removed(f / ".git" / "config").mkdir(),
+    "a file instead": lambda f: removed(f / ".vscode").write_text("evil"),
+    "a new parent": lambda f: with_parents(f / "deep" / "er" / "place").write_text("x"),
 }
 
 
