@@ -13,6 +13,7 @@ from agent_tui.commands.usage_json import context_json
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.headless.run import run_headless
+from agent_tui.options import Options
 from agent_tui.paths import Paths
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.export import render
@@ -67,7 +68,7 @@ class Product:
             return self.agent(model, fresh=fresh)
 
         out = io.StringIO()
-        self.code = await run_headless(make, prompt, "json", out)
+        self.code = await run_headless(make, Options(prompt=prompt, output_format="json"), out)
         summary: dict[str, Any] = json.loads(out.getvalue())
         self.session = summary["session_id"]
         return summary

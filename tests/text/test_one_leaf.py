@@ -63,9 +63,9 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
     """(line, what is wrong): functions of the leaf defined anew, numbers formatted, plurals and control characters
     handled by hand."""
     tree = ast.parse(source)
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and taken(node.name):
-            yield node.lineno, f"{node.name} is a function of agent_tui.text"
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and taken(statement.name):
+            yield statement.lineno, f"{statement.name} is a function of agent_tui.text"
     for node in ast.walk(tree):
         match node:
             case ast.FormattedValue(format_spec=ast.JoinedStr(values=[*_, ast.Constant(value=str(spec))])) if (

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.commands.model import usage as usage_command
-from agent_tui.commands.registry import Text
+from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
