@@ -34,9 +34,10 @@ def model_fields() -> set[str]:
 def writes(tree: ast.AST) -> Iterator[ast.Attribute]:
     """Every attribute that is assigned, added to or deleted on anything but ``self``."""
     for node in ast.walk(tree):
-        stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del))
-        if stored and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
-            yield node
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            own = isinstance(node.value, ast.Name) and node.value.id == "self"
+            if not own:
+                yield node
 
 
 def name_of(node: ast.expr) -> str:
