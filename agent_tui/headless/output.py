@@ -20,6 +20,8 @@ from agent_tui.models.events import (
     MessageAdded,
     Notice,
     PartDelta,
+    PlanPresented,
+    QuestionAsked,
     RetryWaiting,
     SessionChanged,
     StepEnded,
@@ -139,6 +141,16 @@ class Printer:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
                     self._results[result.call_id] = {**entry, "text": result.text}
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
+            case PlanPresented("", plan):
+                # Nobody is here to approve it: it is what the run was for.
+                self._texts.append(plan)
+                self._turn_texts.append(plan)
+                self._line({"type": "text", "text": plan})
+                if self._output == "text" and not self._final:
+                    self._print(plan if plan.endswith("\n") else f"{plan}\n")
+            case PlanPresented() | QuestionAsked():
+                # A run without a screen has nobody to ask; whoever says otherwise is told what waits.
+                self._notice("warning", "The model waits for an answer that cannot be given here.", "question")
             case Notice(_, _, "model_problem"):
                 self._problem = event
             case Notice(level, _, "read_only"):

@@ -47,12 +47,14 @@ class ToolRegistry:
 
 def builtin_tools() -> list[Tool]:
     """The tools every session has, in the order they are sent."""
+    from agent_tui.tools.builtin.ask import AskTool
     from agent_tui.tools.builtin.bash import BashTool
     from agent_tui.tools.builtin.edit import EditTool
     from agent_tui.tools.builtin.fetch import FetchTool
     from agent_tui.tools.builtin.glob import GlobTool
     from agent_tui.tools.builtin.grep import GrepTool
     from agent_tui.tools.builtin.list import ListTool
+    from agent_tui.tools.builtin.present_plan import PresentPlanTool
     from agent_tui.tools.builtin.read import ReadTool
     from agent_tui.tools.builtin.subagent import SubagentTool
     from agent_tui.tools.builtin.todo import TodoTool
@@ -69,4 +71,6 @@ def builtin_tools() -> list[Tool]:
         FetchTool(),
         TodoTool(),
         SubagentTool(),
+        AskTool(),
+        PresentPlanTool(),
     ]
