@@ -63,8 +63,8 @@ def plan_clearing(
 ) -> Pruning:
     """The results to clear, oldest first until about ``needed`` tokens are freed (None: all that may be).
 
-    The newest result, those the model has not seen, the protected newest ones and plans that were approved stay. ``tokens`` are the costs of
-    the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty when too little would be
+    The newest result, those the model has not seen, the protected newest ones and plans that were approved stay.
+    ``tokens`` are the costs of the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty when too little would be
     freed. User and assistant messages and tool calls are never touched, and a result inside a long turn is as good as
     one of an earlier turn.
     """
