@@ -227,7 +227,11 @@ async def test_a_plan_answered_twice_does_nothing_the_second_time(tmp_path: Path
 async def test_an_interrupted_plan_leaves_the_mode_and_a_valid_conversation(tmp_path: Path) -> None:
     script = step(present_plan={"plan": PLAN}) + step("Fine.")
     async with running(parts(tmp_path, script)) as (agent, seen):
-        on_plan(agent, lambda event: agent.interrupt() and None)
+
+        def interrupt(event: PlanPresented) -> None:
+            agent.interrupt()
+
+        on_plan(agent, interrupt)
         await say(agent, "mend it")
         assert seen.last_end.stop_reason == "interrupted" and agent.mode == "plan"
         assert results(agent)[0].text.startswith(INTERRUPTED_RESULT)

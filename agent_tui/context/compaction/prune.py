@@ -64,9 +64,9 @@ def plan_clearing(
     """The results to clear, oldest first until about ``needed`` tokens are freed (None: all that may be).
 
     The newest result, those the model has not seen, the protected newest ones and plans that were approved stay.
-    ``tokens`` are the costs of the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty when too little would be
-    freed. User and assistant messages and tool calls are never touched, and a result inside a long turn is as good as
-    one of an earlier turn.
+    ``tokens`` are the costs of the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty
+    when too little would be freed. User and assistant messages and tool calls are never touched, and a result inside a
+    long turn is as good as one of an earlier turn.
     """
     protect = min(PROTECT_TOKENS, int(window * PROTECT_SHARE))
     enough = min(MIN_FREED_TOKENS, int(window * MIN_FREED_SHARE))
