@@ -19,23 +19,23 @@ from agent_tui import door
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
 from agent_tui.paths import Paths
-from agent_tui.ui import terminal
-from agent_tui.ui.changes import Changes
+from agent_tui.ui.chat.changes import Changes
+from agent_tui.ui.chat.permissions import Permissions
+from agent_tui.ui.chat.prompting import Prompting
+from agent_tui.ui.chat.sender import Sender
 from agent_tui.ui.keys import APP_BINDINGS
-from agent_tui.ui.permissions import Permissions
-from agent_tui.ui.prompting import Prompting
+from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Net, describe
-from agent_tui.ui.sender import Sender
+from agent_tui.ui.terminal import control as terminal
 from agent_tui.ui.theme import ANSI_THEME, start_theme, wanted_theme
-from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
     from agent_tui.engine.agent import Agent
-    from agent_tui.ui.freshness import Freshness
-    from agent_tui.ui.router import Router
+    from agent_tui.ui.chat.freshness import Freshness
+    from agent_tui.ui.chat.router import Router
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.permission import PermissionPanel
 
@@ -102,7 +102,7 @@ class AgentApp(Changes):
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage."""
-        from agent_tui.ui.driver import driver_class
+        from agent_tui.ui.terminal.driver import driver_class
 
         return driver_class(self.leave) or super().get_driver_class()
 
@@ -167,8 +167,8 @@ class AgentApp(Changes):
     async def _start_agent(self) -> None:
         try:
             agent = self._opening = await self.agent_factory()
-            from agent_tui.ui.freshness import Freshness
-            from agent_tui.ui.router import Router
+            from agent_tui.ui.chat.freshness import Freshness
+            from agent_tui.ui.chat.router import Router
 
             self.router = Router(self)
             self.freshness = Freshness(self)

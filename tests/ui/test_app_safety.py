@@ -11,11 +11,11 @@ import pytest
 from agent_tui.config import Settings
 from agent_tui.errors import AgentError
 from agent_tui.ui.app import AgentApp
+from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import MAX_ERRORS
 from agent_tui.ui.screens.context import ContextScreen
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picker import Picker
-from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.rows import RowList
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from agent_tui.text.clean import drawable, newlines
-from agent_tui.ui.transcript.caps import cap_line
-from agent_tui.ui.transcript.lines import Decoration, Flow, Wrap
-from agent_tui.ui.transcript.markdown import code_flows, markdown_flows
-from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.splitter import Chunk, Splitter
+from agent_tui.ui.flow.caps import cap_line
+from agent_tui.ui.flow.lines import Decoration, Flow, Wrap
+from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.markdown.flows import code_flows, markdown_flows
+from agent_tui.ui.markdown.splitter import Chunk, Splitter
 
 MARGIN: Decoration = (("  ", ""),)
 PLAIN_ROWS = 100

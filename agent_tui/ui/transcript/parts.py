@@ -8,9 +8,9 @@ from functools import partial
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.clean import drawable
 from agent_tui.text.numbers import plural
+from agent_tui.ui.flow.lines import Decoration, Flow
+from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block, MarkdownBody, plain_pieces
-from agent_tui.ui.transcript.lines import Decoration, Flow
-from agent_tui.ui.transcript.piece import Piece
 
 USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
 REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))

@@ -13,13 +13,13 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.flow.paint import Mark, found, key, paint
+from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
 from agent_tui.ui.transcript.messages import FollowChanged
-from agent_tui.ui.transcript.paint import Mark, found, key, paint
-from agent_tui.ui.transcript.palette import Palette
 
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""

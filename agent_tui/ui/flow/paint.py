@@ -10,8 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.ui.transcript.lines import Line
-from agent_tui.ui.transcript.palette import Palette
+from agent_tui.ui.flow.lines import Line
+from agent_tui.ui.flow.palette import Palette
 
 ROW_BITS = 24
 """Bits of the row in a selection's y; above it the piece, then the entry. See ``key``."""

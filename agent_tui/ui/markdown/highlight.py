@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from agent_tui.ui.transcript.lines import Run
+from agent_tui.ui.flow.lines import Run
 
 MAX_CODE = 40_000
 """Characters of one piece of code that are coloured; longer ones (a minified file) are shown plain."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.ui import terminal
-from agent_tui.ui.actions import Actions
+from agent_tui.ui.chat.actions import Actions
+from agent_tui.ui.terminal import control as terminal
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
-    from agent_tui.ui.permissions import Permissions
+    from agent_tui.ui.chat.permissions import Permissions
 
 LONG_TURN = 10.0
 """Seconds after which the end of a turn is worth a notification."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Line, Run, bounded
-from agent_tui.ui.transcript.palette import Palette
-from agent_tui.ui.transcript.wrap import wrap
+from agent_tui.ui.flow.lines import Decoration, Drawn, Flow, Line, Run, bounded
+from agent_tui.ui.flow.palette import Palette
+from agent_tui.ui.flow.wrap import wrap
 
 Cell = tuple[str, list[Run]]
 MIN_COLUMN = 6

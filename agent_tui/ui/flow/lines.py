@@ -9,8 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.ui.transcript.palette import Palette
-from agent_tui.ui.transcript.wrap import chop, wrap
+from agent_tui.ui.flow.palette import Palette
+from agent_tui.ui.flow.wrap import chop, wrap
 
 Run: TypeAlias = tuple[int, str, str | None]
 """``(end, style names, link)``: the text from the end of the run before up to ``end``."""

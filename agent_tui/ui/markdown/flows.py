@@ -7,11 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import drawable
-from agent_tui.ui.transcript.caps import cap_line
-from agent_tui.ui.transcript.highlight import code_runs
-from agent_tui.ui.transcript.inline import inline
-from agent_tui.ui.transcript.lines import Decoration, Drawn, Flow, Run, blank
-from agent_tui.ui.transcript.table import Cell, Table
+from agent_tui.ui.flow.caps import cap_line
+from agent_tui.ui.flow.lines import Decoration, Drawn, Flow, Run, blank
+from agent_tui.ui.markdown.highlight import code_runs
+from agent_tui.ui.markdown.inline import inline
+from agent_tui.ui.markdown.table import Cell, Table
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from agent_tui.ui import terminal
-from agent_tui.ui.completion import Query, propose
+from agent_tui.ui.prompt.completion import Query, propose
+from agent_tui.ui.terminal import control as terminal
 
 if TYPE_CHECKING:
     from textual.worker import Worker

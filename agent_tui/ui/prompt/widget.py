@@ -12,14 +12,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
-from agent_tui.ui.completion import Query, query_at
-from agent_tui.ui.paste import Placeholders
+from agent_tui.ui.prompt.completion import Query, query_at
+from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
-    from agent_tui.ui.history import History
-    from agent_tui.ui.widgets.completions import Completions
+    from agent_tui.ui.prompt.history import History
+    from agent_tui.ui.prompt.popup import Completions
 
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 

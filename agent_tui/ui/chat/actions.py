@@ -6,12 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_tui.config import PERMISSION_MODES
-from agent_tui.ui import terminal
-from agent_tui.ui.base import BaseApp
+from agent_tui.ui.chat.base import BaseApp
 from agent_tui.ui.keys import TWICE
+from agent_tui.ui.terminal import control as terminal
 
 if TYPE_CHECKING:
-    from agent_tui.ui.sender import Sender
+    from agent_tui.ui.chat.sender import Sender
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.find import FindBar
 
@@ -193,7 +193,7 @@ class Actions(BaseApp):
         """Opens a screen by name; what it answers is carried out here."""
         if len(self.screen_stack) > 1 and name == "palette":
             return
-        from agent_tui.ui.screens.opening import open_screen
+        from agent_tui.ui.chat.opening import open_screen
 
         open_screen(self, name, data)
 

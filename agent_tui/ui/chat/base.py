@@ -11,20 +11,20 @@ from textual.theme import Theme
 
 from agent_tui.config import Settings
 from agent_tui.paths import Paths
-from agent_tui.ui.completion import FileIndex
-from agent_tui.ui.history import History
+from agent_tui.ui.prompt.completion import FileIndex
+from agent_tui.ui.prompt.history import History
+from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import variable_defaults
 from agent_tui.ui.widgets.activity import Activity
-from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.status import StatusLine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_tui.engine.agent import Agent
+    from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.transcript import Transcript
-    from agent_tui.ui.widgets.completions import Completions
     from agent_tui.ui.widgets.queue import Queue
 
 
@@ -66,8 +66,8 @@ class BaseApp(Guarded, App[int]):
 
     async def furnish(self) -> None:
         """Puts transcript, queue and completions around the prompt."""
+        from agent_tui.ui.prompt.popup import Completions
         from agent_tui.ui.transcript import Transcript
-        from agent_tui.ui.widgets.completions import Completions
         from agent_tui.ui.widgets.queue import Queue
 
         ui = self.settings.ui

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_tui.ui.transcript.lines import Decoration, Flow, Line, blank
-from agent_tui.ui.transcript.palette import Palette
+from agent_tui.ui.flow.lines import Decoration, Flow, Line, blank
+from agent_tui.ui.flow.palette import Palette
 
 
 class Piece:

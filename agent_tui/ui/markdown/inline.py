@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import drawable
-from agent_tui.ui.transcript.lines import Run
+from agent_tui.ui.flow.lines import Run
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

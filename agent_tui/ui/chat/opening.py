@@ -11,8 +11,8 @@ from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.ui.actions import Actions
     from agent_tui.ui.app import AgentApp
+    from agent_tui.ui.chat.actions import Actions
     from agent_tui.ui.screens.palette import Entry
 
 
