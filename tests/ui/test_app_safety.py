@@ -115,6 +115,20 @@ async def test_an_error_at_the_start_leaves_with_one_line(tmp_path: Path) -> Non
     assert app.failure.exit_code == 1
 
 
+async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+
+    async def factory() -> FakeAgent:
+        return agent
+
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    async with app.run_test():
+        app.leave()
+    # What was to come after the first frame, a moment later.
+    await app._after_first_frame()
+    assert app.failure is None and app.return_value == 0
+
+
 @pytest.mark.parametrize("filter_text", ["them", "zzzz", "/context"])
 async def test_a_fast_filter_and_enter_choose_what_the_filter_shows(tmp_path: Path, filter_text: str) -> None:
     async with running(tmp_path) as run:

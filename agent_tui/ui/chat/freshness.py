@@ -7,7 +7,8 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_tui.ui.app import AgentApp
+    from agent_tui.ui.chat.host import Repeats, SeesFocus
+    from agent_tui.ui.chat.needs import HasContext
 
 log = logging.getLogger(__name__)
 
@@ -17,19 +18,22 @@ changed is told by the agent as an event."""
 
 
 class Freshness:
-    """Looks only while the user does: not when the terminal has lost the focus, and not while the agent works."""
+    """Looks only while the user does : not when the terminal has lost the focus, and not while the agent
+    works."""
 
-    def __init__(self, app: AgentApp) -> None:
-        self._app = app
+    def __init__(self, seat: HasContext, focus: SeesFocus, clock: Repeats) -> None:
+        self._seat = seat
+        self._focus = focus
+        self._clock = clock
         self._look: asyncio.Task[bool] | None = None
 
     def begin(self) -> None:
-        self._app.set_interval(EVERY, self.look)
+        self._clock.set_interval(EVERY, self.look)
 
     def look(self) -> None:
         """One look, unless the last one still waits for a slow disk."""
-        agent = self._app.agent
-        if agent is None or agent.busy or not self._app.app_focus:
+        agent = self._seat.agent
+        if agent is None or agent.busy or not self._focus.is_looked_at:
             return
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(agent.refresh_context(), name="freshness")

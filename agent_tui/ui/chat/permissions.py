@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent_tui.ui.guard import TypingGuard
@@ -11,23 +12,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_tui.models.events import PermissionAsked
-    from agent_tui.ui.app import AgentApp
+    from agent_tui.ui.chat.needs import AsksToAttach, CallsUser, ForgetsQuestions, HasAsker, ShowsQuestions, TakesPaste
+    from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.widgets.permission import PermissionPanel
 
 
 class Permissions:
     """Shows the panel for the oldest open question and hands the answer to the agent."""
 
-    def __init__(self, app: AgentApp) -> None:
-        self.app = app
+    def __init__(
+        self, seat: HasAsker, stage: Stage, caller: CallsUser, pasting: TakesPaste, clock: Callable[[], float]
+    ) -> None:
+        self._seat = seat
+        self._stage = stage
+        self._caller = caller
+        self._pasting = pasting
         self.open: list[PermissionAsked] = []
         self.panel: PermissionPanel | None = None
-        self.guard = TypingGuard(app.clock)
+        self.guard = TypingGuard(clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
 
     def ask(self, asked: PermissionAsked) -> None:
         self.open.append(asked)
-        self.app.notify_user(f"Permission needed: {asked.summary}")
+        self._caller.call_user(f"Permission needed: {asked.summary}")
         self._show()
 
     def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
@@ -35,14 +42,14 @@ class Permissions:
         own = self._own.get(asked.request_id)
         if own is not None:
             own.set_result(allow)
-        elif self.app.agent is not None:
-            self.app.agent.answer_permission(asked.request_id, allow, pattern, feedback)
+        elif self._seat.agent is not None:
+            self._seat.agent.answer_permission(asked.request_id, allow, pattern, feedback)
 
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""
         for asked in [a for a in self.open if a.request_id == request_id]:
             self.open.remove(asked)
-            self.app.transcript.tool_waiting(asked.call_id, False)
+            self._stage.transcript.tool_waiting(asked.call_id, False)
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
@@ -78,7 +85,7 @@ class Permissions:
             had_focus = panel.has_focus or panel.has_focus_within
             panel.remove()
             if had_focus:
-                self.app.prompt.focus()
+                self._stage.prompt.focus()
 
     def _show(self) -> None:
         if self.panel is not None or not self.open:
@@ -86,12 +93,20 @@ class Permissions:
         from agent_tui.ui.widgets.permission import PermissionPanel
 
         self.panel = PermissionPanel(self.open[0], self.guard, self._typed)
-        self.app.main_screen.mount(self.panel, before="#activity")
-        self.app.activity_phase("Waiting for your permission")
-        if self.app.prompt.is_empty and not self.guard.typing:
+        self._stage.show_question(self.panel)
+        self._stage.phase("Waiting for your permission")
+        if self._stage.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
-            self.app.hint("A permission is asked: Tab goes there, y / a / n answer")
+            self._stage.hint("A permission is asked: Tab goes there, y / a / n answer")
+
+    def prompt_changed(self) -> None:
+        """Something was typed: hints go."""
+        # Emptied is not typed: a hint about what was just sent or cleared stays.
+        # Nor does one that says where the question is, as long as it is open.
+        stage = self._stage
+        if stage.activity.hint_text and not stage.prompt.is_empty and self.panel is None:
+            stage.hint("")
 
     def go_there(self) -> None:
         """Tab in the prompt. In the midst of typing it does not make the next key an answer."""
@@ -102,9 +117,14 @@ class Permissions:
     def _typed(self, text: str, *, paste: bool = False) -> None:
         """Something typed or pasted at a question that is no answer to it: nothing of it is lost."""
         if paste:
-            self.app.prompting.pasted(text)
+            self._pasting.pasted(text)
         elif text:
-            self.app.prompt.insert_text(text)
-            self.app.prompt.focus()
+            self._stage.prompt.insert_text(text)
+            self._stage.prompt.focus()
         if self.panel is not None:
-            self.app.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))
+            self._stage.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))
+
+
+_ATTACH: type[AsksToAttach] = Permissions
+_FORGETS: type[ForgetsQuestions] = Permissions
+_SHOWS: type[ShowsQuestions] = Permissions

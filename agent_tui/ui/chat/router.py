@@ -29,9 +29,11 @@ from agent_tui.models.events import (
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
+from agent_tui.ui.chat.session_view import is_demo
 
 if TYPE_CHECKING:
-    from agent_tui.ui.app import AgentApp
+    from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
+    from agent_tui.ui.chat.stage import Stage
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +53,11 @@ STOP_TEXT = {
 class Router:
     """Shows events; ``dispatch`` is the agent's subscriber and never raises."""
 
-    def __init__(self, app: AgentApp) -> None:
-        self.app = app
+    def __init__(self, seat: HasAgent, stage: Stage, session: FollowsSession, questions: ShowsQuestions) -> None:
+        self._seat = seat
+        self._stage = stage
+        self._session = session
+        self._questions = questions
         self._told: set[str] = set()
         self._backend = ""
         self._used = False
@@ -62,83 +67,83 @@ class Router:
             self._show(event)
         except Exception as error:
             log.exception("Showing %s failed", type(event).__name__)
-            self.app.transcript.add_notice("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
+            self._stage.say("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
 
     def _waiting_phase(self) -> str:
         """What goes on between a request and the first word of its answer."""
-        agent = self.app.agent
-        if agent is None or self.app.is_demo(agent) or self._backend not in LOADING:
+        agent = self._seat.agent
+        if agent is None or is_demo(agent) or self._backend not in LOADING:
             return WORKING
         return STARTING[self._used]
 
     def _says_so(self) -> bool:
         """Whether the interrupted answer says itself that it was interrupted."""
-        agent = self.app.agent
+        agent = self._seat.agent
         newest = agent.messages[-1] if agent is not None and agent.messages else None
         return newest is not None and newest.role == "assistant" and newest.status == "stopped"
 
     def _show(self, event: Event) -> None:
-        app, transcript = self.app, self.app.transcript
+        stage, session, transcript = self._stage, self._session, self._stage.transcript
         match event:
             case SessionChanged(_, reload):
-                app.session_changed(reload)
+                session.session_changed(reload)
             case TurnStarted():
-                app.turn_started()
+                session.turn_started()
             case MessageAdded(message):
                 transcript.add_message(message)
-                if app.activity.phase:
-                    app.activity_phase("Working")
+                if stage.activity.phase:
+                    stage.phase("Working")
             case StepStarted(_, message):
                 transcript.begin_answer(message)
-                app.activity_phase(self._waiting_phase())
+                stage.phase(self._waiting_phase())
             case PartDelta(message_id, delta):
                 transcript.apply_delta(message_id, delta)
-                app.activity_phase("Thinking" if delta.kind == "reasoning" else "Answering")
+                stage.phase("Thinking" if delta.kind == "reasoning" else "Answering")
             case BackendChanged(state):
                 self._backend = state
                 self._used = self._used or state == "litellm_ready"
-                if app.activity.phase in (WORKING, *STARTING.values()):
-                    app.activity_phase(self._waiting_phase())
+                if stage.activity.phase in (WORKING, *STARTING.values()):
+                    stage.phase(self._waiting_phase())
             case StepEnded(step, message):
                 if step.failure is not None:
                     self._told.add(step.failure.message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
                 transcript.tool_started(call_id, summary)
-                app.activity_phase(f"Running {one_line(summary, 60)}")
+                stage.phase(f"Running {one_line(summary, 60)}")
             case ToolOutput(call_id, text):
                 transcript.tool_output(call_id, text)
             case PermissionAsked():
                 transcript.tool_waiting(event.call_id, True)
-                app.permissions.ask(event)
+                self._questions.ask(event)
             case PermissionAnswered(request_id, _):
-                app.permissions.answered(request_id)
+                self._questions.answered(request_id)
             case ContextChanged(usage, in_flight):
-                app.context_changed(usage, in_flight)
+                session.context_changed(usage, in_flight)
             case RetryWaiting(seconds, attempt, attempts, failure):
-                app.activity.begin(
+                stage.activity.begin(
                     f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message
                 )
             case CompactionStarted(before, _):
-                app.activity.begin(f"Compacting {tokens(before)}…", "Esc to cancel")
+                stage.activity.begin(f"Compacting {tokens(before)}…", "Esc to cancel")
             case CompactionEnded(outcome, text, records):
                 self._told.add(text)
-                app.compaction_ended(outcome, text, records)
+                session.compaction_ended(outcome, text, records)
             case Notice(level, text, _):
                 self._told.add(text)
-                transcript.add_notice(level, text)
+                stage.say(level, text)
             case QueueChanged(queued, steer, held):
-                app.queue_view.show(queued, steer, held)
+                stage.queue_view.show(queued, steer, held)
             case TurnEnded(reason, failure):
                 if reason == "interrupted" and self._says_so():
                     pass
                 elif reason in STOP_TEXT:
-                    transcript.add_notice("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
+                    stage.say("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
                 elif reason == "error" and failure is None:
-                    transcript.add_notice("error", "The turn ended with an error.")
+                    stage.say("error", "The turn ended with an error.")
                 if failure is not None and failure.message not in self._told:
-                    transcript.add_notice("error", failure.message)
+                    stage.say("error", failure.message)
                 self._told.clear()
-                app.turn_ended(reason)
+                session.turn_ended(reason)
             case _:
-                transcript.add_notice("warning", f"Unknown event {one_line(repr(event), 300)}")
+                stage.say("warning", f"Unknown event {one_line(repr(event), 300)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.agent_protocol import CompletesWords, NamesResources
 
 Kind = Literal["command", "file", "shell"]
 
@@ -83,7 +83,7 @@ class FileIndex:
         return [*sorted(folders), *files]
 
 
-def _resources(text: str, agent: Agent | None) -> list[Proposal]:
+def _resources(text: str, agent: NamesResources | None) -> list[Proposal]:
     """What MCP servers offer, named ``@server:uri``."""
     if agent is None:
         return []
@@ -98,7 +98,7 @@ def _parents(path: str) -> Sequence[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
+async def propose(query: Query, agent: CompletesWords | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
     """Proposals for a query, best first. ``shell`` are earlier ``!`` commands, newest first."""
     match query.kind:
         case "command":

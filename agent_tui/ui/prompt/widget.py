@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 from agent_tui.ui.prompt.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
+from agent_tui.ui.textual_private import bindings_of
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
@@ -118,15 +119,18 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def is_empty(self) -> bool:
         return self.document.line_count == 1 and not self.document.get_line(0)
 
+    @property
+    def whole_text(self) -> str:
+        """What was typed, with every paste in place."""
+        return self.placeholders.expand(self.text)[0]
+
     def set_text(self, text: str) -> None:
         """Replaces everything (undoable) and puts the cursor at the end; long text becomes a placeholder."""
         self.replace(self.placeholders.collapse(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
     def insert_text(self, text: str) -> None:
-        result = self._replace_via_keyboard(text, *self.selection)
-        if result is not None:
-            self.move_cursor(result.end_location)
+        self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
 
     def give_back(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
         """Puts a message that was not sent in front of what has been typed since."""
@@ -144,7 +148,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     # Keys
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         if self.host is not None and event.key != "tab":
             self.host.typed()
         if event.character == "?" and self.is_empty:
@@ -164,14 +168,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def _bound(self, key: str) -> str | None:
         """The prompt's own action for a key, as the user bound it."""
-        for node, bindings in self.screen._modal_binding_chain:
-            if node is self:
-                for binding in bindings.key_to_bindings.get(key, ()):
-                    if not binding.priority and not binding.action.startswith("app."):
-                        return binding.action
-        return None
+        own = (b.action for b in bindings_of(self, key) if not b.priority and not b.action.startswith("app."))
+        return next(own, None)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
         if self.host is not None:
@@ -236,7 +236,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if start is None:
             super().action_delete_left()
         else:
-            self._delete_via_keyboard((row, start), (row, column))
+            self.delete((row, start), (row, column), maintain_selection_offset=False)
 
     def action_up(self) -> None:
         if self.completing and not self.history_file.browsing:

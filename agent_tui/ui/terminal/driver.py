@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
+
+from agent_tui.ui.textual_private import loop_of, messages_of, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -54,17 +56,16 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
     is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
-    from textual._xterm_parser import XTermParser
     from textual.drivers.linux_driver import LinuxDriver
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             self._typed_early = ""
-            self._file = cast(Any, Patient(cast(TextIO, self._file), self._gone))
+            wrap_output(self, lambda file: Patient(file, self._gone))
 
         def _gone(self) -> None:
-            self._loop.call_soon_threadsafe(leave)
+            loop_of(self).call_soon_threadsafe(leave)
 
         def start_application_mode(self) -> None:
             self._typed_early = typed_ahead(self.fileno)
@@ -80,8 +81,7 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def _replay(self) -> None:
             early, self._typed_early = self._typed_early, ""
             if early:
-                parser = XTermParser()
-                for message in parser.feed(early):
+                for message in messages_of(early):
                     self.process_message(message)
 
     return TerminalDriver

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
@@ -24,17 +25,22 @@ class Block:
     foldable = False
     gap = 1
 
+    @abstractmethod
     def pieces(self, is_open: bool) -> list[Piece]:
         """What is on the screen. The header first where there is one."""
-        raise NotImplementedError
 
     @property
     def default_open(self) -> bool | None:
         """Whether it is open unless the user said otherwise; None: as all of its kind are."""
         return None
 
+
+class GrowingBlock(Block):
+    """A block of which more may stream in."""
+
+    @abstractmethod
     def append(self, text: str) -> None:
-        raise NotImplementedError
+        """More of it."""
 
 
 def plain_pieces(

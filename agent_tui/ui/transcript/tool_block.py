@@ -13,7 +13,7 @@ from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.flow.caps import cap_line
 from agent_tui.ui.flow.lines import Decoration, Flow
 from agent_tui.ui.flow.piece import Piece
-from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
+from agent_tui.ui.transcript.blocks import MARGIN, GrowingBlock, plain_pieces
 from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
@@ -21,7 +21,7 @@ MAX_LIVE = 200_000
 _SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
 
 
-class ToolBlock(Block):
+class ToolBlock(GrowingBlock):
     """State comes in any order: the call as it streams, its start, its output, its result."""
 
     foldable = True

@@ -1,4 +1,4 @@
-"""The terminal around the screen: its title, its bell and notifications, the clipboards."""
+"""The platform's own clipboard, through the tools that are there. Everything here blocks: call it in a thread."""
 
 from __future__ import annotations
 
@@ -6,42 +6,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from agent_tui.text.clean import one_line
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
 _TIMEOUT = 5.0
-
-
-def write(app: App[Any], sequence: str) -> None:
-    """Sends a control sequence of ours; nothing happens without a terminal."""
-    driver = app._driver
-    if driver is not None and not driver.is_headless:
-        driver.write(sequence)
-
-
-def push_title(app: App[Any]) -> None:
-    """Keeps the terminal's title so that ``pop_title`` can put it back."""
-    write(app, "\x1b[22;2t")
-
-
-def pop_title(app: App[Any]) -> None:
-    write(app, "\x1b[23;2t")
-
-
-def set_title(app: App[Any], text: str) -> None:
-    write(app, f"\x1b]2;{one_line(text, 120)}\x07")
-
-
-def notify(app: App[Any], text: str) -> None:
-    """A bell and, where the terminal knows OSC 9, a desktop notification."""
-    write(app, f"\x1b]9;{one_line(text, 200)}\x07")
-    app.bell()
 
 
 def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
@@ -69,8 +37,8 @@ def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> byte
     return None
 
 
-def copy_native(text: str) -> bool:
-    """Puts text into the platform's clipboard; False where there is no tool for it. Blocks: call in a thread."""
+def copy_text(text: str) -> bool:
+    """Puts text into the platform's clipboard; False where there is no tool for it."""
     commands: list[list[str]]
     if sys.platform == "darwin":
         commands = [["pbcopy"]]
@@ -81,8 +49,8 @@ def copy_native(text: str) -> bool:
     return _first(commands, text.encode("utf-8", "replace")) is not None
 
 
-def clipboard_image() -> bytes | None:
-    """A PNG from the platform's clipboard, or None. Blocks: call in a thread."""
+def read_image() -> bytes | None:
+    """A PNG from the platform's clipboard, or None."""
     if sys.platform == "darwin":
         commands = [["pngpaste", "-"]]
     else:
@@ -91,8 +59,8 @@ def clipboard_image() -> bytes | None:
     return found if found and found.startswith(b"\x89PNG") and len(found) <= IMAGE_LIMIT else None
 
 
-def clipboard_text() -> str | None:
-    """Text from the platform's clipboard, or None. Blocks: call in a thread."""
+def read_text() -> str | None:
+    """Text from the platform's clipboard, or None."""
     if sys.platform == "darwin":
         commands = [["pbpaste"]]
     elif sys.platform == "win32":
