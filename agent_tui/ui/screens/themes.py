@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
@@ -12,27 +11,21 @@ from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
-from agent_tui.ui.theme import CONTEXT_ROWS, Paint, load_themes, variable_defaults
-
-if TYPE_CHECKING:
-    from agent_tui.ui.app import AgentApp
+from agent_tui.ui.theme import CONTEXT_ROWS, Paint, Themes, variable_defaults
 
 
 class ThemePicker(Picker[Theme, str]):
-    """Answers the name of the theme that is to stay."""
+    """Answers the name of the theme that is to stay. ``before`` is the one in force; the others have to be known."""
 
     TITLE_TEXT = "Theme"
     PLACEHOLDER = "search"
     HINT = "↑↓ preview · Enter keep · Esc back"
 
-    def __init__(self, app: AgentApp, search: str = "") -> None:
+    def __init__(self, found: Themes, before: str, search: str = "") -> None:
         super().__init__(search)
-        found = load_themes(app.paths.themes)
         self.themes = found.themes
         self.problems = found.problems
-        self.before = app.theme
-        for theme in self.themes.values():
-            app.register_theme(theme)
+        self.before = before
 
     def entries(self, search: str) -> Sequence[Theme]:
         return [self.themes[name] for name in match(search, sorted(self.themes))]
