@@ -52,7 +52,7 @@ async def measure(conversation: Any) -> dict[str, float]:
     out: dict[str, float] = {}
     async with app(agent_of(conversation)) as run:
         run.agent.context_usage()
-        out["open"] = await milliseconds(run, lambda: run.app.push_screen(ContextScreen(run.agent)))  # type: ignore[arg-type]
+        out["open"] = await milliseconds(run, lambda: run.app.push_screen(ContextScreen(run.agent)))
         screen = run.app.screen
         assert isinstance(screen, ContextScreen)
         out["frame"] = await milliseconds(run, screen.refresh)

@@ -73,7 +73,7 @@ async def running(
     async def factory() -> FakeAgent:
         return agent
 
-    app = AgentApp(factory, settings, agent.paths, home, clock=clock)  # type: ignore[arg-type]
+    app = AgentApp(factory, settings, agent.paths, home, clock=clock)
     async with app.run_test(size=size) as pilot:
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()

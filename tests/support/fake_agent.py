@@ -19,6 +19,7 @@ from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
+from agent_tui.ui.agent_protocol import ChatAgent
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
@@ -368,3 +369,8 @@ class FakeAgent:
 
     async def close(self) -> None:
         self.calls.append(("close", None))
+
+
+def conforming(agent: FakeAgent) -> ChatAgent:
+    """What the screen asks of an agent, this one has: the type check says what is missing."""
+    return agent

@@ -107,7 +107,7 @@ async def test_an_error_at_the_start_leaves_with_one_line(tmp_path: Path) -> Non
     async def factory() -> FakeAgent:
         raise Broken("no agent")
 
-    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)
     async with app.run_test():
         async with asyncio.timeout(8):
             await app.failed.wait()
@@ -121,7 +121,7 @@ async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
     async def factory() -> FakeAgent:
         return agent
 
-    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)
     async with app.run_test():
         app.leave()
     # What was to come after the first frame, a moment later.

@@ -93,7 +93,7 @@ def uses_of_private_names(tree: ast.Module, textual: set[str]) -> Iterator[str]:
                 if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) in ("self", "super()"):
                     name = inner.attr
                 if is_private(name) and name in textual:
-                    yield f"line {inner.lineno}: {node.name}.{name}"
+                    yield f"line {getattr(inner, 'lineno', node.lineno)}: {node.name}.{name}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(UI)))
