@@ -216,7 +216,8 @@ class Accounting(AgentState):
     def pin(self, path: str) -> None:
         """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
         resolved = self.workspace.pinnable(path)
-        self.conversation.set_state(pinned=[*(p for p in self.pinned if p != resolved), resolved])
+        pinned = (*(p for p in self.pinned if p != resolved), resolved)
+        self.conversation.set_state(replace(self.info.state, pinned=pinned))
         self._refresh_documents()
         self.recount()
 
@@ -226,6 +227,7 @@ class Accounting(AgentState):
         matching = [p for p in self.pinned if p in (resolved, path)]
         if not matching:
             raise AgentError(f"{path} is not pinned. Pinned: {', '.join(self.pinned) or 'nothing'}.")
-        self.conversation.set_state(pinned=[p for p in self.pinned if p not in matching])
+        pinned = tuple(p for p in self.pinned if p not in matching)
+        self.conversation.set_state(replace(self.info.state, pinned=pinned))
         self._refresh_documents()
         self.recount()

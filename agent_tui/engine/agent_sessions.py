@@ -49,15 +49,14 @@ class SessionControl(Turns):
         session's with the first message that is sent to it."""
         info = with_learned(self.store, provisional_info(spec))
         self._prefix.forget()
-        self.workspace.adopt(self.conversation.info.state.get("environment"))
-        stored = self.conversation.info.state.get("thinking")
+        self.workspace.adopt(self.conversation.info.state.environment)
         self.runtime = Runtime(
             conversation=self.conversation,
             provider=self.parts.provider,
             counts=self._counts,
             settings=self.settings,
             info=info,
-            effort=stored or spec.reasoning_effort or "medium",
+            effort=self.conversation.info.state.thinking or spec.reasoning_effort or "medium",
             prelude=Prelude(),
             ratio=recalled_ratio(self.store, info),
             cache=ContextCache(),
@@ -232,7 +231,7 @@ class SessionControl(Turns):
     def set_effort(self, effort: Effort) -> None:
         """How much the model thinks, from the next step on; kept with the session."""
         self._runtime.effort = effort
-        self.conversation.set_state(thinking=effort)
+        self.conversation.set_state(replace(self.info.state, thinking=effort))
         self.publish(SessionChanged(self.info))
         self.publish(self._runtime.changed())
 

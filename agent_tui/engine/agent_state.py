@@ -29,7 +29,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.providers.catalog.families import images_of
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -164,7 +165,7 @@ class AgentState:
 
     @property
     def pinned(self) -> list[str]:
-        return list(self.info.state.get("pinned") or [])
+        return list(self.info.state.pinned)
 
     @property
     def branch(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from agent_tui.engine.agent_accounting import Accounting
@@ -208,9 +209,10 @@ class Turns(Accounting):
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
         what has changed since."""
         conversation = self.conversation
-        if conversation.info.state.get("environment") is None:
+        if conversation.info.state.environment is None:
             try:
-                conversation.set_state(environment=self.workspace.environment)
+                state = replace(conversation.info.state, environment=self.workspace.environment)
+                conversation.set_state(state)
             except StoreError as error:
                 # The turn will not get far, and says why.
                 log.warning("The environment could not be stored: %s", error)

@@ -8,7 +8,7 @@ from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, SessionBusyError, StoreError
 from agent_tui.models.messages import Message
-from agent_tui.models.steps import SessionInfo, conversation_state
+from agent_tui.models.session import SessionInfo
 from agent_tui.store.lock import SessionLock
 
 log = logging.getLogger(__name__)
@@ -58,13 +58,11 @@ class Sessions:
         info = store.session(session_id) if session_id else store.newest_session(str(self._parts.root))
         if info is None:
             info = SessionInfo("", str(self._parts.root))
-        info.state = {**conversation_state(), **info.state}
         self._current = Conversation(store, info, read_only=True)
 
     def open_new(self, session_id: str | None = None) -> None:
         """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
         info = self._parts.store.create_session(str(self._parts.root), "", session_id=session_id)
-        info.state = conversation_state()
         self._enter(info, carry=True)
 
     def open(self, session_id: str) -> None:
@@ -85,7 +83,6 @@ class Sessions:
             if lock is not None:
                 store.recover(info.id)
                 info = store.session(info.id)
-            info.state = {**conversation_state(), **info.state}
             conversation = Conversation(store, info, read_only=lock is None)
             if self._current is not None:
                 self._current.save()
