@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -401,7 +402,7 @@ async def test_the_todo_list_is_shown_and_kept(tmp_path: Path, project: Path) ->
         await say(agent, "plan it")
         display = results(agent)[0].display
         assert display is not None and display["kind"] == "list" and display["items"] == items
-        assert display["text"] == "[x] find\n[>] mend" and agent.toolbox.state["todo"] == items
+        assert display["text"] == "[x] find\n[>] mend" and [asdict(item) for item in agent.toolbox.memory.todo] == items
         assert not seen.of(PermissionAsked)
 
 

@@ -79,6 +79,13 @@ class Chat:
         except TimeoutError:
             raise AssertionError(f"not on the screen: {texts}\n{self.screen()}") from None
 
+    async def hides(self, *texts: str) -> None:
+        """Waits until none of these stands on the screen."""
+        try:
+            await self.until(lambda: not any(text in self.screen() for text in texts))
+        except TimeoutError:
+            raise AssertionError(f"still on the screen: {texts}\n{self.screen()}") from None
+
     def screen(self) -> str:
         """What stands on the screen, line by line."""
         return shown(self.app)

@@ -15,7 +15,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
-from agent_tui.tools.base import Subagent, Tool, ToolContext
+from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
@@ -52,7 +52,7 @@ class Toolbox:
         self._cwd = cwd
         self._added = list(added)
         self._conversation = conversation
-        self._state: dict[str, object] = {}
+        self.memory = ToolMemory()
         self._snapshots = Snapshotter(self._save)
         self.extra: ExtraTools | None = None
         self.subagent: Subagent | None = None
@@ -86,7 +86,7 @@ class Toolbox:
             after_change=self._snapshots.after_change,
             subagent=self.subagent,
             hidden=self.hidden,
-            state=self._state,
+            memory=self.memory,
             jail=self.jail,
             domain=self.domain(),
             secrets=self.secrets,
@@ -102,11 +102,7 @@ class Toolbox:
             self._snapshots.message_id = message.id
 
     def session_changed(self) -> None:
-        self._state.clear()
-
-    @property
-    def state(self) -> dict[str, object]:
-        return self._state
+        self.memory = ToolMemory()
 
     async def restore_files(self, message_ids: Sequence[str]) -> list[str]:
         """Puts files back as they were before the given messages; one line for each file restored or

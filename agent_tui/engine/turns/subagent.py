@@ -20,7 +20,7 @@ from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
-from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.registry import ToolRegistry
 
 STEP_LIMIT = 40
@@ -70,10 +70,10 @@ async def run_subagent(
     async def prepare() -> None:
         await own.counts.ensure(child, own.prelude)
 
-    state: dict[str, object] = {}
+    memory = ToolMemory()
 
     def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, state=state)
+        return replace(toolbox.context(), session_id=info.id, subagent=None, memory=memory)
 
     compaction = CompactionService(own, counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
