@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionInfo, SessionKind, SessionState
-from agent_tui.store.rows import check_fields, decode, encode, load_json, require_time
-from agent_tui.store.session_state import dump_state, load_state
+from agent_tui.store.rows import check_fields, decode, encode, require_time
+from agent_tui.store.session_state import dump_state, parse_state
 
 COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
 
@@ -44,13 +43,12 @@ def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:
     """Sessions of rows with ``COLUMNS``. Facts that make no sense are replaced by what says nothing: a session whose
     row is damaged is listed and can be opened like any other; ``read_row`` says what it lacks."""
     try:
-        states = load_json(row[11] for row in rows)
-        return [_info(row, state) for row, state in zip(rows, states, strict=True)]
+        return [_info(row) for row in rows]
     except _SENSELESS:
         return [read_row(row)[0] for row in rows]
 
 
-def _info(row: Any, state: JSON) -> SessionInfo:
+def _info(row: Any) -> SessionInfo:
     info = SessionInfo(
         row[0],
         decode(row[1]),
@@ -62,7 +60,7 @@ def _info(row: Any, state: JSON) -> SessionInfo:
         row[7],
         row[8],
         decode(row[9]),
-        load_state(state)[0],
+        parse_state(row[11])[0],
         row[10],
     )
     check_fields(info)
@@ -110,9 +108,9 @@ def read_row(row: Any) -> tuple[SessionInfo, list[str]]:
 
     def state(value: Any) -> SessionState:
         try:
-            found, unreadable = load_state(json.loads(value))
+            found, unreadable = parse_state(value)
         except _SENSELESS:
-            found, unreadable = SessionState(), ["state"]
+            found, unreadable = SessionState(), ("state",)
         lost.extend(unreadable)
         return found
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from itertools import product
+from functools import lru_cache
 from typing import get_args
 
 from agent_tui.models.messages import JSON, Metadata
@@ -18,12 +19,16 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "thinking": (str, type(None)),
     "environment": (str, type(None)),
 }
-"""Every key with the types its value may have; each is a field of ``SessionState``, in the same order."""
+"""Every key with the types its value may have; each is a field of ``SessionState``."""
 
 _EFFORTS = get_args(Effort)
-_KEYS = tuple(_TYPES)
-_PLAIN = frozenset(shape for shape in product(*_TYPES.values()) if shape[_KEYS.index("thinking")] is not str)
-"""The types of the values where no pinned file, failure or effort has to be looked at."""
+
+
+@lru_cache(maxsize=2048)
+def parse_state(text: str) -> tuple[SessionState, tuple[str, ...]]:
+    """``load_state`` of a text; raises what ``json.loads`` does. A list of sessions is read again with every letter of
+    a search, and most states are alike."""
+    return load_state(json.loads(text))
 
 
 def dump_state(state: SessionState) -> Metadata:
@@ -32,16 +37,11 @@ def dump_state(state: SessionState) -> Metadata:
     return {**{key: list(v) if isinstance(v, tuple) else v for key, v in known}, **state.newer}
 
 
-def load_state(data: JSON) -> tuple[SessionState, list[str]]:
+def load_state(data: JSON) -> tuple[SessionState, tuple[str, ...]]:
     """The state, and the names of what in it cannot be read: that is as in a new session. A key that is not there, as
     in databases of older versions, is no damage; one that is not known is kept."""
     if not isinstance(data, dict):
-        return SessionState(), ["state"]
-    if tuple(data) == _KEYS:
-        # Nearly all are plain, and a list reads a thousand of them at once.
-        pinned, failures, *rest = values = tuple(data.values())
-        if not pinned and not failures and tuple(map(type, values)) in _PLAIN:
-            return SessionState((), 0, *rest), []
+        return SessionState(), ("state",)
     known: Metadata = {}
     newer: Metadata = {}
     lost: list[str] = []
@@ -52,7 +52,7 @@ def load_state(data: JSON) -> tuple[SessionState, list[str]]:
             known[key] = tuple(value) if isinstance(value, list) else value
         else:
             lost.append(key)
-    return SessionState(**known, newer=newer), lost
+    return SessionState(**known, newer=newer), tuple(lost)
 
 
 def _fits(key: str, value: JSON) -> bool:
