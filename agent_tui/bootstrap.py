@@ -219,7 +219,7 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     from agent_tui.providers.catalog.detect import detect_models
 
     found = await detect_models()
-    catalogue.detected = found.models
+    catalogue.add_detected(found.models)
     if not found.models:
         return []
     return [Notice("info", found.reason, "model_detected")]

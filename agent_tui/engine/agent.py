@@ -3,103 +3,378 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from agent_tui.engine.agent_project import ProjectFacts
-from agent_tui.engine.agent_sessions import SessionControl
-from agent_tui.engine.session.storing import patiently
-from agent_tui.errors import READ_ONLY
+from agent_tui.config import PermissionMode
+from agent_tui.context.project.user_commands import UserCommand
+from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
+from agent_tui.engine.about.report import Row
+from agent_tui.engine.assembly import assemble
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.project.extensions import ToolRow
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.runtime.runtime import Runtime
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.turns.shell import run_shell
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import (
-    Notice,
-    SessionChanged,
-)
+from agent_tui.models.events import Event
+from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 
-log = logging.getLogger(__name__)
 
-
-class Agent(SessionControl, ProjectFacts):
+class Agent:
     """A chat with one model in one project. All methods are to be called on the event loop's thread.
 
     Nothing here raises for what a model, a tool or a provider does: that arrives as events. AgentError is raised
-    for what the user asked wrongly (an unknown model, a session that does not exist).
+    for what the user asked wrongly (an unknown model, a session that does not exist), and while the first session is
+    still opening by what needs one.
+
+    It only delegates, to the objects that ``assembly`` lists.
     """
+
+    def __init__(self, parts: AgentParts) -> None:
+        self.parts = parts
+        self.settings, self.paths, self.store = parts.settings, parts.paths, parts.store
+        self.root, self.cwd = parts.root, parts.cwd
+        self._own = assemble(parts)
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker. Raises AgentError when the session cannot be opened."""
-        parts = self.parts
-        await patiently(self.sessions.open_first)
-        await asyncio.to_thread(self.workspace.look)
-        chosen = parts.model_key is not None or not self.info.model
-        self._attach(self._first_model(), chosen)
-        self._started = True
-        self.publish(SessionChanged(self.info, reload=True))
-        self.publish(self._runtime.changed())
-        self._spawn(self._warm_up(), "warm-up")
-        if parts.extensions is not None:
-            parts.extensions.mcp.on_failure = lambda name, why: self.publish(
-                Notice("warning", f"MCP server {name}: {why}", "mcp")
-            )
-        if parts.extra_tools is not None:
-            parts.extra_tools.start(self._tools_changed)
-        if self.read_only:
-            self.publish(Notice("warning", READ_ONLY, "read_only"))
-        self._tell_missing()
-        self._tell_model_gone()
-        for notice in parts.notices:
-            self.publish(notice)
-        self._tell_reach()
-        self._inbox.hold(self.conversation.waiting)
-        self._tell_waiting()
-        self._next()
-        self._keep_waiting(self._inbox.to_send())
+        await self._own.lifetime.start()
 
     async def inspect(self) -> ContextUsage:
         """Opens the session asked for without changing it and says what its next request would cost.
 
         No MCP server is started: the tools of servers are those of the newest step.
         """
-        self.sessions.open_for_reading(self.parts.resume)
-        self._tell_missing()
-        await asyncio.to_thread(self.workspace.look)
-        self._attach(self._first_model())
-        await self._warm_up()
-        newest = next((s for s in reversed(self.steps) if s.kind == "turn" and s.fixed), None)
-        if newest is not None:
-            self._runtime.prelude.add_servers_of(newest)
+        await self._own.lifetime.look()
         return self.context_usage()
-
-    async def _warm_up(self) -> None:
-        try:
-            await self.parts.backend.start()
-        except Exception:
-            # It is tried again with the first call, which says what is wrong.
-            log.exception("The worker could not be started")
-        await self._describe_and_count()
 
     async def close(self) -> None:
         """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
         something could not be stored to the last."""
-        self._closing = True
-        # Not ``interrupt``: that would end a compaction only, and the turn around it would go on.
-        if self._executor is not None:
-            self._executor.cancel()
-        elif self._in_turns:
-            self._interrupted = True
-        elif self._task is not None:
-            self._task.cancel()
-        await self.join()
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-        if self.parts.extra_tools is not None:
-            await self.parts.extra_tools.close()
-        await self.parts.backend.close()
-        if self.sessions.is_open:
-            await self._save_rest(self.conversation)
-        self.sessions.leave()
-        if self.parts.jail is not None:
-            self.parts.jail.close()
-        self.store.close()
-        if self.sessions.lost is not None:
-            raise self.sessions.lost
+        await self._own.lifetime.close()
+
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that."""
+        return self._own.hub.subscribe(callback)
+
+    def publish(self, event: Event) -> None:
+        """Tells everybody."""
+        self._own.hub.publish(event)
+
+    async def settled(self) -> None:
+        """Waits until nothing goes on in the background."""
+        await self._own.hub.settled()
+
+    @property
+    def toolbox(self) -> Toolbox:
+        return self._own.toolbox
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a session: not before ``start`` has opened one."""
+        return self._own.bindings.opened
+
+    @property
+    def runtime(self) -> Runtime:
+        return self._own.bindings.current.runtime
+
+    @property
+    def conversation(self) -> Conversation:
+        return self._own.bindings.current.conversation
+
+    @property
+    def info(self) -> SessionInfo:
+        return self.conversation.info
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.conversation.path
+
+    @property
+    def records(self) -> list[CompactionRecord]:
+        return self.conversation.records
+
+    @property
+    def steps(self) -> list[Step]:
+        return self.conversation.steps
+
+    @property
+    def read_only(self) -> bool:
+        return self.conversation.read_only
+
+    @property
+    def read_only_reason(self) -> str:
+        return OPEN_ELSEWHERE if self.read_only else ""
+
+    async def clear(self) -> None:
+        """Starts a new session; the old one stays and can be resumed."""
+        await self._own.sessions.clear()
+
+    async def resume(self, session_id: str) -> None:
+        """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
+        id."""
+        await self._own.sessions.resume(session_id)
+
+    async def fork(self, message_id: str | None = None) -> None:
+        """Continues in a copy of the session, up to and including ``message_id``."""
+        await self._own.sessions.fork(message_id)
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
+        """Goes back to before one of the user's messages and returns its text; files too where asked."""
+        return await self._own.sessions.rewind(message_id, restore_files)
+
+    def rename(self, title: str) -> None:
+        """Gives the session a title."""
+        self._own.sessions.rename(title)
+
+    async def compact(self, focus: str = "") -> None:
+        """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
+        await self._own.sessions.compact(focus)
+
+    def compact_preview(self, focus: str = "") -> str:
+        """What ``/compact`` would do now, with numbers and without a model call."""
+        return self._own.sessions.compact_preview(focus)
+
+    async def compact_undo(self) -> None:
+        """Takes the newest compaction back. The outcome arrives as an event."""
+        await self._own.sessions.compact_undo()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn or a compaction runs."""
+        return self._own.states.busy
+
+    @property
+    def queue(self) -> list[str]:
+        return self._own.waiting.queue
+
+    @property
+    def steering(self) -> list[str]:
+        return self._own.waiting.steering
+
+    @property
+    def held(self) -> list[str]:
+        """What waited when the session was last left; ``send_waiting`` sends it."""
+        return self._own.waiting.held
+
+    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+        """Sends a message, or queues it while a turn runs or the session is still opening."""
+        self._own.runner.submit(text, attachments)
+
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+        """A message that goes in before the next step of the running turn."""
+        self._own.runner.steer(text, attachments)
+
+    def send_waiting(self) -> bool:
+        """Sends what waits, what waited when the session was last left included; False when nothing does."""
+        return self._own.runner.send_waiting()
+
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+        """Takes the newest message that waits back, with what was attached to it; None when none does."""
+        message = self._own.waiting.take_back()
+        if message is None:
+            return None
+        return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
+
+    def unqueue(self) -> str | None:
+        """The text alone of the newest message that waits, taken back; None when none does."""
+        taken = self.take_back()
+        return taken[0] if taken is not None else None
+
+    def interrupt(self) -> bool:
+        """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
+        return self._own.runner.interrupt()
+
+    async def join(self) -> None:
+        """Waits until no turn runs and nothing that would start one is queued."""
+        await self._own.runner.join()
+
+    def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
+        """The user's word on a PermissionAsked; ``pattern`` is remembered for the project."""
+        self._own.desk.answer(request_id, allow, pattern, feedback)
+
+    async def shell(self, command: str) -> None:
+        """Runs the user's own command; command and output join the conversation."""
+        self._own.runner.need_idle("run a command")
+        work = run_shell(command, self._own.toolbox.context(), self.conversation, self.publish)
+        await self._own.runner.exclusively(work, "run a command")
+        self._own.accounts.recount()
+
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
+        that had to be left out."""
+        limits = self._own.bindings.image_limits
+        if not needs_fitting(parts, limits):
+            return list(parts), [], []
+        return await asyncio.to_thread(fit_attachments, parts, limits)
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.runtime.info.spec
+
+    @property
+    def model_info(self) -> ModelInfo | None:
+        """What is known about the model; None until it has been described."""
+        return self.runtime.info if self._own.bindings.opened and self._own.bindings.current.described else None
+
+    @property
+    def effort(self) -> Effort:
+        return self.runtime.effort
+
+    def set_effort(self, effort: Effort) -> None:
+        """How much the model thinks, from the next step on; kept with the session."""
+        self._own.models.set_effort(effort)
+
+    def models(self) -> list[ModelSpec]:
+        """Configured and detected models, the demo model last."""
+        return self._own.models.all()
+
+    async def describe(self, key: str) -> ModelInfo:
+        """What is known about a model. Raises ConfigError for an unknown name."""
+        return await self._own.models.describe(key)
+
+    async def set_model(self, key: str) -> ModelInfo:
+        """Talks to another model from the next step on, after compacting with the old one where it must be.
+
+        Raises ConfigError for an unknown name and AgentError while a turn runs.
+        """
+        return await self._own.models.switch(key)
+
+    async def forget_limits(self) -> int:
+        """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
+        Raises StoreError, and AgentError while a turn runs."""
+        return await self._own.models.forget_limits()
+
+    @property
+    def metrics(self) -> TokenCounterMetrics:
+        return self._own.accounts.metrics
+
+    @property
+    def in_flight(self) -> int:
+        """Estimated tokens of the answer that is streaming."""
+        return self.runtime.in_flight if self._own.bindings.opened else 0
+
+    @property
+    def pinned(self) -> list[str]:
+        return self._own.fixed.pinned
+
+    def context_usage(self) -> ContextUsage:
+        """The calculator's answer for the next request, now."""
+        return self._own.accounts.usage()
+
+    def trigger_total(self) -> int:
+        """The very integer the compactor compares with the limit."""
+        return self._own.accounts.usage().total
+
+    async def refresh_context(self) -> bool:
+        """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs
+        pinned files only. True when that changed what the next request is made of; then the numbers are told."""
+        return await self._own.accounts.refresh()
+
+    def recount(self) -> None:
+        """Shows the numbers as they are now and counts what has no count yet."""
+        self._own.accounts.recount()
+
+    async def ready(self) -> None:
+        """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
+        await self._own.accounts.ready()
+
+    async def count_exact(self) -> int | None:
+        """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
+        return await self._own.accounts.count_exact()
+
+    def context_stats(self) -> str:
+        """The token counter's metrics with what they mean, as text."""
+        return format_metrics(self.metrics)
+
+    def reset_context_stats(self) -> None:
+        self.metrics.reset()
+
+    def pin(self, path: str) -> None:
+        """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
+        self._own.accounts.pin(path)
+
+    def unpin(self, path: str) -> None:
+        """Stops sending a pinned file. Raises AgentError when it is not pinned."""
+        self._own.accounts.unpin(path)
+
+    @property
+    def branch(self) -> str:
+        """The git branch at the start of the session; empty outside a repository."""
+        return self.parts.workspace.git.branch
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where files are read and attached without asking: the project and the folders added to it."""
+        return [self.root, *self.parts.added_dirs]
+
+    @property
+    def mode(self) -> PermissionMode:
+        return self._own.mode.now
+
+    def set_mode(self, mode: PermissionMode) -> None:
+        """Changes the permission mode, at once."""
+        self._own.mode.set(mode)
+
+    @property
+    def trusted(self) -> bool:
+        return self._own.trusting.trusted
+
+    def trust(self, sure: bool = False) -> str:
+        """Trusts what the project brings along, from now on; ``sure`` is the answer to what was shown first."""
+        return self._own.project.trust(sure)
+
+    def trust_details(self) -> str:
+        """What the folder brings along that is new to the user, or differs from what they trusted."""
+        return self._own.trusting.details()
+
+    def permission_rules(self) -> list[Row]:
+        """(decision, rule, source) of every rule."""
+        return self._own.project.permission_rules()
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
+        return self._own.project.remove_permission_rule(rule)
+
+    def tools(self) -> list[ToolRow]:
+        """(name, group, description, tokens, enabled) of every tool."""
+        return self._own.project.tools()
+
+    def user_commands(self) -> list[UserCommand]:
+        """The user's and the project's commands, and the prompts of MCP servers."""
+        return self._own.project.user_commands()
+
+    def skills(self) -> list[Row]:
+        """(name, description, path) of every skill."""
+        return self._own.project.skills()
+
+    def mcp_servers(self) -> list[Row]:
+        """(name, state, detail) of every MCP server."""
+        return self._own.project.mcp_servers()
+
+    async def mcp_reconnect(self, name: str) -> str:
+        """Connects an MCP server again; one line on how that went."""
+        return await self._own.project.mcp_reconnect(name)
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
+        return self._own.project.mcp_resources()
+
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
+        return await self._own.project.mcp_attachments(text)
+
+    async def sandbox_lines(self) -> list[str]:
+        """Which sandbox holds, and what each domain means under it."""
+        return await self._own.project.sandbox_lines()
+
+    async def doctor(self) -> list[Row]:
+        """Checks of the installation: (ok, warn or fail; what; detail)."""
+        return await self._own.project.doctor()

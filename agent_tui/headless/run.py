@@ -295,7 +295,7 @@ async def run_headless(
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
         run.finish()
     finally:
-        session = agent.info.id if agent.sessions.is_open else ""
+        session = agent.info.id if agent.opened else ""
         await agent.close()
         if options.ephemeral and session:
             shutil.rmtree(agent.paths.cache / "output" / session, ignore_errors=True)

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from agent_tui.config import McpServer, PermissionsConfig, Settings
@@ -17,7 +16,7 @@ from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Event, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import Limits
+from agent_tui.models.usage import LearnedLimit
 from tests.support.agents import Recorder, parts_for, running
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
@@ -222,15 +221,14 @@ async def test_tools_are_deferred_by_the_window_that_is_known(tmp_path: Path) ->
     async with started(tmp_path, "window = 1_000_000\n", "--big", "60") as (agent, _):
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens > 3_000 and not server.deferred_tokens
-        described, small = agent.model_info, Limits(16_000, None, 2_000, "config")
-        assert described is not None and agent.runtime is not None
-        agent.runtime.info = replace(described, limits=small)
-        agent._refresh_prelude()
+        key, spec = agent.spec.key, agent.spec
+        small = LearnedLimit(spec.model, "", 16_000, None, 2_000, 1_000_000, None, None, 1.0, "")
+        agent.store.put_learned_limit(small)
+        await agent.set_model(key)
         await agent.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens == 0 and server.deferred_tokens
-        agent.runtime.info = described
-        agent._refresh_prelude()
+        assert await agent.forget_limits() == 1
         await agent.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens > 3_000 and not server.deferred_tokens

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.compaction.planning import CompactionReason
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
-from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Proceed, Stop, switch_check
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.session import SessionState
 
@@ -38,18 +38,18 @@ def result(outcome: Outcome, reason: CompactionReason = "auto", why: str = "the 
 
 
 def test_below_the_limit_nothing_happens_and_over_it_one_compaction() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     assert policy.before_step(usage(168_000)) == Proceed()
     assert policy.before_step(usage(168_001)) == Compact("auto")
 
 
 def test_an_unknown_window_never_compacts() -> None:
-    assert CompactionPolicy().before_step(usage(10_000_000, None, None)) == Proceed()
+    assert AutoCompaction().before_step(usage(10_000_000, None, None)) == Proceed()
 
 
 @pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
 def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     policy.compacted(result(outcome))
     decision = policy.before_step(usage(170_000))
     assert isinstance(decision, Proceed)
@@ -63,7 +63,7 @@ def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
 
 
 def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
-    policy = CompactionPolicy(auto_compact=False)
+    policy = AutoCompaction(auto_compact=False)
     assert isinstance(policy.before_step(usage(200_000 - 1_000 - 1_024)), Proceed)
     decision = policy.before_step(usage(200_000 - 1_000 - 1_023))
     assert isinstance(decision, Stop)
@@ -72,13 +72,13 @@ def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
 
 
 def test_auto_compact_false_is_honoured_on_overflow_too() -> None:
-    decision = CompactionPolicy(auto_compact=False).on_overflow(usage(150_000))
+    decision = AutoCompaction(auto_compact=False).on_overflow(usage(150_000))
     assert isinstance(decision, Stop)
     assert "auto_compact is false" in decision.text
 
 
 def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     policy.step_started()
     assert policy.before_step(usage(170_000)) == Compact("auto")
     policy.compacted(result("done"))
@@ -90,7 +90,7 @@ def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -
 
 
 def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_again() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     assert policy.compacted(result("failed")) == []
     assert policy.compacted(result("failed")) == []
     (notice,) = policy.compacted(result("failed", why="the summary was empty"))
@@ -113,14 +113,14 @@ def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_a
 
 
 def test_a_success_in_between_starts_the_count_again() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     for outcome in ("failed", "failed", "done", "failed", "failed"):
         assert policy.compacted(result(outcome)) == []  # type: ignore[arg-type]
     assert not policy.off
 
 
 def test_not_worth_it_and_cancelled_are_no_failures() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     for _ in range(5):
         policy.compacted(result("not_worth_it"))
         policy.compacted(result("cancelled"))
@@ -129,7 +129,7 @@ def test_not_worth_it_and_cancelled_are_no_failures() -> None:
 
 
 def test_undo_pauses_until_compact_or_below_the_limit() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     assert policy.undone().code == "compaction_paused"
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
     overflow = policy.on_overflow(usage(170_000))
@@ -148,7 +148,7 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
 
 
 def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     policy.compacted(result("cancelled"))
     policy.model_replied()
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
@@ -158,7 +158,7 @@ def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> 
 
 
 def test_the_warning_at_80_percent_comes_once_until_it_was_below() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     assert policy.warning(usage(134_399)) is None
     notice = policy.warning(usage(134_400))
     assert notice is not None
@@ -172,21 +172,21 @@ def test_the_warning_at_80_percent_comes_once_until_it_was_below() -> None:
 
 
 def test_the_state_survives_a_restart() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     for _ in range(3):
         policy.compacted(result("failed"))
     policy.undone()
     before = SessionState(pinned=("/p/notes.md",), thinking="high")
     kept = policy.kept_in(before)
     assert (kept.pinned, kept.thinking) == (before.pinned, before.thinking)
-    again = CompactionPolicy.from_state(kept, auto_compact=True)
+    again = AutoCompaction.from_state(kept, auto_compact=True)
     assert (again.failures, again.off, again.paused) == (3, True, True)
-    fresh = CompactionPolicy.from_state(SessionState(), auto_compact=False)
+    fresh = AutoCompaction.from_state(SessionState(), auto_compact=False)
     assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
 
 
 def test_why_adds_what_only_the_policy_knows() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     over = usage(171_200)
     over.why = "Compacts: 171,200."
     assert policy.why(over) == "Compacts: 171,200."
@@ -204,21 +204,21 @@ def test_switching_to_a_smaller_model() -> None:
     assert "20k" in text
     assert "6.1k" in text
     assert switch_check(usage(20_000, None, None)) is None
-    assert CompactionPolicy().switch_held_back(usage(20_000, 8_192, 6_144)) is None
-    held = CompactionPolicy(auto_compact=False).switch_held_back(usage(20_000, 8_192, 6_144))
+    assert AutoCompaction().switch_held_back(usage(20_000, 8_192, 6_144)) is None
+    held = AutoCompaction(auto_compact=False).switch_held_back(usage(20_000, 8_192, 6_144))
     assert held is not None
     assert "auto_compact is false" in held
 
 
 def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     policy.compacted(result("done", "switch"))
     assert policy.before_step(usage(170_000)) == Compact("auto")
 
 
 @pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
 def test_what_was_tried_does_not_outlive_its_turn(outcome: Outcome) -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     policy.compacted(result(outcome))
     policy.turn_started()
     assert policy.before_step(usage(199_000)) == Compact("auto")
@@ -226,7 +226,7 @@ def test_what_was_tried_does_not_outlive_its_turn(outcome: Outcome) -> None:
 
 
 def test_what_still_does_not_fit_is_made_to_fit_without_a_call_before_the_turn_stops() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     assert policy.before_step(usage(199_000)) == Compact("auto")
     policy.compacted(result("failed"))
     assert policy.before_step(usage(199_000)) == Compact("auto", without_model=True)
@@ -237,7 +237,7 @@ def test_what_still_does_not_fit_is_made_to_fit_without_a_call_before_the_turn_s
 
 
 def test_a_message_that_is_too_large_itself_is_told_so() -> None:
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     stuck = result("not_worth_it", why="your newest message itself is too large: 210,000 tokens")
     stuck.stuck = True
     policy.compacted(stuck)
@@ -260,7 +260,7 @@ def test_a_message_that_is_too_large_itself_is_told_so() -> None:
 def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
     """Whatever happens, a step is preceded by at most one automatic compaction with a call, one without, and one for an
     overflow."""
-    policy = CompactionPolicy()
+    policy = AutoCompaction()
     for total, outcome, then in events:
         policy.step_started()
         made = 0

@@ -14,7 +14,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.summary_text import USER_MESSAGES, parse_sections
 from agent_tui.context.sent.view import build_view
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Decision
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Decision
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import Message, SummaryPart
@@ -140,14 +140,14 @@ def numbers(usage: ContextUsage) -> tuple[object, ...]:
 
 
 def watch_trigger(watches: list[Watch], monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = CompactionPolicy.before_step
+    decide = AutoCompaction.before_step
 
-    def watched(policy: CompactionPolicy, usage: ContextUsage) -> Decision:
+    def watched(policy: AutoCompaction, usage: ContextUsage) -> Decision:
         decision = decide(policy, usage)
         watches[-1].decided(usage, decision)
         return decision
 
-    monkeypatch.setattr(CompactionPolicy, "before_step", watched)
+    monkeypatch.setattr(AutoCompaction, "before_step", watched)
 
 
 async def test_two_hundred_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

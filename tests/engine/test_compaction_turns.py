@@ -13,12 +13,13 @@ import pytest
 from agent_tui.config import Settings
 from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.counts.counting import CountService
+from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.turns.executor import TurnExecutor
-from agent_tui.engine.turns.runtime import Runtime
-from agent_tui.engine.turns.toolrunner import ToolRunner, Verdict
+from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice, StepStarted, TurnEnded
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata, TextPart, new_id, user_message
@@ -269,7 +270,7 @@ async def test_three_failing_summaries_switch_it_off_and_survive_a_restart(bench
     assert len(world.notices("compaction_off")) == 1
     assert world.conversation.records == []
     world.restart()
-    assert world.service.policy.off
+    assert world.service.auto.off
     before = len(world.model.requests)
     await world.turn("And now?")
     assert world.model.kinds[before:] == ["turn"]
@@ -319,7 +320,7 @@ async def test_undo_after_a_restart_restores_view_and_numbers_and_pauses(bench: 
     now = world.runtime.usage()
     assert (now.total, now.rows, now.calculation) == (usage.total, usage.rows, usage.calculation)
     world.restart()
-    assert world.service.policy.paused
+    assert world.service.auto.paused
     await world.turn("Next.")
     assert world.model.kinds[-1] == "turn"
     assert world.conversation.records[-1].active is False

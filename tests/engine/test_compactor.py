@@ -9,7 +9,8 @@ import pytest
 from agent_tui.context.compaction.planning import message_tokens, undo_target
 from agent_tui.context.tokens.estimate import message_text_for_count
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import MAX_TRIMS, fitting_output
+from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_TRIMS
+from agent_tui.engine.runtime.answer_room import fitting_output
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
@@ -393,21 +394,19 @@ async def test_measured_conversations_compact_and_come_back_to_the_exact_numbers
 @pytest.mark.parametrize(
     ("overflow", "wanted"),
     [
-        (Overflow(input=1_626, output=6_654, window=8_192), 6_534),
-        (Overflow(total=8_280, window=8_192), 6_534),
+        (Overflow(input=1_626, output=6_654, window=8_192), 6_550),
+        (Overflow(total=8_280, window=8_192), 6_485),
         (Overflow(max_output=4_096), 4_096),
         # The input itself is too long, or leaves too little.
         (Overflow(input=9_000, output=6_654, window=8_192), None),
         (Overflow(input=7_800, output=6_654, window=8_192), None),
         (Overflow(window=8_192), None),
-        (None, None),
     ],
 )
 def test_a_refused_summary_call_is_shortened_where_the_refusal_says_that_its_input_fits(
-    overflow: Overflow | None, wanted: int | None
+    overflow: Overflow, wanted: int | None
 ) -> None:
-    refused = Failure("context_overflow", "Too long.", overflow=overflow)
-    assert fitting_output(refused, 6_654, model_info(8_192, 8_192)) == wanted
+    assert fitting_output(overflow, 6_654, 1_500, window=8_192, least=LEAST_SUMMARY_OUTPUT) == wanted
 
 
 async def test_a_summary_call_whose_answer_alone_does_not_fit_keeps_its_input() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from agent_tui.engine.agent_accounting import DECISION_SHARE
+from agent_tui.engine.accounts.accounts import DECISION_SHARE
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.providers.demo.provider import DemoProvider
@@ -94,7 +94,9 @@ async def test_what_may_be_beyond_the_limit_is_counted_first(tmp_path: Path) -> 
     counter, provider = HeldCounter(), HeldProvider()
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=counter, provider=lambda _: provider)
     async with running(parts) as (agent, _):
-        await agent._described.wait()
+        described = asyncio.Event()
+        agent.subscribe(lambda _: described.set() if agent.model_info is not None else None)
+        await described.wait()
         limit = agent.context_usage().limit
         assert limit is not None
         provider.free.set()

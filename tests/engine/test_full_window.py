@@ -11,7 +11,7 @@ import pytest
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.budget import fits_to_send
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.models.small_window import fitting_tools
+from agent_tui.engine.project.small_window import fitting_tools
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart

@@ -10,7 +10,8 @@ import pytest
 
 from agent_tui.config import Settings
 from agent_tui.engine.models.learned import learn, with_learned
-from agent_tui.engine.turns.overflow import believable, shorter_output
+from agent_tui.engine.runtime.answer_room import fitting_output
+from agent_tui.engine.turns.overflow import believable
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.events import CompactionEnded
 from agent_tui.models.failure import Failure, Overflow
@@ -255,8 +256,8 @@ def usage(total: int, window: int | None, limit: int | None = None) -> ContextUs
 def test_how_much_answer_there_is_room_for(
     overflow: Overflow | None, total: int, window: int | None, asked: int | None, wanted: int | None
 ) -> None:
-    limit = None if window is None else window - min(32_000, window // 4)
-    assert shorter_output(overflow, usage(total, window, limit), Limits(window), asked) == wanted
+    fits_well = window is not None and total <= window - min(32_000, window // 4)
+    assert fitting_output(overflow, asked, total, window=window, fits_well=fits_well) == wanted
 
 
 def test_an_absurd_size_is_not_believed() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
-from agent_tui.engine.project.permissions import PermissionDesk
-from agent_tui.engine.turns.toolrunner import Verdict
+from agent_tui.engine.project.permissions import PermissionDesk, Verdict
 from agent_tui.models.events import Event, Notice, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
@@ -79,7 +78,7 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert said == []
         agent.set_mode("auto")
-        await asyncio.gather(*agent._background)
+        await agent.settled()
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
         assert [(n.level, "your own reach" in n.text) for n in said] == ([] if holds else [("warning", True)])
         assert any("your own reach" in line for line in (await agent.sandbox_lines())[1:]) is not holds

@@ -191,7 +191,7 @@ async def test_an_interrupted_answer_that_could_not_be_stored_is_stored_afterwar
             agent.interrupt()
             await agent.join()
             assert seen.last_end.stop_reason == "interrupted"
-            await asyncio.gather(*agent._background)
+            await agent.settled()
         assert not agent.conversation.unsaved
         consistent(agent)
 

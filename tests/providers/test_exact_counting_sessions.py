@@ -121,10 +121,8 @@ async def test_a_long_conversation_is_counted_when_the_model_changes(
     try:
         await agent.start()
         await agent.set_model("other")
-        while not any(step.kind == "count" and step.model_key == "other" for step in agent.steps):
-            running = [task for task in agent._background if task.get_name() == "exact count"]
-            assert running, "the count was asked for"
-            await running[0]
+        await agent.settled()
+        assert any(step.kind == "count" and step.model_key == "other" for step in agent.steps)
         assert agent.context_usage().total == 54_321
     finally:
         await agent.close()

@@ -9,7 +9,7 @@ from agent_tui.context.accounting.budget import fits_to_send
 from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.context.accounting.usage import CompactPolicy, calculate_context_usage
 from agent_tui.context.sent.view import build_view
-from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Proceed, Stop
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
@@ -56,7 +56,7 @@ class Life:
     """``stops`` counts refused turns; each is checked to be one that could not have been sent."""
 
     world: World
-    policy: CompactionPolicy = field(default_factory=CompactionPolicy)
+    policy: AutoCompaction = field(default_factory=AutoCompaction)
     stages: list[Stage] = field(default_factory=list)
     stops: int = 0
     turns: int = 0
@@ -185,7 +185,7 @@ class Life:
         self.stages.clear()
 
     def restart(self) -> None:
-        self.policy = CompactionPolicy.from_state(self.policy.kept_in(SessionState()), auto_compact=True)
+        self.policy = AutoCompaction.from_state(self.policy.kept_in(SessionState()), auto_compact=True)
 
     def script(self, name: str) -> None:
         self.world.model = FakeModel([SCRIPTS[name]])

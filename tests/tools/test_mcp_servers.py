@@ -117,7 +117,7 @@ async def test_a_bad_server_harms_no_other(tmp_path: Path) -> None:
     }
     told: dict[str, str] = {}
     async with running(tmp_path, servers) as manager:
-        manager.on_failure = told.__setitem__
+        manager.on_failure(told.__setitem__)
         await manager.settled()
         found = states(manager)
         assert found.pop("good") == "connected" and found.pop("off") == "disabled"

@@ -96,6 +96,10 @@ class Skills:
         """The user's own folders of skills, whose files may be read."""
         return [source.folder for source in self._own]
 
+    def trust(self) -> None:
+        """The folder is trusted from now on."""
+        self.trusted = True
+
     def refresh(self) -> None:
         """Reads what changed."""
         sources = list(self._own)

@@ -110,6 +110,10 @@ class UserCommands:
         self._loaded: list[UserCommand] = []
         self.failed: list[str] = []
 
+    def trust(self) -> None:
+        """The folder is trusted from now on."""
+        self.trusted = True
+
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
         folders: list[tuple[Path, Path | None]] = [(self._own, None)]

@@ -130,7 +130,8 @@ class Compactor:
             return self._result(plan, "not_worth_it", notices.not_worth_it_text(plan.why), plan.why)
         if self._work is not None:
             raise RuntimeError("a compaction is already running")
-        self._cancelled, self._call.steps = False, []
+        self._cancelled = False
+        self._call.begin()
         work = self._work = asyncio.create_task(
             self._carry_out(plan, summary_model or plan.inputs.model, session_id), name="compaction"
         )

@@ -10,12 +10,12 @@ from dataclasses import replace
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.engine.compaction.policy import Compact, CompactionPolicy, Stop, switch_check
 from agent_tui.engine.models.learned import with_learned
+from agent_tui.engine.runtime.retry import stream_with_retries
+from agent_tui.engine.runtime.runtime import Emit, Runtime
 from agent_tui.engine.session.storing import patiently
-from agent_tui.engine.turns.retry import stream_with_retries
-from agent_tui.engine.turns.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, Notice
@@ -38,7 +38,7 @@ class CompactionService:
         self._find = find
         self._compactor = Compactor(self._stream, counter)
         self._emit: Emit = lambda event: None
-        self.policy = CompactionPolicy.from_state(
+        self.auto = AutoCompaction.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
         )
 
@@ -49,18 +49,18 @@ class CompactionService:
         return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
 
     def turn_started(self) -> None:
-        self.policy.turn_started()
+        self.auto.turn_started()
 
     def begin_step(self) -> None:
-        self.policy.step_started()
+        self.auto.step_started()
 
     def model_replied(self, emit: Emit) -> None:
         """The step got its answer: what it added may have crossed the line at which the user is warned."""
-        self.policy.model_replied()
+        self.auto.model_replied()
         self._warn(self._runtime.usage(), emit)
 
     def _warn(self, usage: ContextUsage, emit: Emit) -> None:
-        warning = self.policy.warning(usage)
+        warning = self.auto.warning(usage)
         if warning is not None:
             emit(warning)
 
@@ -68,7 +68,7 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can."""
         while True:
             usage = self._runtime.usage()
-            decision = self.policy.before_step(usage)
+            decision = self.auto.before_step(usage)
             self._save_state()
             match decision:
                 case Compact(reason, without_model, notice):
@@ -87,7 +87,7 @@ class CompactionService:
     async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
         """The provider said the request was too long: one compaction a step, then True when a retry makes sense. Else
         the user is told what else there is."""
-        decision = self.policy.on_overflow(self._runtime.usage())
+        decision = self.auto.on_overflow(self._runtime.usage())
         if isinstance(decision, Stop):
             emit(Notice("error", decision.text, "context_full"))
             return False
@@ -95,7 +95,7 @@ class CompactionService:
             emit(decision.notice)
         result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
         if not result.done:
-            text = overflow_stop_text(self._runtime.usage(), self.policy.held_back_text())
+            text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text())
             emit(Notice("error", text, "context_full"))
         return result.done
 
@@ -117,8 +117,7 @@ class CompactionService:
             summary_model = await self._configured_model(emit)
         inputs = runtime.inputs()
         if target is not None:
-            inputs.model = target
-            inputs.cache = None
+            inputs = replace(inputs, model=target, cache=None)
         try:
             result = await self._compactor.compact(
                 inputs,
@@ -145,7 +144,7 @@ class CompactionService:
             why = str(error) if isinstance(error, StoreError) else "interrupted"
             emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed: {why}"))
             raise
-        for notice in self.policy.compacted(result):
+        for notice in self.auto.compacted(result):
             emit(notice)
         emit(result.event())
         self._save_state()
@@ -177,13 +176,11 @@ class CompactionService:
 
     async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
-        inputs = self._runtime.inputs()
-        inputs.model, inputs.cache = target, None
-        usage = calculate_context_usage(inputs)
+        usage = calculate_context_usage(replace(self._runtime.inputs(), model=target, cache=None))
         text = switch_check(usage)
         if text is None:
             return
-        held = self.policy.switch_held_back(usage)
+        held = self.auto.switch_held_back(usage)
         if held is not None:
             emit(Notice("warning", held, "compact_before_switch"))
             return
@@ -214,7 +211,7 @@ class CompactionService:
         before = self._runtime.usage().total
         undone = conversation.deactivate(operation)
         after = self._runtime.usage().total
-        notice = self.policy.undone()
+        notice = self.auto.undone()
         self._save_state()
         emit(CompactionEnded("undone", f"Compaction undone: {before:,} → {after:,} tokens.", undone))
         emit(notice)
@@ -222,7 +219,7 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        state = self.policy.kept_in(conversation.info.state)
+        state = self.auto.kept_in(conversation.info.state)
         if state != conversation.info.state:
             try:
                 conversation.set_state(state)

@@ -17,6 +17,7 @@ from agent_tui.context.compaction.summary_prompt import (
     system_text,
     user_text,
 )
+from agent_tui.engine.runtime.answer_room import fitting_output
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (
@@ -50,8 +51,8 @@ What the input leaves over may be used as well."""
 ROUGH_SHARE = 0.75
 """Share of what the input leaves over that is asked for: the input's size is roughly estimated."""
 
-STATED_SHARE = 0.02
-"""What is left free beside an input whose size a refusal has stated, as a share of it."""
+LEAST_SUMMARY_OUTPUT = MIN_SUMMARY_OUTPUT // 4
+"""A summary shorter than this is not worth a second call."""
 
 WORDS_PER_TOKEN = 0.6
 
@@ -74,6 +75,10 @@ class SummaryCall:
         self._clock = clock
         self.steps: list[Step] = []
 
+    def begin(self) -> None:
+        """Another compaction: what it costs is its own."""
+        self.steps = []
+
     async def ask(self, plan: CompactionPlan, model: ModelInfo, session_id: str) -> SummaryAnswer:
         """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
         refusal says that the input fits, it is made again with a shorter answer, once."""
@@ -81,7 +86,7 @@ class SummaryCall:
         for trims in range(MAX_TRIMS + 1):
             request = self._request(plan, model, source, words, session_id)
             answer = await self._call(request, model)
-            if trims == 0 and (output := fitting_output(answer.failure, request.max_output, model)) is not None:
+            if trims == 0 and (output := shorter_summary(answer.failure, request, model)) is not None:
                 answer = await self._call(replace(request, id=new_id("req"), max_output=output), model)
             answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
             shorter = source.without_oldest()
@@ -192,18 +197,18 @@ class SummaryCall:
         return answer
 
 
-def fitting_output(failure: Failure | None, asked: int | None, model: ModelInfo) -> int | None:
+def shorter_summary(failure: Failure | None, request: ModelRequest, model: ModelInfo) -> int | None:
     """The output tokens with which a refused call fits, as the refusal's numbers say; None where they do not say so,
     or where too little for a summary would be left."""
     overflow = failure.overflow if failure is not None else None
-    if overflow is None or asked is None:
+    if overflow is None or request.max_output is None:
         return None
-    known = [overflow.max_output] if overflow.max_output else []
-    window = overflow.window or model.limits.window
-    size = overflow.input
-    if size is None and overflow.total is not None and overflow.total > asked:
-        size = overflow.total - asked
-    if window and size:
-        known.append(window - size - int(STATED_SHARE * size))
-    room = min(known, default=0)
-    return room if MIN_SUMMARY_OUTPUT // 4 <= room < asked else None
+    texts = [block.text for block in request.system] + [sent.message.text for sent in request.messages]
+    return fitting_output(
+        overflow,
+        request.max_output,
+        sum(map(rough_tokens, texts)),
+        window=overflow.window or model.limits.window,
+        max_input=model.limits.max_input,
+        least=LEAST_SUMMARY_OUTPUT,
+    )

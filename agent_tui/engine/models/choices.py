@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -28,14 +28,17 @@ class ModelCatalogue:
     ) -> None:
         self._settings = settings
         self._keyring = key_from_keyring
-        self.detected: list[ModelSpec] = []
-        self.detected_because = ""
+        self._detected: list[ModelSpec] = []
+
+    def add_detected(self, specs: Sequence[ModelSpec]) -> None:
+        """What was found on this machine comes after what is configured."""
+        self._detected += specs
 
     def all(self) -> list[ModelSpec]:
         """Configured first, then detected, the demo model last; no two of the same key."""
         specs = [self._configured(key, model) for key, model in self._settings.models.items()]
         known = {s.key for s in specs}
-        specs += [s for s in self.detected if s.key not in known]
+        specs += [s for s in self._detected if s.key not in known]
         if not any(s.key == DEMO for s in specs):
             specs.append(ModelSpec(DEMO, DEMO))
         return specs

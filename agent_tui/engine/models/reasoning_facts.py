@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from agent_tui.engine.counts.calibration import calibration_key
-from agent_tui.engine.turns.runtime import Runtime
+from agent_tui.engine.models.calibration import calibration_key
 from agent_tui.errors import StoreError
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import ModelInfo, ModelRequest, ReplayRule
@@ -22,7 +21,7 @@ def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
 
 
-def adapt(runtime: Runtime, request: ModelRequest, failure: Failure) -> str | None:
+def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure) -> str | None:
     """Learns from a refusal and changes the request so that it may be made once more. Returns the line for the user;
     None where there is nothing to learn, or to change."""
     fact = replay_fact(failure)
@@ -40,10 +39,8 @@ def adapt(runtime: Runtime, request: ModelRequest, failure: Failure) -> str | No
             return None
         request.replay = replace(rule, bound=True, left_out=answers)
         text = "The server refused a reasoning signature; earlier reasoning is left out. Asked once more."
-    runtime.replay = replace(request.replay, left_out=[])
-    info = runtime.info
     try:
-        runtime.conversation.store.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
+        store.add_replay_fact(calibration_key(info), info.spec.api_base or "", fact)
     except StoreError as error:
         log.warning("What %s taught about reasoning could not be stored: %s", info.target.provider, error)
     return text

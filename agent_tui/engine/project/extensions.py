@@ -65,7 +65,8 @@ class Extensions:
     def trusted(self, settings: Settings) -> str:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
         returns a line saying what."""
-        self.skills.trusted = self._commands.trusted = True
+        self.skills.trust()
+        self._commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
         read = places(self._root)

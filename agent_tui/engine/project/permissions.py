@@ -6,12 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from agent_tui.engine.turns.toolrunner import Verdict
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.policy import Domain, Network
+
+
+@dataclass(slots=True, frozen=True)
+class Verdict:
+    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
+    ``network`` what it may reach; None: what the mode and the configuration say."""
+
+    allowed: bool
+    text: str = ""
+    domain: Domain | None = None
+    network: Network | None = None
 
 
 @dataclass(slots=True, frozen=True)

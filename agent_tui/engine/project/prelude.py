@@ -53,6 +53,12 @@ class Prelude:
             if p.fingerprint in self.texts and (p.raw_tokens is None or p.deferred_tokens == 0)
         }
 
+    def keep_edited(self, before: Sequence[FixedPart], rows: Sequence[RowId]) -> None:
+        """Parts outside ``rows`` that were known to be edited still are."""
+        edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
+        for part in self.fixed:
+            part.change = "edited" if part.fingerprint in edited else part.change
+
     def add_servers_of(self, step: Step) -> None:
         """Adds the MCP tools that went with an earlier step, for a look at a session whose servers are not started.
 

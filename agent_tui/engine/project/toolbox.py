@@ -13,7 +13,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.requests import OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
-from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
+from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
@@ -45,6 +45,14 @@ class Toolbox:
         cwd: Path,
         added: Sequence[Path],
         conversation: Callable[[], Conversation],
+        *,
+        extra: ExtraTools | None,
+        subagent: Subagent,
+        secrets: Redactor,
+        hidden: Callable[[Path], bool],
+        jail: Jail | None,
+        domain: Callable[[], Domain],
+        images: Callable[[], ImageLimits],
     ) -> None:
         self._settings = settings
         self._paths = paths
@@ -54,23 +62,23 @@ class Toolbox:
         self._conversation = conversation
         self.memory = ToolMemory()
         self._snapshots = Snapshotter(self._save)
-        self.extra: ExtraTools | None = None
-        self.subagent: Subagent | None = None
-        self.secrets = Redactor()
-        self.hidden: Callable[[Path], bool] = lambda path: False
-        self.jail: Jail | None = None
-        self.domain: Callable[[], Domain] = lambda: "free"
-        self.images: Callable[[], ImageLimits] = lambda: USUAL
+        self._extra = extra
+        self._subagent = subagent
+        self._secrets = secrets
+        self._hidden = hidden
+        self._jail = jail
+        self._domain = domain
+        self._images = images
         self.registry = ToolRegistry(
             builtin_tools(),
-            lambda: self.extra.tools() if self.extra is not None else [],
+            lambda: extra.tools() if extra is not None else [],
             settings.tools.disabled,
         )
 
     def offered(self, limits: Limits) -> list[OfferedTool]:
         """The tools of the next request, in the order they are sent."""
         builtin = [OfferedTool(t.schema, t.group) for t in self.registry.tools() if t.group == "builtin"]
-        return builtin + (self.extra.offered(limits) if self.extra is not None else [])
+        return builtin + (self._extra.offered(limits) if self._extra is not None else [])
 
     def context(self) -> ToolContext:
         """What a call made now may use."""
@@ -84,13 +92,13 @@ class Toolbox:
             added_dirs=self._added,
             before_change=self._snapshots.before_change,
             after_change=self._snapshots.after_change,
-            subagent=self.subagent,
-            hidden=self.hidden,
+            subagent=self._subagent,
+            hidden=self._hidden,
             memory=self.memory,
-            jail=self.jail,
-            domain=self.domain(),
-            secrets=self.secrets,
-            images=self.images(),
+            jail=self._jail,
+            domain=self._domain(),
+            secrets=self._secrets,
+            images=self._images(),
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
@@ -99,7 +107,7 @@ class Toolbox:
 
     def message_added(self, message: Message) -> None:
         if message.role == "user":
-            self._snapshots.message_id = message.id
+            self._snapshots.begin_turn(message.id)
 
     def session_changed(self) -> None:
         self.memory = ToolMemory()

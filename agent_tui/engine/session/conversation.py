@@ -231,6 +231,13 @@ class Conversation:
             self.info.model = key
             self._mark_info()
 
+    def bind_model(self, key: str) -> None:
+        """The user chose this model; stored at once where something has been said, else with that."""
+        if self.info.model != key and not self.read_only:
+            self.info.model = key
+            if self.path:
+                self.save_info()
+
     def rename(self, title: str) -> None:
         self._writable()
         self.info.title = title

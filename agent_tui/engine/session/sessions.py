@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, SessionBusyError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.lock import SessionLock
+from agent_tui.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -17,8 +17,9 @@ log = logging.getLogger(__name__)
 class Sessions:
     """Holds the current conversation and its lock. A session that is open elsewhere is opened read-only."""
 
-    def __init__(self, parts: AgentParts) -> None:
-        self._parts = parts
+    def __init__(self, store: Store, project: str) -> None:
+        self._store = store
+        self._project = project
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
         self.lost: StoreError | None = None
@@ -33,47 +34,39 @@ class Sessions:
     def is_open(self) -> bool:
         return self._current is not None
 
-    def open_first(self) -> None:
-        """Opens what was asked for on the command line, else a new session. Raises AgentError when it is missing."""
-        parts = self._parts
-        if parts.resume:
-            self.open(parts.resume)
-            return
-        if parts.session is not None:
-            if parts.store.has_session(parts.session):
-                self.open(parts.session)
-            else:
-                self.open_new(parts.session)
-            return
-        if parts.continue_newest:
-            newest = parts.store.newest_session(str(parts.root))
-            if newest is not None:
-                self.open(newest.id)
-                return
-        self.open_new()
+    def open_first(self, resume: str | None, session: str | None, newest: bool) -> Conversation:
+        """Opens what was asked for on the command line, else a new session: ``resume`` has to be there, ``session`` is
+        begun where it is not. Raises AgentError when it is missing."""
+        if resume:
+            return self.open(resume)
+        if session is not None:
+            return self.open(session) if self._store.has_session(session) else self.open_new(session)
+        found = self._store.newest_session(self._project) if newest else None
+        return self.open(found.id) if found is not None else self.open_new()
 
-    def open_for_reading(self, session_id: str | None) -> None:
+    def open_for_reading(self, session_id: str | None) -> Conversation:
         """Opens a session (None: the project's newest, else an empty one) without locking or changing it."""
-        store = self._parts.store
-        info = store.session(session_id) if session_id else store.newest_session(str(self._parts.root))
+        store = self._store
+        info = store.session(session_id) if session_id else store.newest_session(self._project)
         if info is None:
-            info = SessionInfo("", str(self._parts.root))
+            info = SessionInfo("", self._project)
         self._current = Conversation(store, info, read_only=True)
+        return self._current
 
-    def open_new(self, session_id: str | None = None) -> None:
+    def open_new(self, session_id: str | None = None) -> Conversation:
         """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
-        info = self._parts.store.create_session(str(self._parts.root), "", session_id=session_id)
-        self._enter(info, carry=True)
+        info = self._store.create_session(self._project, "", session_id=session_id)
+        return self._enter(info, carry=True)
 
-    def open(self, session_id: str) -> None:
+    def open(self, session_id: str) -> Conversation:
         """Makes a stored session current. Raises StoreError when there is none of that id."""
-        info = self._parts.store.session(session_id)
+        info = self._store.session(session_id)
         if self._current is not None and self._current.info.id == info.id:
-            return
-        self._enter(info)
+            return self._current
+        return self._enter(info)
 
-    def _enter(self, info: SessionInfo, carry: bool = False) -> None:
-        store = self._parts.store
+    def _enter(self, info: SessionInfo, carry: bool = False) -> Conversation:
+        store = self._store
         lock: SessionLock | None = None
         try:
             lock = store.lock(info.id)
@@ -94,6 +87,7 @@ class Sessions:
             raise
         self.leave()
         self._current, self._lock = conversation, lock
+        return conversation
 
     def leave(self) -> None:
         """Lets the current session go; a new one in which nothing was said is removed."""
@@ -104,7 +98,7 @@ class Sessions:
         try:
             if conversation is not None:
                 conversation.save()
-                store, session = self._parts.store, conversation.info
+                store, session = self._store, conversation.info
                 if not conversation.messages and not session.title and store.waiting(session.id) == ([], 0):
                     store.delete_session(session.id)
         except StoreError as error:
@@ -114,15 +108,15 @@ class Sessions:
         finally:
             lock.release()
 
-    def fork(self, message_id: str | None) -> None:
+    def fork(self, message_id: str | None) -> Conversation:
         """Continues a copy of the current session, up to ``message_id`` (None: all of it); what waits comes along."""
         current = self.current
         current.save()
         head = message_id or current.info.head_id
-        info = self._parts.store.fork_session(current.info.id, head)
+        info = self._store.fork_session(current.info.id, head)
         if current.info.title and not info.title:
             info.title = current.info.title
-        self._enter(info, carry=True)
+        return self._enter(info, carry=True)
 
     def rewind(self, message_id: str) -> Message:
         """Goes back to before a user message, which is returned. Nothing is destroyed."""

@@ -7,9 +7,9 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.turns.overflow import OverflowRecovery
-from agent_tui.engine.turns.runtime import Runtime
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner, interrupted_result
 from agent_tui.errors import StoreError

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.engine.session.conversation import Conversation
-from agent_tui.engine.turns.runtime import Emit
 from agent_tui.errors import READ_ONLY, AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import AttachmentPart, new_id, user_message

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.accuracy import after_step, before_step
 from agent_tui.context.accounting.budget import max_output_for
-from agent_tui.context.accounting.plausible import judge_usage
 from agent_tui.context.sent.anchor import usage_problem
 from agent_tui.context.sent.thoughts import dropped_indexes, without
 from agent_tui.context.tokens.estimate import round_up
 from agent_tui.context.tokens.families import family_of
-from agent_tui.engine.counts.exact import build_request, new_step, record_sent
 from agent_tui.engine.models.reasoning_facts import adapt
+from agent_tui.engine.runtime.requests import build_request, new_step, record_sent
+from agent_tui.engine.runtime.retry import stream_with_retries
+from agent_tui.engine.runtime.runtime import Emit, Runtime
 from agent_tui.engine.session.storing import patiently, store_failure
-from agent_tui.engine.turns.retry import stream_with_retries
-from agent_tui.engine.turns.runtime import Emit, Runtime
 from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
@@ -117,7 +116,7 @@ class StepRunner:
 
     async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
         """A request that was refused for the reasoning in it is made again without that, once."""
-        told = adapt(self._runtime, request, result.failure) if result.failure is not None else None
+        told = self._adapted(request, result.failure)
         if told is None:
             return
         self._emit(Notice("warning", told, "reasoning"))
@@ -125,6 +124,13 @@ class StepRunner:
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
+
+    def _adapted(self, request: ModelRequest, failure: Failure | None) -> str | None:
+        runtime = self._runtime
+        told = adapt(runtime.conversation.store, runtime.info, request, failure) if failure is not None else None
+        if told is not None:
+            runtime.replay_by(replace(request.replay, left_out=[]))
+        return told
 
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
         """What the provider says it dropped was not counted in this step, and is not sent again."""
@@ -227,7 +233,7 @@ class StepRunner:
     def _meter(self, processor: StreamProcessor) -> None:
         """Moves the status line by what is in flight, at most four times a second."""
         runtime, now = self._runtime, time.monotonic()
-        runtime.in_flight = max(1, round_up(processor.tokens * self._char_factor))
+        runtime.streaming(max(1, round_up(processor.tokens * self._char_factor)))
         if now - self._last_meter >= FLUSH_SECONDS:
             self._last_meter = now
             self._emit(runtime.changed())
@@ -235,7 +241,7 @@ class StepRunner:
     def _settle(self, processor: StreamProcessor, result: StepResult, status: str) -> None:
         """Ends the draft and the step, in memory: this never fails. Storing them is the caller's next step."""
         self._cancel_timer()
-        self._runtime.in_flight = 0
+        self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
         self._count_late(result)
@@ -284,13 +290,11 @@ class StepRunner:
         if step.usage is not None:
             prices, reported = runtime.info.prices, step.usage
             answer = round_up(processor.tokens * self._char_factor)
-            judged = judge_usage(reported, result.usage_before, answer, runtime.surplus)
-            runtime.surplus = judged.surplus
+            judged = runtime.judge(reported, result.usage_before, answer)
             if judged.usage is not reported and step.cost_usd == prices.cost(reported):
                 step.cost_usd = prices.cost(judged.usage)
             step.usage, problem = judged.usage, judged.problem or problem
-        if problem is not None and not runtime.usage_doubted:
-            runtime.usage_doubted = True
+        if problem is not None and runtime.doubt_usage():
             text = f"The provider's report of this call is not believed: {problem}. Estimates stand in for it."
             self._emit(Notice("warning", text, "usage"))
         why = problem or usage_problem(step.usage, runtime.info.limits.window)

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.counts.calibration import learn
+from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import build_prelude
 from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.turns.executor import TurnExecutor
-from agent_tui.engine.turns.runtime import Runtime
-from agent_tui.engine.turns.toolrunner import ToolRunner, Verdict
+from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
@@ -90,7 +90,7 @@ async def run_subagent(
                     if isinstance(event, ToolStarted):
                         emit(f"{event.summary}\n")
                     elif isinstance(event, StepEnded):
-                        learn(own, event.step)
+                        own.learn_growth(event.step)
                     elif isinstance(event, TurnEnded):
                         ended = event
         finally:

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent_tui.engine.turns.runtime import Emit
+from agent_tui.engine.project.permissions import Verdict
+from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
 from agent_tui.models.messages import (
@@ -30,22 +31,10 @@ from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
 from agent_tui.tools.registry import ToolRegistry
-from agent_tui.tools.sandbox.policy import Domain, Network
 
 log = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
-
-
-@dataclass(slots=True, frozen=True)
-class Verdict:
-    """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
-    ``network`` what it may reach; None: what the mode and the configuration say."""
-
-    allowed: bool
-    text: str = ""
-    domain: Domain | None = None
-    network: Network | None = None
 
 
 Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]

@@ -42,11 +42,15 @@ class StoredSnapshot(Protocol):
 
 class Snapshotter:
     """Gives the tools their ``before_change`` and ``after_change``. ``save`` is ``Store.snapshot`` of the session;
-    ``message_id`` names the user message whose turn is running and is set by the engine."""
+    ``message_id`` names the user message whose turn is running."""
 
     def __init__(self, save: Save) -> None:
         self._save = save
         self.message_id = ""
+
+    def begin_turn(self, message_id: str) -> None:
+        """What is changed from now on belongs to this message of the user."""
+        self.message_id = message_id
 
     def before_change(self, path: Path) -> None:
         """Records the file as it is. A link is recorded as what it is: nothing that could be restored."""

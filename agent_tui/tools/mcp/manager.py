@@ -70,9 +70,13 @@ class McpManager:
         self._waiters: list[asyncio.Event] = []
         self._started = False
         self._changed: Callable[[], None] = lambda: None
-        self.on_failure: Callable[[str, str], None] = lambda name, reason: None
+        self._on_failure: Callable[[str, str], None] = lambda name, reason: None
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools), McpCallTool(self._mcp_tools)]
         self._plan(plan_servers(servers, root, trusted, environ))
+
+    def on_failure(self, told: Callable[[str, str], None]) -> None:
+        """``told`` hears the name of every server that fails from now on, and why."""
+        self._on_failure = told
 
     # Servers
 
@@ -91,7 +95,7 @@ class McpManager:
         self._serve()
         for server in self._servers.values():
             if server.state == "failed":
-                self.on_failure(server.name, server.detail)
+                self._on_failure(server.name, server.detail)
 
     def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
         """Takes another configuration: the folder became trusted, or a file changed."""
@@ -156,7 +160,7 @@ class McpManager:
             event.set()
         self._waiters.clear()
         if server.state == "failed":
-            self.on_failure(server.name, server.detail)
+            self._on_failure(server.name, server.detail)
         if before != [t.schema for t in server.offer.tools]:
             self._changed()
 

@@ -70,6 +70,10 @@ class Permissions:
     def trusted(self) -> bool:
         return self._trusted()
 
+    def change_mode(self, mode: PermissionMode) -> None:
+        """Judges by another mode from now on."""
+        self.mode = mode
+
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
         for text in rules:

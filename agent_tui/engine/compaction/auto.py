@@ -60,7 +60,7 @@ HeldBack: TypeAlias = Literal["setting", "off", "paused", "tried"]
 
 
 @dataclass(slots=True)
-class CompactionPolicy:
+class AutoCompaction:
     """The state of one session. ``failures``, ``paused`` and ``off`` survive a restart; the rest is per turn or step.
 
     ``auto_compact`` is the setting. ``paused``: after an undo, until ``/compact`` or until the total is below the limit
@@ -79,7 +79,7 @@ class CompactionPolicy:
     _told: str = ""
 
     @classmethod
-    def from_state(cls, state: SessionState, *, auto_compact: bool) -> CompactionPolicy:
+    def from_state(cls, state: SessionState, *, auto_compact: bool) -> AutoCompaction:
         """The policy of a stored session."""
         return cls(auto_compact, state.compaction_failures, state.compaction_paused, state.compaction_off)
 

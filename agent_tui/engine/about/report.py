@@ -36,7 +36,7 @@ def permission_rules(settings: Settings, store: Store, root: Path, identity: str
     return rows + [("asked", rule, OTHERS) for rule in store.rules_of_others(root, identity)]
 
 
-def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
+def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
     """Checks of this installation: (ok, warn or fail; what; detail)."""
     rows: list[Row] = [
         ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
@@ -48,8 +48,8 @@ def doctor(parts: AgentParts, info: ModelInfo) -> list[Row]:
     rows.append(_database(parts))
     rows.append(("ok", "log", str(parts.paths.log_file)))
     rows.append(_model(info))
-    trusted = "trusted" if parts.trusted else "not trusted"
-    rows.append(("ok" if parts.trusted else "warn", "folder", f"{parts.root} ({trusted})"))
+    said = "trusted" if trusted else "not trusted"
+    rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
     for program, use in (("git", "branch and status"), ("rg", "fast grep")):
         found = shutil.which(program)
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))

@@ -7,70 +7,14 @@ import time
 from collections.abc import Callable
 
 from agent_tui.context.accounting.budget import max_output_for
-from agent_tui.context.sent.thoughts import runs_of
-from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.engine.turns.runtime import Runtime
-from agent_tui.models.fingerprint import fingerprint
-from agent_tui.models.messages import new_id
-from agent_tui.models.requests import ModelInfo, ModelRequest
-from agent_tui.models.steps import Step
+from agent_tui.engine.runtime.requests import build_request, new_step, record_sent
+from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.wire.replay import prefix_fingerprint
-from agent_tui.providers.wire.sending import decide
 
 log = logging.getLogger(__name__)
 
 WORTH_TOKENS = 8_000
 """Below this an estimate is off by less than anybody acts on, and the first step measures it anyway."""
-
-
-def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> ModelRequest:
-    """The next request of a session as it stands."""
-    return ModelRequest(
-        id=request_id,
-        spec=runtime.info.spec,
-        session_id=runtime.conversation.info.id,
-        system=runtime.prelude.system,
-        messages=list(runtime.conversation.view()),
-        tools=runtime.prelude.tools,
-        max_output=max_output,
-        effort=runtime.effort,
-        fixed_fingerprint=runtime.prelude.fingerprint,
-        timeout=runtime.settings.agent.timeout,
-        content_timeout=runtime.settings.agent.content_timeout,
-        documents=runtime.prelude.documents,
-        replay=runtime.rule(),
-    )
-
-
-def record_sent(step: Step, request: ModelRequest, info: ModelInfo) -> None:
-    """Store with the step what of the reasoning its request sends, as the sender decides it."""
-    plan, thinking = decide(request, info)
-    step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
-    step.thinking = "off" if thinking.off else request.effort
-
-
-def new_step(runtime: Runtime, kind: str) -> Step:
-    """A step that records what is sent now: ids, fixed parts, prune records in force."""
-    conversation, info = runtime.conversation, runtime.info
-    view = conversation.view()
-    return Step(
-        id=new_id("step"),
-        kind="count" if kind == "count" else "turn",
-        model_key=info.spec.key,
-        provider=info.target.provider,
-        api=info.target.api,
-        model=info.target.model,
-        created=time.time(),
-        sent_count=len(view),
-        sent_fingerprint=fingerprint(sent.message.id for sent in view),
-        prefix_fingerprint=prefix_fingerprint(view, runtime.prelude.fingerprint),
-        fixed=list(runtime.prelude.fixed),
-        prune_ids=active_prune_ids(conversation.records),
-        fixed_fingerprint=runtime.prelude.fingerprint,
-        thinking=runtime.effort,
-        window=info.limits.window,
-    )
 
 
 async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: True) -> int | None:

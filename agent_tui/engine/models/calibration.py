@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from agent_tui.context.accounting.accuracy import growth_ratio, verified_growth
-from agent_tui.engine.turns.runtime import Runtime
 from agent_tui.errors import StoreError
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import Step
@@ -25,15 +24,15 @@ def recalled_ratio(store: Store, info: ModelInfo) -> float:
     return 1.0 if ratio is None else ratio
 
 
-def learn(runtime: Runtime, step: Step) -> None:
-    """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
+def learned_ratio(store: Store, info: ModelInfo, step: Step, ratio: float) -> float:
+    """Takes a finished step into the model's growth; the ratio with it, or ``ratio`` where it teaches nothing."""
     growth = verified_growth(step)
-    if growth is None or runtime.conversation.read_only:
-        return
-    store = runtime.conversation.store
+    if growth is None:
+        return ratio
     try:
-        store.add_growth(calibration_key(runtime.info), step.id, *growth)
-        runtime.ratio = recalled_ratio(store, runtime.info)
+        store.add_growth(calibration_key(info), step.id, *growth)
+        return recalled_ratio(store, info)
     except StoreError as error:
         # The numbers stay right without it.
         log.warning("The calibration could not be stored: %s", error)
+        return ratio

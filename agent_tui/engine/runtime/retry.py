@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from agent_tui.engine.turns.runtime import Emit
+from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.models.events import RetryWaiting
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem

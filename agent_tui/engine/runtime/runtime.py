@@ -1,4 +1,4 @@
-"""What a turn needs to run, gathered in one place; the Agent owns it and changes it between steps."""
+"""What a turn needs to run, gathered in one place; changed between steps, by its own methods alone."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import TypeAlias
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
-from agent_tui.context.accounting.plausible import Surplus
+from agent_tui.context.accounting.plausible import Judged, Surplus, judge_usage
 from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.context.accounting.usage import calculate_context_usage, replay_rule
 from agent_tui.context.sent.placeholders import PruneStates
-from agent_tui.engine.counts.counting import CountService
+from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.runtime.counting import CountService
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -44,6 +47,47 @@ class Runtime:
     usage_doubted: bool = False
     surplus: Surplus | None = None
     replay: ReplayRule = field(default_factory=ReplayRule)
+
+    def describe_as(self, info: ModelInfo) -> None:
+        """The model's facts have come; its calibration is looked up under them."""
+        self.info, self.ratio = info, recalled_ratio(self.conversation.store, info)
+
+    def learn_limits(self, info: ModelInfo) -> None:
+        """The same model with limits that its server has just stated."""
+        self.info = info
+
+    def learn_growth(self, step: Step) -> None:
+        """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
+        if not self.conversation.read_only:
+            self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
+
+    def begin_with(self, prelude: Prelude) -> None:
+        """What the next request begins with."""
+        self.prelude = prelude
+
+    def think(self, effort: Effort) -> None:
+        """How much the model thinks from the next request on."""
+        self.effort = effort
+
+    def replay_by(self, rule: ReplayRule) -> None:
+        """How the server takes reasoning back."""
+        self.replay = rule
+
+    def streaming(self, tokens: int) -> None:
+        """Estimated tokens of the answer so far; 0 when none is under way."""
+        self.in_flight = tokens
+
+    def judge(self, reported: TokenUsage, before: ContextUsage, answer: int) -> Judged:
+        """What to believe of the provider's report of a call that was sent at ``before`` and answered with about
+        ``answer`` tokens."""
+        judged = judge_usage(reported, before, answer, self.surplus)
+        self.surplus = judged.surplus
+        return judged
+
+    def doubt_usage(self) -> bool:
+        """A report is not believed; True the first time, when the user is to be told."""
+        first, self.usage_doubted = not self.usage_doubted, True
+        return first
 
     def policy(self) -> CompactPolicy:
         """When to compact, from the configuration and the session's own state (paused, off)."""

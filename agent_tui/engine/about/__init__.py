@@ -1,0 +1,1 @@
+"""What the Agent says of its project and installation."""

@@ -1,0 +1,131 @@
+"""What the Agent says of its project: rules, tools, skills, servers, health."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_tui.context.project.user_commands import UserCommand
+from agent_tui.engine.about import report
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.accounts.fixed import FixedParts
+from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.project.extensions import ToolRow, tool_rows
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.project.trusting import Trusting
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.models.events import SessionChanged
+from agent_tui.models.messages import AttachmentPart
+
+
+class ProjectFacts:
+    """Read by commands and screens; changes only trust and remembered rules."""
+
+    def __init__(
+        self,
+        parts: AgentParts,
+        hub: Hub,
+        bindings: Bindings,
+        fixed: FixedParts,
+        accounts: Accounts,
+        binder: Binder,
+        toolbox: Toolbox,
+        trusting: Trusting,
+    ) -> None:
+        self._parts = parts
+        self._hub = hub
+        self._bindings = bindings
+        self._fixed = fixed
+        self._accounts = accounts
+        self._binder = binder
+        self._toolbox = toolbox
+        self._trusting = trusting
+
+    def permission_rules(self) -> list[report.Row]:
+        """(decision, rule, source) of every rule."""
+        parts = self._parts
+        return report.permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+
+    def remove_permission_rule(self, rule: str) -> bool:
+        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
+        stored = self._parts.store.remove_permission_rule(self._parts.root, rule)
+        if stored:
+            self._parts.permissions.forget(rule)
+        return stored
+
+    def tools(self) -> list[ToolRow]:
+        """(name, group, description, tokens, enabled) of every tool."""
+        runtime = self._bindings.current.runtime
+        return tool_rows(self._toolbox, runtime.prelude, runtime.info.limits, self._parts.settings.tools.disabled)
+
+    def trust(self, sure: bool = False) -> str:
+        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
+
+        What changed since it was trusted is shown first, and asked about: ``sure`` is the answer. Only what was shown
+        is trusted; where it has changed since then, that is shown.
+        """
+        first = self._trusting.accept(sure)
+        if first is not None:
+            return first
+        parts = self._parts
+        settings = parts.reload() if parts.reload is not None else parts.settings
+        line = parts.extensions.trusted(settings) if parts.extensions is not None else "Trusted."
+        self._accounts.tools_changed()
+        self._hub.publish(SessionChanged(self._bindings.current.conversation.info))
+        return line
+
+    def user_commands(self) -> list[UserCommand]:
+        """The user's and the project's commands, and the prompts of MCP servers."""
+        self._fixed.look_at_trust()
+        return list(self._parts.extensions.user_commands()) if self._parts.extensions is not None else []
+
+    def skills(self) -> list[report.Row]:
+        """(name, description, path) of every skill."""
+        return self._parts.extensions.skill_rows() if self._parts.extensions is not None else []
+
+    def mcp_servers(self) -> list[report.Row]:
+        """(name, state, detail) of every MCP server."""
+        return [*self._parts.extensions.mcp.servers()] if self._parts.extensions is not None else []
+
+    async def mcp_reconnect(self, name: str) -> str:
+        """Connects an MCP server again; one line on how that went."""
+        if self._parts.extensions is None:
+            return "There are no MCP servers here."
+        return await self._parts.extensions.mcp.reconnect(name)
+
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""
+        extensions = self._parts.extensions
+        found = extensions.mcp.resources() if extensions is not None else []
+        return [(f"{r.server}:{r.uri}", r.description or r.name) for r in found]
+
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
+        """The MCP resources that ``@server:uri`` words of a message name, and a line for each that failed."""
+        if self._parts.extensions is None:
+            return [], []
+        return await self._parts.extensions.mcp.attachments(text)
+
+    async def sandbox_lines(self) -> list[str]:
+        """Which sandbox holds, and what each domain means under it."""
+        from agent_tui.tools.sandbox import words
+
+        jail = self._parts.jail
+        if jail is None:
+            return ["none"]
+        sandbox = await jail.ready()
+        network = jail.config.network
+        domains = [words.described(sandbox, d, network) for d in ("look", "work") if sandbox.holds(d)]
+        meaning = words.unheld(self._parts.permissions.mode, sandbox)
+        return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
+
+    async def doctor(self) -> list[report.Row]:
+        """Checks of the installation: (ok, warn or fail; what; detail)."""
+        opened, parts = self._bindings.opened, self._parts
+        if opened and self._bindings.current.described:
+            info = self._bindings.current.runtime.info
+        else:
+            spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
+            info = await self._binder.facts_of(spec)
+        rows = await asyncio.to_thread(report.doctor, parts, info, self._trusting.trusted)
+        return rows + report.learned_rows(parts.store)

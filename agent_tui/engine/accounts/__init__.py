@@ -1,0 +1,1 @@
+"""The numbers of the next request: its fixed parts, its counts, its usage."""

@@ -1,0 +1,182 @@
+"""The numbers of the next request, ready to be asked for at any time: counted, calibrated, measured where it pays."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+from agent_tui.config import Settings
+from agent_tui.context.accounting.accuracy import drift
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.compaction.notices import EXACT_OFF
+from agent_tui.context.tokens.metrics import TokenCounterMetrics
+from agent_tui.engine.accounts.fixed import FixedParts
+from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.exact import count_exactly, worth_counting
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.state.run import RunState, RunStates
+from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import CompactionEnded, Event, Notice
+from agent_tui.models.requests import Counter
+from agent_tui.models.steps import Step
+
+log = logging.getLogger(__name__)
+
+COUNT_PATIENCE = 0.3
+"""Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
+that has counted nothing yet is not waited for: the request goes out and is counted meanwhile."""
+
+DECISION_SHARE = 1 / 3
+"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
+character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
+
+
+class Accounts:
+    """Keeps the numbers true: what changes the next request comes here, and everybody is told the new total."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        states: RunStates,
+        bindings: Bindings,
+        fixed: FixedParts,
+        workspace: Workspace,
+        counter: Counter,
+        settings: Settings,
+    ) -> None:
+        self._hub = hub
+        self._states = states
+        self._bindings = bindings
+        self._fixed = fixed
+        self._workspace = workspace
+        self._settings = settings
+        self._tools_stale = False
+        self.metrics = TokenCounterMetrics()
+        self.counts = CountService(counter, self.metrics)
+        hub.subscribe(self._noticed)
+
+    def usage(self) -> ContextUsage:
+        """The calculator's answer for the next request, now."""
+        return self._bindings.current.runtime.usage()
+
+    async def refresh(self) -> bool:
+        """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
+        changed what the next request is made of; then the numbers are told."""
+        if self._states.now in (RunState.OPENING, RunState.LOOKING):
+            return False
+        changed = await self._fixed.look_at_files(documents_only=self._states.busy)
+        if changed:
+            self.recount()
+        return changed
+
+    async def prepare_step(self) -> None:
+        """Before a step: documents are fresh, everything is counted as far as that matters."""
+        for problem in self._fixed.refresh_documents(waiting=False):
+            log.warning("%s", problem)
+        counting = asyncio.create_task(self.count(), name="count")
+        runtime = self._bindings.current.runtime
+        usage = runtime.usage()
+        near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
+        try:
+            patience = COUNT_PATIENCE if runtime.counts.warm else 0.0
+            await asyncio.wait([counting], timeout=None if near else patience)
+        except asyncio.CancelledError:
+            counting.cancel()
+            raise
+        self._hub.keep(counting)
+
+    async def count(self) -> None:
+        """Counts what has no count yet, and tells the numbers when that changed them."""
+        runtime = self._bindings.current.runtime
+        if await runtime.counts.ensure(runtime.conversation, runtime.prelude):
+            self.tell()
+
+    def tell(self) -> None:
+        """Shows the numbers as they are now."""
+        self._hub.publish(self._bindings.current.runtime.changed())
+
+    def recount(self) -> None:
+        """Shows the numbers as they are now and counts what has no count yet."""
+        self.tell()
+        self._hub.spawn(self.count(), "count")
+
+    async def ready(self) -> None:
+        """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
+        await self._until_described()
+        await self.count()
+
+    async def _until_described(self) -> None:
+        binding = self._bindings.current
+        await binding.until_described()
+        while not self._bindings.is_current(binding):
+            binding = self._bindings.current
+            await binding.until_described()
+
+    def tools_changed(self) -> None:
+        """Tools came or went. Between turns the numbers move at once; a running turn keeps its tools to its end."""
+        self._tools_stale = self._states.busy
+        if not self._states.busy and self._bindings.opened:
+            self._fixed.refresh()
+            self.recount()
+
+    def catch_up_with_tools(self) -> None:
+        """The turn has ended: tools that came or went meanwhile count from now on."""
+        if self._tools_stale:
+            self._tools_stale = False
+            self._fixed.refresh()
+            self.recount()
+
+    def learn(self, step: Step) -> None:
+        """After a step: the calibration, and in development mode a recount from nothing."""
+        runtime = self._bindings.current.runtime
+        runtime.learn_growth(step)
+        if self._settings.agent.development:
+            tracked = runtime.usage().total
+            recount = calculate_context_usage(replace(runtime.inputs(), cache=None)).total
+            if (line := drift(tracked, recount)) is not None:
+                log.warning("%s", line)
+
+    async def count_exact(self) -> int | None:
+        """Asks the provider for the exact size of the next request; None where it cannot say, or must not be asked."""
+        await self._until_described()
+        if self._settings.context.exact_counting == "off":
+            self._hub.publish(Notice("info", EXACT_OFF, "exact_counting"))
+            return None
+        binding = self._bindings.current
+        tokens = await count_exactly(binding.runtime, lambda: self._bindings.is_current(binding))
+        if tokens is not None:
+            self.tell()
+        return tokens
+
+    def count_exact_soon(self) -> None:
+        """Where there is nothing to build on and the context is long: an exact count, off the hot path."""
+        binding = self._bindings.current
+        if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime):
+            self._hub.spawn(self.count_exact(), "exact count")
+
+    def _noticed(self, event: Event) -> None:
+        if isinstance(event, CompactionEnded) and event.outcome == "done":
+            self.metrics.recalculation()
+            self.count_exact_soon()
+
+    def pin(self, path: str) -> None:
+        """Sends a file with every request, as it is at that time. Raises AgentError when it cannot be read."""
+        resolved = self._workspace.pinnable(path)
+        self._send([*(p for p in self._fixed.pinned if p != resolved), resolved])
+
+    def unpin(self, path: str) -> None:
+        """Stops sending a pinned file. Raises AgentError when it is not pinned."""
+        pinned, resolved = self._fixed.pinned, self._workspace.resolve(path)
+        if not any(p in (resolved, path) for p in pinned):
+            raise AgentError(f"{path} is not pinned. Pinned: {', '.join(pinned) or 'nothing'}.")
+        self._send([p for p in pinned if p not in (resolved, path)])
+
+    def _send(self, pinned: list[str]) -> None:
+        conversation = self._bindings.current.conversation
+        conversation.set_state(replace(conversation.info.state, pinned=tuple(pinned)))
+        self._fixed.refresh_documents()
+        self.recount()

@@ -1,0 +1,107 @@
+"""The objects an Agent consists of, and how they are put together: each knows only those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_tui.engine.about.facts import ProjectFacts
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.accounts.fixed import FixedParts
+from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.control.lifetime import Lifetime
+from agent_tui.engine.control.mode import ModeControl
+from agent_tui.engine.control.models import ModelControl
+from agent_tui.engine.control.sessions import SessionControl
+from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.project.trusting import Trusting
+from agent_tui.engine.running.relay import TurnRelay
+from agent_tui.engine.running.runner import Runner
+from agent_tui.engine.running.waiting import Waiting
+from agent_tui.engine.session.sessions import Sessions
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.state.run import RunStates
+from agent_tui.engine.turns.subagent import run_subagent
+from agent_tui.tools.base import ToolOutcome
+
+
+@dataclass(slots=True, frozen=True)
+class Objects:
+    """``hub``: subscribers and background work. ``states``: what runs. ``bindings``: the session and the model in
+    force. ``fixed`` and ``accounts`` keep the numbers, ``waiting`` and ``runner`` hold and run what the user sends,
+    ``sessions``, ``models`` and ``mode`` change what it is sent to."""
+
+    hub: Hub
+    states: RunStates
+    bindings: Bindings
+    trusting: Trusting
+    mode: ModeControl
+    desk: PermissionDesk
+    toolbox: Toolbox
+    fixed: FixedParts
+    accounts: Accounts
+    waiting: Waiting
+    runner: Runner
+    sessions: SessionControl
+    models: ModelControl
+    project: ProjectFacts
+    lifetime: Lifetime
+
+
+def assemble(parts: AgentParts) -> Objects:
+    """Puts the objects of one Agent together; nothing is opened yet."""
+    hub, states, bindings = Hub(), RunStates(), Bindings()
+    workspace, counter, secrets = parts.workspace, parts.counter, parts.secrets
+    opened = Sessions(parts.store, str(parts.root))
+    trusting = Trusting(parts.trust, parts.trusted)
+    mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
+    desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
+
+    async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
+        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, title, prompt, emit)
+
+    toolbox = Toolbox(
+        parts.settings,
+        parts.paths,
+        parts.root,
+        parts.cwd,
+        parts.added_dirs,
+        lambda: bindings.current.conversation,
+        extra=parts.extra_tools,
+        subagent=subagent,
+        secrets=secrets,
+        hidden=parts.permissions.denies_reading,
+        jail=parts.jail,
+        domain=mode.domain,
+        images=lambda: bindings.image_limits,
+    )
+    fixed = FixedParts(hub, bindings, workspace, toolbox, trusting)
+    accounts = Accounts(hub, states, bindings, fixed, workspace, counter, parts.settings)
+    binder = Binder(parts, hub, states, bindings, fixed, accounts)
+    waiting = Waiting(hub, bindings)
+    relay = TurnRelay(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, binder.prepare_step)
+    runner = Runner(hub, states, bindings, waiting, relay, secrets)
+    sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace)
+    models = ModelControl(hub, bindings, binder, accounts, runner, parts.catalogue, parts.store)
+    project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)
+    lifetime = Lifetime(parts, hub, states, bindings, opened, accounts, binder, waiting, runner, sessions, mode)
+    return Objects(
+        hub,
+        states,
+        bindings,
+        trusting,
+        mode,
+        desk,
+        toolbox,
+        fixed,
+        accounts,
+        waiting,
+        runner,
+        sessions,
+        models,
+        project,
+        lifetime,
+    )

@@ -1,0 +1,1 @@
+"""Binding a session to a model, and learning what the model is."""

@@ -1,0 +1,105 @@
+"""Which model the session talks to, and how much it thinks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.running.runner import Runner
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.errors import AgentError
+from agent_tui.models.events import Notice, SessionChanged
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
+from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.dialects.image_limits import not_taken
+from agent_tui.store.store import Store
+
+
+class ModelControl:
+    """Switches models, none of it while a turn runs, and forgets what their servers taught."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bindings: Bindings,
+        binder: Binder,
+        accounts: Accounts,
+        runner: Runner,
+        catalogue: ModelCatalogue,
+        store: Store,
+    ) -> None:
+        self._hub = hub
+        self._bindings = bindings
+        self._binder = binder
+        self._accounts = accounts
+        self._runner = runner
+        self._catalogue = catalogue
+        self._store = store
+
+    def all(self) -> list[ModelSpec]:
+        """Configured and detected models, the demo model last."""
+        return self._catalogue.all()
+
+    async def describe(self, key: str) -> ModelInfo:
+        """What is known about a model. Raises ConfigError for an unknown name."""
+        return await self._binder.facts_of(self._catalogue.find(key))
+
+    async def switch(self, key: str) -> ModelInfo:
+        """Talks to another model from the next step on, after compacting with the old one where it must be.
+
+        Raises ConfigError for an unknown name and AgentError while a turn runs.
+        """
+        spec = self._catalogue.find(key)
+        self._runner.need_idle("switch the model")
+        info = await self._runner.exclusively(self._switch(spec), "switch the model")
+        if info is None:
+            raise AgentError(f"Interrupted; the session goes on with {self._bindings.current.runtime.info.spec.key}.")
+        return info
+
+    async def _switch(self, spec: ModelSpec) -> ModelInfo:
+        info = await self._binder.facts_of(spec)
+        old = self._bindings.current
+        conversation = old.conversation
+        if conversation.path and not conversation.read_only and old.described:
+            await old.compaction.before_switch(info, self._hub.publish, self._binder.prepare_step)
+        self._binder.bind(conversation, spec, info=info)
+        self._binder.tell_problems(info)
+        self._tell_images(info)
+        self._binder.prepare_backend(info)
+        self._hub.publish(SessionChanged(conversation.info))
+        self._accounts.metrics.recalculation()
+        self._accounts.recount()
+        self._accounts.count_exact_soon()
+        return info
+
+    def _tell_images(self, info: ModelInfo) -> None:
+        """Images of the session that the model just chosen does not take."""
+        view = self._bindings.current.conversation.view()
+        count = not_taken(view, images_of(info.target)) if info.images is not False else 0
+        if count:
+            what = "1 image of this session is" if count == 1 else f"{count} images of this session are"
+            line = f"{what} more than {info.spec.key} takes; it gets a line in the place of each."
+            self._hub.publish(Notice("info", line, "images"))
+
+    async def forget_limits(self) -> int:
+        """Forgets what servers said of models' limits; how many models that was. This session's is described anew.
+        Raises StoreError, and AgentError while a turn runs."""
+        self._runner.need_idle("forget limits")
+        count = self._store.forget_learned_limits()
+        self._store.forget_replay_facts()
+        self._bindings.current.runtime.replay_by(ReplayRule())
+        if count:
+            await self._binder.describe()
+            self._accounts.recount()
+        return count
+
+    def set_effort(self, effort: Effort) -> None:
+        """How much the model thinks, from the next step on; kept with the session."""
+        binding = self._bindings.current
+        binding.runtime.think(effort)
+        binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
+        self._hub.publish(SessionChanged(binding.conversation.info))
+        self._accounts.tell()

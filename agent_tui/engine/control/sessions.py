@@ -1,0 +1,159 @@
+"""What is done to a session as a whole: a new one, another one, a fork, a rewind, a compaction and its undo."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.running.runner import Runner
+from agent_tui.engine.running.waiting import Waiting
+from agent_tui.engine.session.conversation import Conversation
+from agent_tui.engine.session.sessions import Sessions
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.state.run import RunState
+from agent_tui.errors import READ_ONLY, AgentError
+from agent_tui.models.events import Event, Notice, SessionChanged
+from agent_tui.store.salvage import lacks
+
+
+class SessionControl:
+    """Switches, compacts, undoes, rewinds and forks; none of it while a turn runs."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bindings: Bindings,
+        sessions: Sessions,
+        binder: Binder,
+        accounts: Accounts,
+        waiting: Waiting,
+        runner: Runner,
+        toolbox: Toolbox,
+        workspace: Workspace,
+    ) -> None:
+        self._hub = hub
+        self._bindings = bindings
+        self._sessions = sessions
+        self._binder = binder
+        self._accounts = accounts
+        self._waiting = waiting
+        self._runner = runner
+        self._toolbox = toolbox
+        self._workspace = workspace
+
+    async def clear(self) -> None:
+        """Starts a new session; the old one stays and can be resumed."""
+        await self._look("start a new session")
+        conversation = self._sessions.open_new()
+        conversation.bind_model(self._bindings.current.runtime.info.spec.key)
+        self._bind(conversation)
+        self._tell_switched()
+
+    async def resume(self, session_id: str) -> None:
+        """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
+        id."""
+        await self._look("resume a session")
+        before = self._bindings.current.conversation
+        conversation = self._sessions.open(session_id)
+        changed = conversation is not before
+        self._bind(conversation)
+        if changed:
+            self._waiting.become()
+        self._tell_switched()
+        self.tell_read_only()
+        self.tell_missing()
+        if changed:
+            self._waiting.tell_held()
+
+    async def fork(self, message_id: str | None = None) -> None:
+        """Continues in a copy of the session, up to and including ``message_id``."""
+        self._runner.need_idle("fork")
+        self._bind(self._sessions.fork(message_id))
+        self._tell_switched()
+
+    async def _look(self, what: str) -> None:
+        self._runner.need_idle(what)
+        await asyncio.to_thread(self._workspace.look)
+        self._runner.need_idle(what)
+
+    def _bind(self, conversation: Conversation) -> None:
+        """Everything that hangs on the session starts anew."""
+        current = self._bindings.current.runtime.info.spec
+        spec = self._binder.model_of(conversation, lambda: current)
+        self._binder.bind(conversation, spec, chosen=not conversation.info.model)
+        self._toolbox.session_changed()
+
+    def _tell_switched(self) -> None:
+        self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))
+        self._accounts.tell()
+        self._binder.tell_model_gone()
+        self._hub.spawn(self._binder.describe_and_count(), "describe")
+
+    def tell_read_only(self) -> None:
+        """Somebody else has this session open."""
+        if self._bindings.current.conversation.read_only:
+            self._hub.publish(Notice("warning", READ_ONLY, "read_only"))
+
+    def tell_missing(self) -> None:
+        """What of a damaged session could not be read."""
+        conversation = self._bindings.current.conversation
+        if conversation.missing:
+            where = f"agent-tui sessions repair {conversation.info.id}"
+            text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
+            self._hub.publish(Notice("warning", text, "damaged"))
+
+    def rename(self, title: str) -> None:
+        """Gives the session a title."""
+        conversation = self._bindings.current.conversation
+        conversation.rename(" ".join(title.split()))
+        self._hub.publish(SessionChanged(conversation.info))
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
+        """Goes back to before one of the user's messages and returns its text; files too where asked."""
+        text = await self._runner.exclusively(self._rewind(message_id, restore_files), "rewind")
+        if text is None:
+            raise AgentError("Interrupted: not every file is as it was then.")
+        return text
+
+    async def _rewind(self, message_id: str, restore_files: bool) -> str:
+        path = self._bindings.current.conversation.path
+        position = next((i for i, m in enumerate(path) if m.id == message_id), None)
+        after = [m.id for m in path[position:]] if position is not None else []
+        message = self._sessions.rewind(message_id)
+        if restore_files:
+            for line in await self._toolbox.restore_files(after):
+                self._hub.publish(Notice("info", line, "restored"))
+        self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))
+        self._accounts.metrics.recalculation()
+        self._accounts.recount()
+        return message.text
+
+    async def compact(self, focus: str = "") -> None:
+        """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
+        await self._runner.exclusively(self._compact(focus), "compact", RunState.COMPACTING)
+
+    async def _compact(self, focus: str) -> None:
+        prepare = self._binder.prepare_step
+        await prepare()
+        await self._bindings.current.compaction.compact("manual", self._hub.publish, prepare, focus)
+
+    def compact_preview(self, focus: str = "") -> str:
+        """What ``/compact`` would do now, with numbers and without a model call."""
+        return self._bindings.current.compaction.preview(focus)
+
+    async def compact_undo(self) -> None:
+        """Takes the newest compaction back. The outcome arrives as an event."""
+        self._runner.need_idle("undo a compaction")
+        binding = self._bindings.current
+        told: list[Event] = []
+        if binding.compaction.undo(told.append):
+            # The transcript is built anew first: what the user is told comes below it.
+            self._hub.publish(SessionChanged(binding.conversation.info, reload=True))
+            self._accounts.metrics.recalculation()
+        for event in told:
+            self._hub.publish(event)
+        self._accounts.recount()

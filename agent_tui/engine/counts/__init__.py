@@ -1,1 +1,0 @@
-"""Counts that the calculator builds on: stored, exact, calibrated."""

@@ -1,0 +1,135 @@
+"""One turn from the outside: what goes into it, and what is done with its events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+
+from agent_tui.engine.accounts.accounts import Accounts
+from agent_tui.engine.accounts.fixed import FixedParts
+from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.toolbox import Toolbox
+from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.running.waiting import Waiting
+from agent_tui.engine.session.storing import store_failure
+from agent_tui.engine.state.binding import Bindings
+from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.turns.executor import TurnExecutor
+from agent_tui.engine.turns.toolrunner import ToolRunner
+from agent_tui.errors import StoreError
+from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
+from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.messages import Message
+
+log = logging.getLogger(__name__)
+
+
+class TurnRelay:
+    """Prepares turns and passes on what comes of them; ``prepare`` is awaited before each step."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        bindings: Bindings,
+        fixed: FixedParts,
+        accounts: Accounts,
+        waiting: Waiting,
+        toolbox: Toolbox,
+        desk: PermissionDesk,
+        workspace: Workspace,
+        prepare: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._hub = hub
+        self._bindings = bindings
+        self._fixed = fixed
+        self._accounts = accounts
+        self._waiting = waiting
+        self._toolbox = toolbox
+        self._desk = desk
+        self._workspace = workspace
+        self._prepare = prepare
+
+    def begin(self, message: Message) -> TurnExecutor | None:
+        """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits then, and
+        the user is told."""
+        try:
+            return self._executor(message)
+        except Exception as error:
+            log.exception("The turn could not begin")
+            self._waiting.put_back([message])
+            self._hub.publish(TurnEnded("error", _failure(error)))
+            return None
+
+    def _executor(self, message: Message) -> TurnExecutor:
+        binding = self._bindings.current
+        binding.conversation.set_model(binding.runtime.info.spec.key)
+        self._tell_environment(message)
+        self._fixed.refresh(message)
+        runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
+        return TurnExecutor(binding.runtime, runner, binding.compaction, self._prepare, self._take_steering)
+
+    async def run(self, executor: TurnExecutor, message: Message) -> bool:
+        """The turn; False when what is queued has to wait for the user."""
+        conversation, ended = self._bindings.current.conversation, TurnEnded("error")
+        async with aclosing(executor.run(message)) as events:
+            async for event in events:
+                if isinstance(event, TurnEnded):
+                    ended = event
+                    self._waiting.put_back(executor.unsent)
+                self._hub.publish(event)
+                match event:
+                    case StepEnded(step, answer):
+                        self._accounts.learn(step)
+                        self._tell_empty(answer)
+                    case MessageAdded(added):
+                        self._toolbox.message_added(added)
+                        if added.role == "user":
+                            self._accounts.count_exact_soon()
+        unsaved = ended.failure is not None and ended.failure.kind == "store"
+        if conversation.unsaved and not unsaved:
+            self._hub.spawn(self._waiting.save_rest(conversation), "store")
+        return ended.stop_reason != "interrupted" and not unsaved
+
+    def ended(self) -> None:
+        """After each turn, however it ended."""
+        self._desk.dismiss()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Tools that came or went meanwhile count from now on."""
+        self._accounts.catch_up_with_tools()
+
+    def _take_steering(self) -> list[Message]:
+        taken = self._waiting.take_steering()
+        if taken:
+            self._fixed.refresh_documents(taken[0])
+        return taken
+
+    def _tell_empty(self, answer: Message) -> None:
+        """An answer that is complete and says nothing looks like one that got lost."""
+        if answer.status == "complete" and not answer.text.strip() and not answer.tool_calls:
+            key = self._bindings.current.runtime.info.spec.key
+            self._hub.publish(Notice("info", f"{key} answered without a word.", "empty_answer"))
+
+    def _tell_environment(self, message: Message) -> None:
+        """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
+        what has changed since."""
+        conversation = self._bindings.current.conversation
+        if conversation.info.state.environment is None:
+            try:
+                conversation.set_state(replace(conversation.info.state, environment=self._workspace.environment))
+            except StoreError as error:
+                # The turn will not get far, and says why.
+                log.warning("The environment could not be stored: %s", error)
+        update = self._workspace.environment_update(conversation.view())
+        if update is not None:
+            message.parts.insert(0, update)
+
+
+def _failure(error: Exception) -> Failure:
+    """Why a turn could not begin; its message waits."""
+    if isinstance(error, StoreError):
+        return store_failure(error, unsent=True)
+    return inner_failure(error, unsent=True)

@@ -1,0 +1,94 @@
+"""Every attribute has one owner: an object's state is changed by its own methods, from no other module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agent_tui
+
+PACKAGE = Path(agent_tui.__file__).parent
+
+VALUES = frozenset({"message", "step", "request", "part", "call", "record", "info", "summary"})
+"""What a plain value of ``agent_tui.models`` is called where it is filled in: a message, a step, a request, …"""
+
+
+def fields_of(tree: ast.AST) -> set[str]:
+    """The fields of all dataclasses."""
+    return {
+        node.target.id
+        for found in ast.walk(tree)
+        if isinstance(found, ast.ClassDef) and any("dataclass" in ast.unparse(d) for d in found.decorator_list)
+        for node in found.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def model_fields() -> set[str]:
+    return set().union(*(fields_of(ast.parse(f.read_text("utf-8"))) for f in (PACKAGE / "models").rglob("*.py")))
+
+
+def writes(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Every attribute that is assigned, added to or deleted on anything but ``self``."""
+    for node in ast.walk(tree):
+        stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del))
+        if stored and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
+            yield node
+
+
+def name_of(node: ast.expr) -> str:
+    """What the written object is called: ``step`` for ``step`` and for ``result.step``."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def strangers(source: str, models: set[str]) -> list[str]:
+    """The writes of a module to what is neither a value nor a dataclass of its own."""
+    tree = ast.parse(source)
+    own = fields_of(tree)
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in writes(tree)
+        if node.attr not in own and not (node.attr in models and name_of(node.value).removeprefix("_") in VALUES)
+    ]
+
+
+def by_setattr(source: str) -> list[str]:
+    calls = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
+    return [f"{n.lineno}: {ast.unparse(n)}" for n in calls if name_of(n.func) in ("setattr", "__setattr__")]
+
+
+FILES = sorted((PACKAGE / "engine").rglob("*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(f.relative_to(PACKAGE)) for f in FILES])
+def test_no_attribute_is_written_from_outside(file: Path) -> None:
+    source = file.read_text("utf-8")
+    assert strangers(source, model_fields()) + by_setattr(source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("runtime.info = x", True),
+        ("self._runtime.replay = rule", True),
+        ("self.toolbox.jail, y = x, 1", True),
+        ("parts.trusted |= True", True),
+        ("del agent.runtime", True),
+        ("self.runtime = x", False),
+        ("result.step.usage = usage", False),
+        ("message.parts[0:0] = changes", False),
+    ],
+)
+def test_the_rule_knows_a_stranger(source: str, found: bool) -> None:
+    assert bool(strangers(source, model_fields())) is found
+
+
+def test_no_class_of_the_engine_inherits_another_one() -> None:
+    """State that is shared by inheritance has no owner."""
+    trees = [ast.parse(f.read_text("utf-8")) for f in FILES]
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    names = {c.name for c in classes}
+    assert [c.name for c in classes if any(name_of(base) in names for base in c.bases)] == []
