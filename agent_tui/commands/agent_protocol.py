@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
-    from agent_tui.models.steps import SessionInfo
+    from agent_tui.models.session import SessionInfo
     from agent_tui.paths import Paths
 
 

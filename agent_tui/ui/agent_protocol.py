@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from agent_tui.models.events import Event
     from agent_tui.models.messages import AttachmentPart, Message
     from agent_tui.models.requests import ModelInfo, ModelSpec
-    from agent_tui.models.steps import CompactionRecord, SessionInfo
+    from agent_tui.models.session import SessionInfo
+    from agent_tui.models.steps import CompactionRecord
 
 
 class PublishesEvents(Protocol):

@@ -57,8 +57,13 @@ class Running:
 
     def shown(self) -> str:
         """What stands on the screen, line by line."""
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return shown(self.app)
+
+
+def shown(app: AgentApp) -> str:
+    """What stands on the screen of an app, line by line."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 @asynccontextmanager

@@ -14,7 +14,8 @@ from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextU
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE

@@ -13,6 +13,7 @@ from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, S
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
+from agent_tui.models.session import SessionState
 from tests.support.compaction_world import (
     FakeModel,
     Script,
@@ -184,7 +185,7 @@ class Life:
         self.stages.clear()
 
     def restart(self) -> None:
-        self.policy = AutoCompaction.from_state(self.policy.state(), auto_compact=True)
+        self.policy = AutoCompaction.from_state(self.policy.kept_in(SessionState()), auto_compact=True)
 
     def script(self, name: str) -> None:
         self.world.model = FakeModel([SCRIPTS[name]])

@@ -25,7 +25,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, SummaryPart, TextPart, user_message
-from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.models.session import SessionInfo, SessionState
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.screens.context import ContextScreen
 from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten
 from agent_tui.ui.screens.models import ModelPicker
@@ -329,7 +330,7 @@ async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size
 async def test_status_line_always_has_everything(tmp_path: Path, width: int) -> None:
     agent = FakeAgent(tmp_path)
     agent.branch = "feature/a-rather-long-branch-name-that-goes-on"
-    agent.info.state["compaction_paused"] = True
+    agent.info.state = SessionState(compaction_paused=True)
     agent.mode = "accept-edits"
     async with running(tmp_path, agent, size=(width, 24)) as run:
         line = run.shown().splitlines()[-1]

@@ -176,6 +176,7 @@ class Accounts:
         self._send([p for p in pinned if p not in (resolved, path)])
 
     def _send(self, pinned: list[str]) -> None:
-        self._bindings.current.conversation.set_state(pinned=pinned)
+        conversation = self._bindings.current.conversation
+        conversation.set_state(replace(conversation.info.state, pinned=tuple(pinned)))
         self._fixed.refresh_documents()
         self.recount()

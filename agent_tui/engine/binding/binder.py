@@ -88,7 +88,7 @@ class Binder:
         not ``chosen`` becomes the session's with the first message that is sent to it."""
         parts = self._parts
         known = info or with_learned(parts.store, provisional_info(spec))
-        stored = conversation.info.state.get("thinking")
+        stored = conversation.info.state.thinking
         runtime = Runtime(
             conversation=conversation,
             provider=parts.provider,

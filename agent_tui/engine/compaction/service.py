@@ -219,9 +219,9 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        state = self.auto.state()
-        if any(conversation.info.state.get(key) != value for key, value in state.items()):
+        state = self.auto.kept_in(conversation.info.state)
+        if state != conversation.info.state:
             try:
-                conversation.set_state(**state)
+                conversation.set_state(state)
             except StoreError as error:
                 log.warning("Stored later: %s", error)

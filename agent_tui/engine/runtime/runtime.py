@@ -96,8 +96,8 @@ class Runtime:
             auto_compact=context.auto_compact,
             compact_at=context.compact_at,
             max_output_reserve=context.max_output_reserve,
-            paused=bool(state.get("compaction_paused")),
-            off=bool(state.get("compaction_off")),
+            paused=state.compaction_paused,
+            off=state.compaction_off,
         )
 
     def inputs(self) -> ContextInputs:

@@ -19,9 +19,8 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
-from agent_tui.models.steps import conversation_state
 from agent_tui.text.clean import pictured
-from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.registry import ToolRegistry
 
 STEP_LIMIT = 40
@@ -46,10 +45,9 @@ async def run_subagent(
     """
     store, parent = runtime.conversation.store, runtime.conversation
     info = await patiently(
-        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
+        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent")
     )
     info.title = f"↳ {title}"[:80]
-    info.state = {**conversation_state(), "subagent": True}
     await patiently(lambda: store.save_session(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
@@ -72,10 +70,10 @@ async def run_subagent(
     async def prepare() -> None:
         await own.counts.ensure(child, own.prelude)
 
-    state: dict[str, object] = {}
+    memory = ToolMemory()
 
     def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, state=state)
+        return replace(toolbox.context(), session_id=info.id, subagent=None, memory=memory)
 
     compaction = CompactionService(own, counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"

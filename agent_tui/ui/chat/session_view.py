@@ -73,8 +73,8 @@ class SessionView:
         facts.mode = agent.mode
         facts.branch = agent.branch
         facts.read_only = agent.read_only
-        facts.paused = bool(state.get("compaction_paused"))
-        facts.off = bool(state.get("compaction_off")) or not self._settings.context.auto_compact
+        facts.paused = state.compaction_paused
+        facts.off = state.compaction_off or not self._settings.context.auto_compact
         self._stage.status.update_facts(facts)
         for mode, name in (("accept-edits", "-edits"), ("plan", "-plan"), ("auto", "-auto")):
             self._stage.prompt.set_class(agent.mode == mode, name)

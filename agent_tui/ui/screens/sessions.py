@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from agent_tui.models.steps import SessionInfo
+from agent_tui.models.session import SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import age, plural
