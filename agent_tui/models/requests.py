@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from agent_tui.models.codec import LOCAL
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.steps import RowId, StepKind
@@ -64,12 +65,12 @@ class SentMessage:
     """A message as it is sent: cleared or clipped results are already replaced.
 
     ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``);
-    ``stored`` is then the message as it is stored.
+    ``stored`` is then the message as it is stored, which is not sent to the worker.
     """
 
     message: Message
     key: str
-    stored: Message | None = None
+    stored: Message | None = field(default=None, metadata=LOCAL)
 
 
 @dataclass(slots=True)

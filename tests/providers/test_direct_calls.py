@@ -402,8 +402,8 @@ async def main():
     worker = Worker(lambda data: lines.append(data))
     for number, (model, api) in enumerate(json.loads(sys.argv[2])):
         spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
-        for op in ("stream", "exact"):
-            data = protocol.RequestEncoder().encode(op, 2 * number + (op == "exact") + 1, make_request(spec))
+        for half, ask in enumerate((protocol.Stream, protocol.CountExactly)):
+            data = protocol.RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
             worker.receive(data)
             await asyncio.wait(set(worker._tasks.values()))
     await asyncio.sleep(0.1)

@@ -43,7 +43,7 @@ class LineReader:
                 raise ValueError(f"a line of more than {self._limit:,} bytes")
 
 
-class WorkerPipe(asyncio.Protocol):
+class ChildPipe(asyncio.Protocol):
     """A running worker. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
 
     ``last_data`` is the loop time of its newest output, ``heard`` whether there was any, ``missed`` the number of pings
@@ -54,7 +54,7 @@ class WorkerPipe(asyncio.Protocol):
         self,
         process: subprocess.Popen[bytes],
         on_line: Callable[[bytes], None],
-        on_death: Callable[[WorkerPipe], None],
+        on_death: Callable[[ChildPipe], None],
     ) -> None:
         self._process = process
         self._on_line, self._on_death = on_line, on_death
@@ -73,8 +73,8 @@ class WorkerPipe(asyncio.Protocol):
         cls,
         process: subprocess.Popen[bytes],
         on_line: Callable[[bytes], None],
-        on_death: Callable[[WorkerPipe], None],
-    ) -> WorkerPipe:
+        on_death: Callable[[ChildPipe], None],
+    ) -> ChildPipe:
         """The pipe of a child that was started with ``start.start``."""
         pipe = cls(process, on_line, on_death)
         pipe._input, _ = await pipe._loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
