@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
-from agent_tui.providers import call
+from agent_tui.providers.calling import run as call
 from agent_tui.providers.catalog.servers import server_root
 from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.dialects import DIALECTS

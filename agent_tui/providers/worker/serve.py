@@ -117,7 +117,7 @@ class Worker:
             self._tasks.pop(call_id, None)
 
     async def _stream(self, call_id: int, request: ModelRequest) -> None:
-        from agent_tui.providers import call
+        from agent_tui.providers.calling import run as call
 
         info = await self._info(request.spec, ask_server=False)
 
@@ -205,12 +205,12 @@ class Worker:
         return await asyncio.shield(self._begin_litellm(None))
 
     async def _load_litellm(self, spec: ModelSpec | None) -> Any:
-        from agent_tui.providers.litellm import setup as litellm_setup
+        from agent_tui.providers.calling import library
         from agent_tui.providers.worker import warmup
 
         self.state("litellm_loading")
         try:
-            litellm = await asyncio.to_thread(litellm_setup.load)
+            litellm = await asyncio.to_thread(library.load)
             await warmup.warm_up(litellm, spec)
         except Exception:
             self.state("ready")
