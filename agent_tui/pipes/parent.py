@@ -44,10 +44,9 @@ class LineReader:
 
 
 class ChildPipe(asyncio.Protocol):
-    """A running worker. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
+    """A running child. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
 
-    ``last_data`` is the loop time of its newest output, ``heard`` whether there was any, ``missed`` the number of pings
-    since.
+    ``heard`` says whether there was any output, ``missed`` how many pings (which the owner counts) since the newest.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class ChildPipe(asyncio.Protocol):
         self._output: asyncio.BaseTransport | None = None
         self._reaping: asyncio.Future[int] | None = None
         self.dead = asyncio.Event()
-        self.last_data = self._loop.time()
         self.heard = False
         self.missed = 0
 
@@ -86,7 +84,7 @@ class ChildPipe(asyncio.Protocol):
         return self._process.pid
 
     def data_received(self, data: bytes) -> None:
-        self.last_data, self.heard, self.missed = self._loop.time(), True, 0
+        self.heard, self.missed = True, 0
         try:
             for line in self._reader.feed(data):
                 self._on_line(line)

@@ -25,7 +25,7 @@ RECORDS = ("providers/dialects/", "providers/catalog/families.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
-        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers that are looked for",
+        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers to look for",
         "providers/litellm/setup.py": "names of loggers of Python packages",
     }
 )
