@@ -27,16 +27,14 @@ def ignore(name: str) -> None:
     """The ``Report`` of what is stored: older code reads what newer code wrote."""
 
 
-def to_dict(value: Any, secrets: bool = False) -> Any:
-    """A JSON-able copy of a dataclass (or of lists and dicts of them). Fields hidden from ``repr`` are left out, unless
-    ``secrets`` are wanted."""
+def to_dict(value: Any) -> Any:
+    """A JSON-able copy of a dataclass (or of lists and dicts of them). Fields hidden from ``repr`` are left out."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = travelling(type(value)) if secrets else _public_fields(type(value))
-        return {name: to_dict(getattr(value, name), secrets) for name in names}
+        return {name: to_dict(getattr(value, name)) for name in _public_fields(type(value))}
     if isinstance(value, (list, tuple)):
-        return [to_dict(v, secrets) for v in value]
+        return [to_dict(v) for v in value]
     if isinstance(value, dict):
-        return {k: to_dict(v, secrets) for k, v in value.items()}
+        return {k: to_dict(v) for k, v in value.items()}
     return value
 
 
@@ -58,9 +56,27 @@ def message_from_dict(data: dict[str, Any]) -> Message:
     return from_dict(Message, data)
 
 
-def dumps(value: Any, secrets: bool = False) -> str:
+def dumps(value: Any) -> str:
     """Compact JSON of a value of the vocabulary. Lone surrogates, which models do emit, survive."""
-    return json.dumps(to_dict(value, secrets), ensure_ascii=True, separators=(",", ":"))
+    return json.dumps(to_dict(value), ensure_ascii=True, separators=(",", ":"))
+
+
+def dumps_for_pipe(value: Any) -> str:
+    """The same for a process of the same version: with fields hidden from ``repr``, but without those that are LOCAL or
+    at a default of None, True or False."""
+    return _FOR_PIPE.encode(value)
+
+
+def _fields_for_pipe(value: Any) -> dict[str, Any]:
+    cls: Any = type(value)
+    if not hasattr(cls, "__dataclass_fields__"):
+        raise TypeError(f"{cls.__name__} is no part of the vocabulary")
+    return {
+        name: found for name, default in _travelling_defaults(cls) if (found := getattr(value, name)) is not default
+    }
+
+
+_FOR_PIPE = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=_fields_for_pipe)
 
 
 @cache
@@ -73,6 +89,14 @@ def decoder(hint: Any, unknown: Report = ignore) -> Load:
 def travelling(cls: type) -> tuple[str, ...]:
     """The names of the fields that go to another process."""
     return tuple(f.name for f in dataclasses.fields(cls) if not f.metadata.get("local"))
+
+
+@cache
+def _travelling_defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    """The fields that go to another process, with the default that need not be sent; MISSING where all must be."""
+    fields = {f.name: f.default for f in dataclasses.fields(cls)}
+    unsent = {name for name, default in fields.items() if default is None or isinstance(default, bool)}
+    return tuple((name, fields[name] if name in unsent else dataclasses.MISSING) for name in travelling(cls))
 
 
 @cache

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_tui.models.codec import dumps, from_dict
+from agent_tui.models.codec import decoder, dumps_for_pipe
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Language:
 
     def line(self, message: Any, call_id: int = 0) -> bytes:
         """A message as a line."""
-        return self.wrap(type(message), call_id, dumps(message, secrets=True))
+        return self.wrap(type(message), call_id, dumps_for_pipe(message))
 
     def wrap(self, cls: type[Any], call_id: int, fields: str) -> bytes:
         """As ``line``, of a message whose fields are JSON already."""
@@ -67,11 +67,11 @@ class Language:
         except (ValueError, KeyError, TypeError) as error:
             raise BadLineError(f"{len(data)} bytes that are no message") from error
         try:
-            cls = self.messages.get(op)
+            cls: Any = self.messages.get(op)
             if cls is None:
                 unknown(f"operation {op}")
                 return call_id, None
-            return call_id, from_dict(cls, parsed["v"], unknown_field)
+            return call_id, decoder(cls, unknown_field)(parsed["v"])
         except UnknownNameError as error:
             error.id = call_id
             raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal
 
-from agent_tui.models.codec import dumps, travelling
+from agent_tui.models.codec import dumps_for_pipe, travelling
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -151,12 +151,14 @@ def merge(first: Delta, second: Delta) -> Delta | None:
         return None
     if second.call_id is not None:
         return None
-    return replace(
-        first,
-        text=first.text + second.text,
-        metadata=second.metadata if second.metadata is not None else first.metadata,
-        closed=second.closed,
-        name=first.name if first.name is not None else second.name,
+    return Delta(
+        first.index,
+        first.kind,
+        first.text + second.text,
+        second.metadata if second.metadata is not None else first.metadata,
+        second.closed,
+        first.call_id,
+        first.name if first.name is not None else second.name,
     )
 
 
@@ -174,14 +176,14 @@ class RequestEncoder:
         sent: list[str] = []
         for entry in request.messages:
             known = before.get(entry.key)
-            text = known[1] if known is not None and _same(known[0], entry) else dumps(entry, secrets=True)
+            text = known[1] if known is not None and _same(known[0], entry) else dumps_for_pipe(entry)
             if entry.message.status != "streaming":
                 now[entry.key] = (entry, text)
             sent.append(text)
         if len(self._kept) > 8:
             self._kept.clear()
         self._kept[request.session_id] = now
-        rest = dumps({name: getattr(request, name) for name in _BESIDE_MESSAGES}, secrets=True)
+        rest = dumps_for_pipe({name: getattr(request, name) for name in _BESIDE_MESSAGES})
         fields = f'{{"request":{rest[:-1]},"messages":[{",".join(sent)}]}}}}'
         return TO_WORKER.wrap(type(message), call_id, fields)
 
