@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 
 from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
-from agent_tui.providers.catalog.naming import Called
+from agent_tui.providers.catalog.called import Called
 from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.failures.error_body import PAGE, words_of
 from agent_tui.providers.failures.secrets import redact
-from agent_tui.providers.failures.words import PAGE, words_of
 from agent_tui.providers.net.bounds import BoundError, RedirectError
 from agent_tui.text.clean import printable, program_output
 from agent_tui.text.numbers import duration

@@ -43,18 +43,17 @@ class LineReader:
                 raise ValueError(f"a line of more than {self._limit:,} bytes")
 
 
-class WorkerPipe(asyncio.Protocol):
-    """A running worker. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
+class ChildPipe(asyncio.Protocol):
+    """A running child. ``on_line`` gets its lines, ``on_death`` is called once, after its last line.
 
-    ``last_data`` is the loop time of its newest output, ``heard`` whether there was any, ``missed`` the number of pings
-    since.
+    ``heard`` says whether there was any output, ``missed`` how many pings (which the owner counts) since the newest.
     """
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
         on_line: Callable[[bytes], None],
-        on_death: Callable[[WorkerPipe], None],
+        on_death: Callable[[ChildPipe], None],
     ) -> None:
         self._process = process
         self._on_line, self._on_death = on_line, on_death
@@ -64,7 +63,6 @@ class WorkerPipe(asyncio.Protocol):
         self._output: asyncio.BaseTransport | None = None
         self._reaping: asyncio.Future[int] | None = None
         self.dead = asyncio.Event()
-        self.last_data = self._loop.time()
         self.heard = False
         self.missed = 0
 
@@ -73,8 +71,8 @@ class WorkerPipe(asyncio.Protocol):
         cls,
         process: subprocess.Popen[bytes],
         on_line: Callable[[bytes], None],
-        on_death: Callable[[WorkerPipe], None],
-    ) -> WorkerPipe:
+        on_death: Callable[[ChildPipe], None],
+    ) -> ChildPipe:
         """The pipe of a child that was started with ``start.start``."""
         pipe = cls(process, on_line, on_death)
         pipe._input, _ = await pipe._loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
@@ -86,7 +84,7 @@ class WorkerPipe(asyncio.Protocol):
         return self._process.pid
 
     def data_received(self, data: bytes) -> None:
-        self.last_data, self.heard, self.missed = self._loop.time(), True, 0
+        self.heard, self.missed = True, 0
         try:
             for line in self._reader.feed(data):
                 self._on_line(line)
