@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.usage import CompactPolicy
+from agent_tui.context.accounting.inputs import CompactPolicy
 from agent_tui.context.compaction.notices import done_text, started_text
 from agent_tui.context.compaction.planning import preview_text, records_of
 from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips

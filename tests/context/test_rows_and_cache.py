@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
@@ -98,16 +98,16 @@ def test_reads_are_shared_out_in_the_order_of_sending(cached: int, expected: dic
 
 @pytest.mark.parametrize("cached", [4_000, 4_005, 4_128, 4_300])
 def test_a_reading_may_end_inside_a_message(cached: int) -> None:
-    conversation, cache = prompt(), ContextCache()
+    conversation, accounts = prompt(), Incremental()
     conversation.say(raw=493)
     conversation.answer(TokenUsage(4_000, 10), calls=("c1", "c2"))
-    conversation.usage(cache=cache)
+    conversation.usage(accounts)
     conversation.result("c1", raw=200)
     conversation.result("c2", raw=100)
     conversation.answer(TokenUsage(4_330, 10, cache_read=cached), calls=("c3",))
     conversation.result("c3", raw=50)
     for _ in range(2):
-        usage = conversation.usage(cache=cache)
+        usage = conversation.usage(accounts)
         assert usage == conversation.usage()
         assert read(usage) == cached
     newest = row(usage, "messages", "tool_results").children[-1]

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import CompactPolicy, calculate_context_usage
+from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import build_view
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
@@ -63,7 +64,7 @@ class Life:
 
     @classmethod
     def of(cls, window: int) -> Life:
-        return cls(World(model_info(window, min(8_192, window // 4)), cache=ContextCache()))
+        return cls(World(model_info(window, min(8_192, window // 4)), accounts=Incremental()))
 
     async def send(self, size: int, calls: tuple[int, ...] = (), arguments: int = 10) -> bool:
         """One turn: a message of ``size`` tokens, then a step for each of ``calls``, with a result of so many tokens;
@@ -112,7 +113,7 @@ class Life:
     def could_be_sent(self) -> bool:
         """Whether system, tools and the newest user message alone leave room for an answer."""
         newest = next(m for m in reversed(self.world.path) if m.role == "user")
-        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[], cache=None)
+        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[])
         usage = calculate_context_usage(inputs)
         return fits_to_send(replace(usage, total=usage.total + SPARE + usage.total // 50))
 

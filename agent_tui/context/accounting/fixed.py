@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.coverage import PREAMBLE, Coverage, covered, total_read, wire_order, with_preamble
+from agent_tui.context.accounting.coverage import PREAMBLE, Reading, covered, total_read, wire_order, with_preamble
 from agent_tui.context.tokens.estimate import estimate_fixed, round_up
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.context import ContextRow
@@ -82,9 +82,7 @@ def fixed_delta(
     return delta, approximate
 
 
-def fixed_rows(
-    estimate: FixedEstimate, scaled_to: int | None = None, coverage: Coverage | None = None
-) -> list[ContextRow]:
+def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None = None) -> list[ContextRow]:
     """A row of each kind, in their fixed order; those without parts are empty. Children are the parts; of the tools
     their groups, and below them the parts.
 
@@ -93,11 +91,10 @@ def fixed_rows(
     tokens = estimate.tokens
     if scaled_to is not None:
         tokens = largest_remainder(scaled_to, [float(t) for t in tokens])
-    read: list[int | None] = [None] * len(tokens)
-    if coverage is not None and coverage.read is not None:
-        read = [0] * len(tokens)
-        for i in wire_order(estimate.parts):
-            read[i] = coverage.part(estimate.parts[i], tokens[i])
+    unsent = reading.unsent
+    read: list[int | None] = [unsent] * len(tokens)
+    for i in wire_order(estimate.parts):
+        read[i] = reading.part(estimate.parts[i], tokens[i])
     leaves: dict[RowId, list[tuple[str, ContextRow]]] = {row_id: [] for row_id in FIXED_ROWS}
     for i, part in enumerate(estimate.parts):
         leaf = ContextRow(

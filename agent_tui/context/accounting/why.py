@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.ground import Ground
+from agent_tui.context.accounting.inputs import CompactPolicy
 from agent_tui.context.sent.anchor import why_no_anchor
 from agent_tui.models.context import ContextUsage
 
 
-def why_text(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> str:
+def why_text(usage: ContextUsage, ground: Ground) -> str:
     """The answer to "why did it compact, why not", for the screen and for notices."""
-    return f"{_decision(usage, inputs)} {_origin(usage, inputs, cache)}"
+    return f"{_decision(usage, ground.inputs.policy)} {_origin(usage, ground)}"
 
 
-def _decision(usage: ContextUsage, inputs: ContextInputs) -> str:
+def _decision(usage: ContextUsage, policy: CompactPolicy) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
-    total, limit, policy = f"{usage.total:,}", f"{usage.limit:,}", inputs.policy
+    total, limit = f"{usage.total:,}", f"{usage.limit:,}"
     if not fits_to_send(usage):
         full = f"the next input of {total} leaves no room for an answer in a window of {usage.window or 0:,}"
         if not policy.auto_compact:
@@ -40,9 +40,10 @@ def _decision(usage: ContextUsage, inputs: ContextInputs) -> str:
     return f"Compacts: {above}."
 
 
-def _origin(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> str:
+def _origin(usage: ContextUsage, ground: Ground) -> str:
     if usage.anchor_step is None:
-        reason = why_no_anchor(inputs.steps, cache.prefixes, inputs.model.target, inputs.model.limits.window)
+        window = ground.inputs.model.limits.window
+        reason = why_no_anchor(ground.inputs.steps, ground.prefixes, ground.target, window)
         return f"All of it is estimated: {reason}."
     formula = calculation_text(usage)
     return f"{formula[:1].upper()}{formula[1:]}."

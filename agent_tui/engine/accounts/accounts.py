@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.accuracy import drift
@@ -136,7 +135,7 @@ class Accounts:
         runtime.learn_growth(step)
         if self._settings.agent.development:
             tracked = runtime.usage().total
-            recount = calculate_context_usage(replace(runtime.inputs(), cache=None)).total
+            recount = calculate_context_usage(runtime.inputs()).total
             if (line := drift(tracked, recount)) is not None:
                 log.warning("%s", line)
 
