@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.models.steps import FixedPart, RowId, Step
-
-WIRE_ORDER: tuple[RowId, ...] = ("tools", "system", "environment", "memory", "skills", "documents")
-"""Providers put the tools before the system prompt, whatever the order of the request's fields."""
+from agent_tui.models.rows import FIXED_ROWS
+from agent_tui.models.steps import FixedPart, Step
 
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
 """Stands for the instructions about tools that a provider adds by itself."""
@@ -119,7 +117,7 @@ def with_preamble(parts: Sequence[FixedPart]) -> list[FixedPart]:
 def wire_order(parts: Sequence[FixedPart]) -> list[int]:
     """Numbers of the parts that are sent, in the order in which they are."""
     sent = [i for i, p in enumerate(parts) if p.deferred_tokens is None and p.change != "waiting"]
-    return sorted(sent, key=lambda i: WIRE_ORDER.index(parts[i].row))
+    return sorted(sent, key=lambda i: FIXED_ROWS[parts[i].row].sent)
 
 
 def unchanged(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> list[int] | None:

@@ -9,20 +9,9 @@ from agent_tui.context.accounting.coverage import PREAMBLE, Reading, covered, to
 from agent_tui.context.tokens.estimate import estimate_fixed, round_up
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.context import ContextRow
-from agent_tui.models.steps import FIXED_ROWS, FixedPart, RowId
+from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
+from agent_tui.models.steps import FixedPart
 from agent_tui.text.numbers import largest_remainder
-
-FIXED_LABELS: dict[RowId, str] = {
-    "system": "System prompt",
-    "environment": "Environment",
-    "memory": "Memory",
-    "skills": "Skills",
-    "tools": "Tools",
-    "documents": "Documents",
-}
-COUNTED: tuple[RowId, ...] = ("memory", "tools", "documents")
-"""Rows whose parts the user adds and takes away: their label says how many there are."""
-
 
 EDITED = "edited; sent as a change, and as it was until the next compaction"
 WAITING = "edited; sent as a change with your next message"
@@ -111,12 +100,12 @@ def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None 
             approximate=estimate.approximate[i],
         )
         leaves[part.row].append((part.group, leaf))
-    return [_row(row_id, leaves[row_id]) for row_id in FIXED_ROWS]
+    return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items()]
 
 
-def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
-    label = FIXED_LABELS[row_id]
-    if row_id == "tools":
+def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:
+    label = kind.label
+    if kind.id == "tools":
         groups: dict[str, list[ContextRow]] = {}
         for group, leaf in parts:
             groups.setdefault(group, []).append(leaf)
@@ -126,11 +115,11 @@ def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
         ]
     else:
         children = [leaf for _, leaf in parts]
-    if row_id in COUNTED and parts:
+    if kind.counted and parts:
         count = sum(group != PREAMBLE.group and leaf.detail != WAITING for group, leaf in parts)
         label = f"{label} ({count})"
-    whole = parent_row(row_id, label, children)
-    if row_id not in COUNTED and len(children) == 1:
+    whole = parent_row(kind.id, label, children)
+    if not kind.counted and len(children) == 1:
         # The part is the row: what is below would only say it again.
         whole.children, whole.detail = [], children[0].detail
         if children[0].label.startswith(label):

@@ -13,6 +13,7 @@ from agent_tui.context.accounting.next_input import Sizes
 from agent_tui.context.accounting.tally import Tally
 from agent_tui.context.accounting.unmeasured import split_messages
 from agent_tui.models.context import Basis, ContextRow
+from agent_tui.models.rows import MESSAGES
 
 SMALL_MISFIT = 0.1
 GIVE_WAY = 1 - RATIO_LOW
@@ -109,8 +110,8 @@ def _spread_all(ground: Ground, tokens: int) -> Tally:
 def _messages_row(messages: Tally, children: list[ContextRow], basis: Basis) -> ContextRow:
     read = total_read([c.cached_tokens for c in children])
     return ContextRow(
-        id="messages",
-        label="Messages",
+        id=MESSAGES.id,
+        label=MESSAGES.label,
         tokens=messages.total,
         basis=basis,
         estimated_tokens=min(messages.total, sum(c.estimated_tokens for c in children)),
