@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent_tui.context.accounting.accuracy import after_step, before_step, verification_line, verified_growth
-from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
@@ -407,9 +407,9 @@ def test_over_the_window_is_a_warning() -> None:
     assert_identities(usage)
     # What holds a compaction back counts only while the next input can be sent.
     for policy, word in (
-        (CompactPolicy(auto_compact=False), "off by setting"),
-        (CompactPolicy(paused=True), "paused"),
-        (CompactPolicy(off=True), "failed three times"),
+        (CompactionSettings(auto_compact=False), "off by setting"),
+        (CompactionSettings(paused=True), "paused"),
+        (CompactionSettings(off=True), "failed three times"),
     ):
         full = conversation.usage(limits=Limits(10_000, None, 1_000), policy=policy)
         assert full.would_compact == policy.auto_compact and word in full.why

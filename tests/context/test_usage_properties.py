@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.usage import Limits, TokenUsage
@@ -21,7 +21,7 @@ limits = st.builds(
     max_output=st.none() | st.integers(1, 200_000),
 )
 policies = st.builds(
-    CompactPolicy,
+    CompactionSettings,
     auto_compact=st.booleans(),
     compact_at=st.none() | st.floats(0.01, 1.0) | st.integers(2, 200_000).map(float),
     max_output_reserve=st.integers(0, 100_000),
@@ -33,7 +33,7 @@ policies = st.builds(
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(operations, limits, policies, st.integers(0, 20_000), st.floats(0.7, 1.5))
 def test_identities_hold_and_the_cache_changes_nothing(
-    steps: list[tuple[str, TokenUsage, int]], window: Limits, policy: CompactPolicy, fixed: int, ratio: float
+    steps: list[tuple[str, TokenUsage, int]], window: Limits, policy: CompactionSettings, fixed: int, ratio: float
 ) -> None:
     conversation = Conversation(fixed=[fixed_part(raw=fixed), fixed_part("memory", None, "AGENTS.md", "AGENTS.md")])
     accounts = Incremental()

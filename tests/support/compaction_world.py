@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionPlan, CompactionReason, plan_compaction, undo_target
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
@@ -109,7 +109,7 @@ class World:
     """One session. ``head`` moves over a tree of messages; nothing is ever removed from it."""
 
     info: ModelInfo = field(default_factory=model_info)
-    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    policy: CompactionSettings = field(default_factory=CompactionSettings)
     messages: dict[str, Message] = field(default_factory=dict)
     head: str | None = None
     records: list[CompactionRecord] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import active_prune_ids, build_view
@@ -110,7 +110,7 @@ class Conversation:
     def inputs(
         self,
         *,
-        policy: CompactPolicy | None = None,
+        policy: CompactionSettings | None = None,
         limits: Limits = WINDOW,
         ratio: float = 1.0,
         effort: Effort = "medium",
@@ -121,7 +121,7 @@ class Conversation:
             self.steps,
             self.records,
             self.fixed,
-            policy or CompactPolicy(),
+            policy or CompactionSettings(),
             ratio,
             self.fixed_fingerprint,
             effort,

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import build_view
@@ -90,7 +90,7 @@ class Life:
         world = self.world
         self.policy.step_started()
         for _ in range(4):
-            world.policy = CompactPolicy(paused=self.policy.paused, off=self.policy.off)
+            world.policy = CompactionSettings(paused=self.policy.paused, off=self.policy.off)
             usage = world.usage()
             decision = self.policy.before_step(usage)
             match decision:
@@ -151,7 +151,7 @@ class Life:
             return
         stage = self.stages.pop()
         if stage.head == self.world.head:
-            self.world.policy = CompactPolicy()
+            self.world.policy = CompactionSettings()
             now = self.world.usage()
             assert self.world.view() == stage.view
             assert (now.total, now.rows, now.calculation) == (

@@ -12,7 +12,7 @@ DEFAULT_RESERVE = 32_000
 
 
 @dataclass(slots=True, frozen=True)
-class CompactPolicy:
+class CompactionSettings:
     """When to compact. ``compact_at`` up to 1.0 is a fraction of the window, above it a number of tokens; a model's
     own ``compact_at`` wins over it. ``paused`` (after an undo) and ``off`` (after three failures) hold back the
     automatic compaction of this session only."""
@@ -39,7 +39,7 @@ class ContextInputs:
     steps: Sequence[Step] = ()
     records: Sequence[CompactionRecord] = ()
     fixed: Sequence[FixedPart] = ()
-    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    settings: CompactionSettings = field(default_factory=CompactionSettings)
     ratio: float = 1.0
     fixed_fingerprint: str = ""
     effort: Effort = "off"

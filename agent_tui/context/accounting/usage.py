@@ -24,7 +24,7 @@ from agent_tui.context.accounting.budget import (
 from agent_tui.context.accounting.coverage import PREAMBLE, unchanged, with_preamble
 from agent_tui.context.accounting.ground import Ground, ground_of
 from agent_tui.context.accounting.growth import turns_left
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.next_input import Sizes, next_input, sizes_of
 from agent_tui.context.accounting.rows import SplitHead, breakdown
 from agent_tui.context.accounting.totals import session_totals
@@ -47,9 +47,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
 def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages) -> ContextUsage:
     """The answer for a ground and its sizes."""
     inputs, anchor = ground.inputs, ground.anchor
-    model, policy, records = inputs.model, inputs.policy, inputs.records
+    model, settings, records = inputs.model, inputs.settings, inputs.records
     limits = model.limits
-    room = budget(limits, policy, compact_at_of(model, policy))
+    room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
     accuracy = accuracy_of(inputs.steps, ground.target, inputs.ratio)
@@ -66,7 +66,7 @@ def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_message
         percent=100 * size.total / room.window if room.window else None,
         basis=size.basis,
         estimated_tokens=size.estimated,
-        would_compact=_would_compact(room, size.total, policy),
+        would_compact=_would_compact(room, size.total, settings),
         turns_left=turns_left(inputs.view, ground.chain, size.total, room.limit, active_prune_ids(records)),
         calculation=size.calculation,
         rows=made_of.rows,
@@ -82,20 +82,20 @@ def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_message
     )
     if not fits_to_send(usage):
         # What holds a compaction back counts only while the request can be sent as it is.
-        usage.would_compact = policy.auto_compact
+        usage.would_compact = settings.auto_compact
     usage.warnings = _warnings(ground, usage)
     usage.why = why_text(usage, ground)
     return usage
 
 
-def _would_compact(room: Budget, total: int, policy: CompactPolicy) -> bool:
-    allowed = policy.auto_compact and not policy.paused and not policy.off
+def _would_compact(room: Budget, total: int, settings: CompactionSettings) -> bool:
+    allowed = settings.auto_compact and not settings.paused and not settings.off
     return allowed and room.limit is not None and total > room.limit
 
 
 def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
     warnings: list[str] = []
-    problem = reserve_problem(ground.inputs.model.limits, ground.inputs.policy)
+    problem = reserve_problem(ground.inputs.model.limits, ground.inputs.settings)
     if problem:
         warnings.append(problem)
     if usage.misfit:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.plausible import Judged, Surplus, judge_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
@@ -87,10 +87,10 @@ class Runtime:
         first, self.usage_doubted = not self.usage_doubted, True
         return first
 
-    def policy(self) -> CompactPolicy:
+    def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
         context, state = self.settings.context, self.conversation.info.state
-        return CompactPolicy(
+        return CompactionSettings(
             auto_compact=context.auto_compact,
             compact_at=context.compact_at,
             max_output_reserve=context.max_output_reserve,
@@ -106,7 +106,7 @@ class Runtime:
             steps=self.conversation.steps,
             records=self.conversation.records,
             fixed=self.prelude.fixed,
-            policy=self.policy(),
+            settings=self.policy(),
             ratio=self.ratio,
             fixed_fingerprint=self.prelude.fingerprint,
             effort=self.effort,
