@@ -102,5 +102,5 @@ def any_usage(random: Random) -> TokenUsage:
         random.choice([None, random.randint(0, 6_000)]),
         random.choice([None, random.randint(0, 60_000)]),
         source=random.choice(["provider"] * 5 + ["estimated"]),  # type: ignore[arg-type]
-        reasoning_source=random.choice(["provider", "estimated"]),  # type: ignore[arg-type]
+        reasoning_source=random.choice(["provider", "estimated"]),
     )

@@ -40,7 +40,7 @@ def test_identities_hold_and_the_cache_changes_nothing(
     for name, usage, size in steps:
         apply(conversation, name, usage, size)
         options = {"limits": window, "policy": policy, "ratio": ratio}
-        fresh = conversation.usage(**options)
+        fresh = conversation.usage(None, **options)
         assert_identities(fresh)
         assert conversation.usage(accounts, **options) == fresh
         assert fresh.would_compact == (
