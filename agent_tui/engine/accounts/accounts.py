@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.accuracy import drift
