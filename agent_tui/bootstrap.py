@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui.auth import stored_key
 from agent_tui.config import Settings
@@ -30,6 +31,13 @@ from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.rules import parse_rule
 from agent_tui.tools.sandbox.jail import Jail
+
+if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.ui.agent_protocol import ChatAgent
+
+_COMMANDS: type[CommandAgent] = Agent
+_SCREEN: type[ChatAgent] = Agent
 
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 

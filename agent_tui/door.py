@@ -6,7 +6,6 @@ keys and models' words may hold escape sequences; a terminal acts upon those whe
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from typing import IO, Any
@@ -54,11 +53,3 @@ def ask_secret(question: str) -> str:
     from getpass import getpass
 
     return getpass(clean(question))
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse repeats arguments in its errors."""
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        if message:
-            write(file or sys.stderr, message)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from agent_tui.pipes.lines import STRICT
 from tests.support.waiting import Bell
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+os.environ[STRICT] = "1"
+"""Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
 
 
 @pytest.fixture(autouse=True)

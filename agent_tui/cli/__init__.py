@@ -208,7 +208,7 @@ def _screen(options: Options) -> int:
     gc.disable()
     from agent_tui.config.early import early_settings
     from agent_tui.paths import project_root, user_paths
-    from agent_tui.ui.app import run_ui
+    from agent_tui.ui.run import run_ui
 
     paths = user_paths()
 

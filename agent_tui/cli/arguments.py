@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_tui import __version__, door
+from agent_tui import __version__
+from agent_tui.cli.argparse_private import Parser
 from agent_tui.config.run_flags import FLAGS, Flag
 from agent_tui.errors import ConfigError
 
@@ -48,7 +49,7 @@ _NO = frozenset({"0", "false", "no", "off"})
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the chat itself; subcommands have their own. What was not given is None or an empty list."""
-    parser = door.Parser(
+    parser = Parser(
         prog="agent-tui",
         usage="agent-tui [FLAGS] [PROMPT]\n       agent-tui [FLAGS] -p [PROMPT] [-]\n       agent-tui COMMAND …",
         description="A terminal chat agent whose context numbers are true and add up.",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Literal
 
+from agent_tui.cli.argparse_private import arguments_of
+
 Shell = Literal["bash", "zsh", "fish"]
 
 
 def script(shell: Shell, parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> str:
     """The script to source, e.g. ``source <(agent-tui completions bash)``."""
-    options = sorted(flag for action in parser._actions for flag in action.option_strings)
+    options = sorted(flag for action in arguments_of(parser) for flag in action.option_strings)
     if shell == "bash":
         return _bash(options, commands)
     if shell == "zsh":
@@ -46,7 +48,7 @@ def _fish(parser: argparse.ArgumentParser, commands: tuple[str, ...]) -> str:
         f"complete -c agent-tui -n '__fish_seen_subcommand_from sessions' -f -a {name}"
         for name in ("delete", "check", "repair")
     ]
-    for action in parser._actions:
+    for action in arguments_of(parser):
         parts = ["complete -c agent-tui"]
         parts += [f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in action.option_strings]
         if not action.option_strings:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui import door
+from agent_tui.cli.argparse_private import Parser
 from agent_tui.cli.repair import add_check
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
@@ -25,7 +26,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = door.Parser(prog="agent-tui", allow_abbrev=False)
+    parser = Parser(prog="agent-tui", allow_abbrev=False)
     commands = parser.add_subparsers(required=True)
 
     context = commands.add_parser("context", help="what the next request of a session would cost")

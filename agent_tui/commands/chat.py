@@ -9,17 +9,17 @@ from agent_tui.commands.result import CommandResult, Copy, OpenScreen, Quit, Tex
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import CommandAgent
 
 
 @command("help")
-async def help_(agent: Agent, args: str) -> CommandResult:
+async def help_(agent: CommandAgent, args: str) -> CommandResult:
     """Shows commands and keys."""
     return OpenScreen("help", args)
 
 
 @command("copy", args="[n]")
-async def copy(agent: Agent, args: str) -> CommandResult:
+async def copy(agent: CommandAgent, args: str) -> CommandResult:
     """Copies the last answer as Markdown; /copy 2 the one before it.
 
     The text goes through the terminal (OSC 52) and to the platform's own clipboard where there is one.
@@ -38,6 +38,6 @@ async def copy(agent: Agent, args: str) -> CommandResult:
 
 
 @command("exit", aliases=("quit",))
-async def exit_(agent: Agent, args: str) -> CommandResult:
+async def exit_(agent: CommandAgent, args: str) -> CommandResult:
     """Leaves; agent-tui -c continues here."""
     return Quit()

@@ -11,15 +11,15 @@ from agent_tui.text.numbers import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import CommandAgent
 
 
-def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+def _context_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return (("stats", "token counter metrics"), ("stats reset", "starts the metrics anew"))
 
 
 @command("context", args="[stats]", choices=_context_choices)
-async def context(agent: Agent, args: str) -> CommandResult:
+async def context(agent: CommandAgent, args: str) -> CommandResult:
     """Shows what fills the context window, to the token, and when it will be compacted."""
     if not args:
         return OpenScreen("context")
@@ -31,7 +31,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
     return Text("/context takes nothing, stats, or stats reset.", error=True)
 
 
-def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+def _compact_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return (
         ("preview", "what would go and what would stay; no model call"),
         ("undo", "puts the newest compaction back as it was"),
@@ -39,7 +39,7 @@ def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 
 @command("compact", args="[focus] | preview | undo", choices=_compact_choices)
-async def compact(agent: Agent, args: str) -> CommandResult:
+async def compact(agent: CommandAgent, args: str) -> CommandResult:
     """Summarises the older part of the conversation to make room.
 
     A focus text tells the summary what matters most. preview shows what would go and what would stay without a
@@ -55,7 +55,7 @@ async def compact(agent: Agent, args: str) -> CommandResult:
 
 
 @command("pin", args="PATH")
-async def pin(agent: Agent, args: str) -> CommandResult:
+async def pin(agent: CommandAgent, args: str) -> CommandResult:
     """Sends a file with every request, read afresh each time."""
     if not args:
         pinned = agent.pinned
@@ -64,12 +64,12 @@ async def pin(agent: Agent, args: str) -> CommandResult:
     return Text(f"Pinned {args} ({plural(len(agent.pinned), 'document')} pinned).")
 
 
-def _pinned(agent: Agent) -> Iterable[tuple[str, str]]:
+def _pinned(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return ((path, "pinned") for path in agent.pinned)
 
 
 @command("unpin", args="PATH", choices=_pinned)
-async def unpin(agent: Agent, args: str) -> CommandResult:
+async def unpin(agent: CommandAgent, args: str) -> CommandResult:
     """Stops sending a pinned file."""
     if not args:
         return Text("/unpin needs the path of a pinned file.", error=True)

@@ -16,7 +16,7 @@ from agent_tui.text.numbers import money, plural, share, tenths_of, tokens, whol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import CommandAgent
 
 STATUS_WIDTH = 64
 """Columns of a long value of ``/status``: with its name and the frame, 80."""
@@ -24,12 +24,12 @@ STATUS_WIDTH = 64
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
-def _models(agent: Agent) -> Iterable[tuple[str, str]]:
+def _models(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return ((spec.key, spec.model if spec.model != spec.key else "") for spec in agent.models())
 
 
 @command("model", args="[name]", choices=_models)
-async def model(agent: Agent, args: str) -> CommandResult:
+async def model(agent: CommandAgent, args: str) -> CommandResult:
     """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
     if not args:
         return OpenScreen("models")
@@ -41,12 +41,12 @@ async def model(agent: Agent, args: str) -> CommandResult:
     return Text(f"Model is now {info.spec.key} ({window}).")
 
 
-def _efforts(agent: Agent) -> Iterable[tuple[str, str]]:
+def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return ((e, "current" if e == agent.effort else "") for e in EFFORTS)
 
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
-async def thinking(agent: Agent, args: str) -> CommandResult:
+async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     """Sets how much the model thinks before it answers."""
     wanted = args.lower()
     for effort in EFFORTS:
@@ -57,19 +57,19 @@ async def thinking(agent: Agent, args: str) -> CommandResult:
     return Text(line, error=bool(args))
 
 
-def _themes(agent: Agent) -> Iterable[tuple[str, str]]:
+def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     folders = (package_themes(), agent.paths.themes)
     return ((name, "") for name in sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
 
 
 @command("theme", args="[name]", choices=_themes)
-async def theme(agent: Agent, args: str) -> CommandResult:
+async def theme(agent: CommandAgent, args: str) -> CommandResult:
     """Changes the colours, with a live preview."""
     return OpenScreen("themes", args)
 
 
 @command("config")
-async def config(agent: Agent, args: str) -> CommandResult:
+async def config(agent: CommandAgent, args: str) -> CommandResult:
     """Shows where the configuration is read from."""
     project = agent.root / ".agent-tui" / "config.toml"
     files = [("user", agent.paths.config_file), ("project", project)]
@@ -86,7 +86,7 @@ async def config(agent: Agent, args: str) -> CommandResult:
 
 
 @command("status")
-async def status(agent: Agent, args: str) -> CommandResult:
+async def status(agent: CommandAgent, args: str) -> CommandResult:
     """Shows session, model, folder, permissions and context in short."""
     usage = agent.context_usage()
     window = usage.window
@@ -121,7 +121,7 @@ def _narrow(lines: Iterable[str]) -> Iterator[str]:
 
 
 @command("usage", aliases=("cost",))
-async def usage(agent: Agent, args: str) -> CommandResult:
+async def usage(agent: CommandAgent, args: str) -> CommandResult:
     """Shows tokens and cost of this session."""
     totals = agent.context_usage().session
     cached = "?"

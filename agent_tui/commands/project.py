@@ -14,7 +14,7 @@ from agent_tui.text.numbers import tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import CommandAgent
 
 MODE_HELP = {
     "ask": "asks before edits and commands",
@@ -30,7 +30,7 @@ project is, how to build, run and test it (exact commands), how the code is laid
 visible in the code. If AGENTS.md exists already, improve it and keep what is still true."""
 
 
-def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+def _permission_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     yield from MODE_HELP.items()
     for _, rule, source in agent.permission_rules():
         if source != "config":
@@ -38,7 +38,7 @@ def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 
 @command("permissions", args="[mode] | remove RULE", choices=_permission_choices)
-async def permissions(agent: Agent, args: str) -> CommandResult:
+async def permissions(agent: CommandAgent, args: str) -> CommandResult:
     """Shows or sets what the agent may do without asking.
 
     Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through them. Rules added with "always" can be
@@ -63,13 +63,13 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
     return Text("\n".join(lines))
 
 
-def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+def _trust_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     yield "show", "what this folder brings along"
     yield "yes", "trusts what was shown"
 
 
 @command("trust", args="[show|yes]", choices=_trust_choices)
-async def trust(agent: Agent, args: str) -> CommandResult:
+async def trust(agent: CommandAgent, args: str) -> CommandResult:
     """Trusts this folder: its config, MCP servers, skills and commands are read.
 
     What is trusted is their content. When it changes, or another repository stands at this path, it is shown and asked
@@ -85,13 +85,13 @@ async def trust(agent: Agent, args: str) -> CommandResult:
 
 
 @command("init")
-async def init(agent: Agent, args: str) -> CommandResult:
+async def init(agent: CommandAgent, args: str) -> CommandResult:
     """Asks the model to write AGENTS.md for this project."""
     return Submit(f"{INIT_PROMPT}\n\n{args}" if args else INIT_PROMPT)
 
 
 @command("tools")
-async def tools_(agent: Agent, args: str) -> CommandResult:
+async def tools_(agent: CommandAgent, args: str) -> CommandResult:
     """Lists the tools the model is given and what each costs in tokens."""
     listed = agent.tools()
     if not listed:
@@ -107,12 +107,12 @@ async def tools_(agent: Agent, args: str) -> CommandResult:
     return Text("\n".join(lines))
 
 
-def _mcp_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+def _mcp_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return ((f"reconnect {name}", state) for name, state, _ in agent.mcp_servers())
 
 
 @command("mcp", args="[reconnect NAME]", choices=_mcp_choices)
-async def mcp(agent: Agent, args: str) -> CommandResult:
+async def mcp(agent: CommandAgent, args: str) -> CommandResult:
     """Shows MCP servers and their state."""
     if args.startswith("reconnect"):
         name = args.removeprefix("reconnect").strip()
@@ -128,7 +128,7 @@ async def mcp(agent: Agent, args: str) -> CommandResult:
 
 
 @command("skills")
-async def skills(agent: Agent, args: str) -> CommandResult:
+async def skills(agent: CommandAgent, args: str) -> CommandResult:
     """Lists the skills the model can load."""
     found = agent.skills()
     if not found:
@@ -137,7 +137,7 @@ async def skills(agent: Agent, args: str) -> CommandResult:
 
 
 @command("doctor", args="[--forget]", choices=lambda agent: [("--forget", "what servers said of models' limits")])
-async def doctor(agent: Agent, args: str) -> CommandResult:
+async def doctor(agent: CommandAgent, args: str) -> CommandResult:
     """Checks keys, servers, worker, database and terminal; --forget drops learned limits."""
     if args == "--forget":
         count = await agent.forget_limits()

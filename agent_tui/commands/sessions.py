@@ -15,18 +15,18 @@ from agent_tui.text.clean import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import CommandAgent
 
 
 @command("clear", aliases=("new",))
-async def clear(agent: Agent, args: str) -> CommandResult:
+async def clear(agent: CommandAgent, args: str) -> CommandResult:
     """Starts a new conversation; /resume brings this one back."""
     await agent.clear()
     return Nothing()
 
 
 @command("resume", args="[id or search]")
-async def resume(agent: Agent, args: str) -> CommandResult:
+async def resume(agent: CommandAgent, args: str) -> CommandResult:
     """Opens an earlier session, this project's first."""
     if args and " " not in args:
         try:
@@ -39,7 +39,7 @@ async def resume(agent: Agent, args: str) -> CommandResult:
 
 
 @command("rename", args="TITLE")
-async def rename(agent: Agent, args: str) -> CommandResult:
+async def rename(agent: CommandAgent, args: str) -> CommandResult:
     """Gives this session a title."""
     title = one_line(args, 200)
     if not title:
@@ -52,7 +52,7 @@ NOTHING_TO_REWIND = "There is no message to go back to."
 
 
 @command("rewind", aliases=("undo",))
-async def rewind(agent: Agent, args: str) -> CommandResult:
+async def rewind(agent: CommandAgent, args: str) -> CommandResult:
     """Goes back to an earlier message and, if wanted, restores files.
 
     Nothing is deleted: what came after stays in the database, and a fork can reach it.
@@ -63,7 +63,7 @@ async def rewind(agent: Agent, args: str) -> CommandResult:
 
 
 @command("fork")
-async def fork(agent: Agent, args: str) -> CommandResult:
+async def fork(agent: CommandAgent, args: str) -> CommandResult:
     """Continues in a copy; this session stays as it is."""
     before = agent.info.title or agent.info.id
     await agent.fork()
@@ -77,12 +77,12 @@ EXPORTS = {
 }
 
 
-def _formats(agent: Agent) -> Iterable[tuple[str, str]]:
+def _formats(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     return ((name, EXPORTS[name]) for name in FORMATS)
 
 
 @command("export", args="[json|md|html] [PATH]", choices=_formats)
-async def export(agent: Agent, args: str) -> CommandResult:
+async def export(agent: CommandAgent, args: str) -> CommandResult:
     """Writes this session to a file: JSON is complete, Markdown and HTML are for reading."""
     words = args.split(maxsplit=1)
     fmt = words[0].lower() if words and words[0].lower() in FORMATS else "md"

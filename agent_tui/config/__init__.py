@@ -20,18 +20,28 @@ KEY_ACTIONS = (
 """What can be put on another key in ``[keys]``: the names of the screen's bindings."""
 
 
-@dataclass(slots=True)
-class ModelConfig:
-    model: str
+@dataclass(slots=True, frozen=True, kw_only=True)
+class ModelSettings:
+    """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
+    here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
+    also where it could be called directly."""
+
     api_base: str | None = None
     api_key_env: str | None = None
     context_window: int | None = None
     max_output: int | None = None
-    api: str = "auto"
-    reasoning_effort: str | None = None
+    api: Literal["auto", "chat", "responses"] = "auto"
+    reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: float | None = None
-    via: str = "auto"
+    via: Literal["auto", "litellm"] = "auto"
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class ModelConfig(ModelSettings):
+    """A model as configured; ``model`` is LiteLLM's name."""
+
+    model: str
 
 
 @dataclass(slots=True)

@@ -21,7 +21,13 @@ from agent_tui.errors import ConfigError
 T = TypeVar("T")
 
 ENV_PREFIX = "AGENT_TUI_"
-ENV_OTHER = VARIABLES | {"AGENT_TUI_HOME", "AGENT_TUI_RECORDINGS", "AGENT_TUI_DEMO_SCRIPT", "AGENT_TUI_LOG_LEVEL"}
+ENV_OTHER = VARIABLES | {
+    "AGENT_TUI_HOME",
+    "AGENT_TUI_RECORDINGS",
+    "AGENT_TUI_DEMO_SCRIPT",
+    "AGENT_TUI_LOG_LEVEL",
+    "AGENT_TUI_STRICT_PIPES",
+}
 """Variables with the prefix that are not settings."""
 
 

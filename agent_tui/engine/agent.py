@@ -23,7 +23,8 @@ from agent_tui.models.events import Event
 from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 
 

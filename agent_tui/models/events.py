@@ -9,7 +9,8 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 
 StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "error"]
 NoticeLevel = Literal["info", "warning", "error"]

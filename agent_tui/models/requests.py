@@ -6,34 +6,26 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
+from agent_tui.config import ModelSettings
+from agent_tui.models.codec import LOCAL
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import RowId, StepKind
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]
-Api = Literal["auto", "chat", "responses"]
 Via = Literal["auto", "litellm"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
 
 
 @dataclass(slots=True, frozen=True)
-class ModelSpec:
-    """A model as configured: ``model`` is LiteLLM's name, ``key`` what the user calls it. ``via``: ``litellm`` calls it
-    through that library also where it could be called directly."""
+class ModelSpec(ModelSettings):
+    """A model that can be called, with its settings: ``model`` is LiteLLM's name, ``key`` what the user calls it."""
 
     key: str
     model: str
-    api_base: str | None = None
-    api_key_env: str | None = None
-    context_window: int | None = None
-    max_output: int | None = None
-    api: Api = "auto"
-    reasoning_effort: Effort | None = None
-    compact_at: float | None = None
-    via: Via = "auto"
-    extra: Metadata = field(default_factory=dict)
-    api_key: str | None = field(default=None, repr=False, compare=False)
+    api_key: str | None = field(default=None, kw_only=True, repr=False, compare=False)
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,12 +56,12 @@ class SentMessage:
     """A message as it is sent: cleared or clipped results are already replaced.
 
     ``key`` is the message's id, with a suffix where its content differs from what is stored (``#cleared``);
-    ``stored`` is then the message as it is stored.
+    ``stored`` is then the message as it is stored, which is not sent to the worker.
     """
 
     message: Message
     key: str
-    stored: Message | None = None
+    stored: Message | None = field(default=None, metadata=LOCAL)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Sessions, steps and compaction records: what the store keeps beside the messages."""
+"""Steps and compaction records: what the store keeps of a session beside its messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Metadata
+from agent_tui.models.rows import RowId
 from agent_tui.models.usage import TokenUsage
 
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
-RowId = Literal["system", "environment", "memory", "skills", "tools", "documents"]
-FIXED_ROWS: tuple[RowId, ...] = ("system", "environment", "memory", "skills", "tools", "documents")
 
 
 @dataclass(slots=True)
@@ -121,33 +119,3 @@ class CompactionRecord:
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
-
-
-@dataclass(slots=True)
-class SessionInfo:
-    """A session's row. ``project`` is the project root's path; times are seconds since the epoch. ``parent_session``
-    is the session it was forked from, or, where ``state["subagent"]`` is set, the one whose tool call it worked for."""
-
-    id: str
-    project: str
-    title: str = ""
-    model: str = ""
-    created: float = 0.0
-    updated: float = 0.0
-    head_id: str | None = None
-    messages: int = 0
-    parent_session: str | None = None
-    preview: str = ""
-    state: Metadata = field(default_factory=dict)
-
-
-def conversation_state() -> Metadata:
-    """Defaults of ``SessionInfo.state``: small facts that survive a restart (pinned documents, breaker, pause…)."""
-    return {
-        "pinned": [],
-        "compaction_failures": 0,
-        "compaction_paused": False,
-        "compaction_off": False,
-        "thinking": None,
-        "environment": None,
-    }

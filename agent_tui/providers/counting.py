@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 from agent_tui.errors import WorkerError
+from agent_tui.providers.litellm.private import VOCABULARIES, place
 
 ENCODING = "o200k_base"
 RUN = 5_000
@@ -33,12 +32,8 @@ def use_bundled_vocabulary() -> None:
     fetched from the network. A folder the user has chosen is respected."""
     if os.environ.get("TIKTOKEN_CACHE_DIR"):
         return
-    spec = importlib.util.find_spec("litellm")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(place, "litellm_core_utils", "tokenizers")
-        if folder.is_dir():
-            os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
-            return
+    if (folder := place(*VOCABULARIES)) is not None:
+        os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
 
 
 @cache

@@ -22,6 +22,7 @@ from agent_tui.providers.direct.http import Connections, HttpError, NetworkSetti
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.net import guard as http_guard
 from agent_tui.providers.net.bounds import BoundError
+from agent_tui.providers.net.httpx_private import is_of_httpx
 from agent_tui.providers.wire.request import build_call
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
     except (OSError, ValueError, BoundError, RecursionError, NoAddressError, NetworkSettingsError) as error:
         log.info("Exact count failed: %s", redact(str(error), [key.value]))
     except Exception as error:
-        if not type(error).__module__.startswith("httpx"):
+        if not is_of_httpx(error):
             raise
         log.info("Exact count failed: %s %s", type(error).__name__, redact(str(error), [key.value]))
     return None

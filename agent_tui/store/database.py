@@ -205,6 +205,14 @@ def damaged(path: Path, what: str) -> StoreError:
     return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
 
 
+def newer(path: Path, version: int, known: int) -> StoreError:
+    """The line for a file of a version that is not known here."""
+    return StoreError(
+        f"{path} was written by a newer agent-tui (schema {version}, this one knows {known}): "
+        "upgrade agent-tui, or set AGENT_TUI_HOME to another folder"
+    )
+
+
 def _make_private_file(path: Path) -> None:
     try:
         private_dir(path.parent)
@@ -236,10 +244,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path, known: int) -> None:
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreError(f"{path} is another program's database: move it away to begin with an empty one")
     if version > known:
-        raise StoreError(
-            f"{path} was written by a newer agent-tui (schema {version}, this one knows {known}): "
-            "upgrade agent-tui, or set AGENT_TUI_HOME to another folder"
-        )
+        raise newer(path, version, known)
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
+from agent_tui.store.session_state import dump_state
 
 SCHEMA_VERSION = 1
 
@@ -29,7 +31,7 @@ def export_session(
     path = _path_ids(messages, info.head_id)
     return {
         "v": SCHEMA_VERSION,
-        "session": to_dict(info),
+        "session": {**to_dict(info), "state": dump_state(info.state)},
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),

@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 
 from agent_tui.models.messages import new_id
-from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.ledger import LedgerTables
 
 
@@ -33,7 +34,7 @@ class ForkTables(LedgerTables):
                 messages=len(kept),
                 parent_session=source.id,
                 preview=source.preview if kept else "",
-                state={k: v for k, v in json.loads(json.dumps(source.state)).items() if k != "subagent"},
+                kind="user",
             )
             self._insert_session(info)
             records = [r for r in self.records(source.id) if _applies(r, set(kept))]

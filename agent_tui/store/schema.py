@@ -179,6 +179,20 @@ _RULES_OF_REPOSITORIES: Migration = (
     "DROP TABLE permission_rule_of_path",
 )
 
+_KINDS: Migration = (
+    # What a session is was a mark in the JSON of its state, looked for as text in every row. Lists show all but
+    # subagents, whose rows are only looked for by their parent.
+    "ALTER TABLE session ADD COLUMN kind TEXT NOT NULL DEFAULT 'user'",
+    """UPDATE session SET kind = 'subagent',
+        state = CASE WHEN json_valid(state) THEN json_remove(state, '$.subagent') ELSE state END
+        WHERE instr(state, '"subagent":true') > 0""",
+    "DROP INDEX IF EXISTS session_by_age",
+    "DROP INDEX IF EXISTS session_by_project",
+    "CREATE INDEX session_by_age ON session (updated, id) WHERE kind <> 'subagent'",
+    "CREATE INDEX session_by_project ON session (project, updated, id) WHERE kind <> 'subagent'",
+    "CREATE INDEX session_of_parent ON session (parent_session) WHERE kind = 'subagent'",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -188,6 +202,7 @@ MIGRATIONS: list[Migration] = [
     _REPLAY_FACTS,
     _WAITING,
     _RULES_OF_REPOSITORIES,
+    _KINDS,
 ]
 
 

@@ -11,7 +11,8 @@ from types import TracebackType
 
 from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FACTS, FactTables
@@ -21,7 +22,7 @@ from agent_tui.store.lock import SessionLock
 from agent_tui.store.messages import walk
 from agent_tui.store.rows import encode
 from agent_tui.store.salvage import Content, salvage
-from agent_tui.store.sessions import SUBAGENT
+from agent_tui.store.session_rows import read_row
 from agent_tui.store.waiting import WaitingTables
 
 BUSY_TIMEOUT = 3.0
@@ -116,8 +117,17 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
             self._insert_session(info)
             return
         self._db.run(
-            "UPDATE session SET created = ?, messages = ?, head_id = NULL, project = ?, preview = ? WHERE id = ?",
-            (info.created, info.messages, encode(info.project), encode(info.preview), info.id),
+            "UPDATE session SET created = ?, messages = ?, head_id = NULL, parent_session = ?, kind = ?, project = ?, "
+            "preview = ? WHERE id = ?",
+            (
+                info.created,
+                info.messages,
+                info.parent_session,
+                info.kind,
+                encode(info.project),
+                encode(info.preview),
+                info.id,
+            ),
         )
 
     def put_message(self, session_id: str, message: Message, in_tree: bool) -> None:
@@ -175,7 +185,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         try:
             self._db.run("PRAGMA secure_delete = ON")
             with self._db.writing():
-                self._db.run(f"DELETE FROM session WHERE parent_session = ? AND {SUBAGENT}", (session_id,))
+                self._db.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
                 self._db.run("DELETE FROM session WHERE id = ?", (session_id,))
                 self._db.run(
                     "DELETE FROM content WHERE NOT EXISTS "
@@ -196,7 +206,13 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     def content(self, session_id: str) -> Content:
         """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
         ``missing`` is then not empty. Raises ``StoreError`` where there is no such session, or for a lock."""
-        info = self.session(session_id)
+        info, lost = read_row(self._session_row(session_id))
+        content = self._content(info)
+        if lost:
+            content.missing.insert(0, f"facts of the session itself: {', '.join(lost)}")
+        return content
+
+    def _content(self, info: SessionInfo) -> Content:
         try:
             with self._db.reading():
                 content = Content(
@@ -263,7 +279,7 @@ def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
 
 def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
     """What can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
-    from agent_tui.store.repair import rebuild
+    from agent_tui.store.rebuild import rebuild
 
     if not rebuild(path, folder).sessions:
         raise StoreError("nothing can be read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
@@ -68,12 +68,31 @@ Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
 """Does a task (a few words, the prompt) in a context of its own; the third argument gets lines on how it goes."""
 
 
+FileVersion: TypeAlias = tuple[int, int, int]
+"""A file's modification time in ns, its size in bytes, its inode."""
+
+
+@dataclass(slots=True)
+class TodoItem:
+    text: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+@dataclass(slots=True)
+class ToolMemory:
+    """What tools know as long as the session lives: the ``files`` the model has read, by path, and as they were then;
+    its todo list."""
+
+    files: dict[str, FileVersion] = field(default_factory=dict)
+    todo: list[TodoItem] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
     before it is created, changed or removed, so that ``/rewind`` can restore it, and ``after_change`` when it was, so
-    that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``state`` lives
-    as long as the session (the todo list, files read). ``allowed_paths`` are those the call was allowed for; None
+    that a later change by others is noticed; ``spill_dir`` receives output that was too long to send. ``memory`` lives
+    as long as the session. ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
@@ -92,7 +111,7 @@ class ToolContext:
     subagent: Subagent | None = None
     allowed_paths: frozenset[Path] | None = None
     hidden: Callable[[Path], bool] = lambda path: False
-    state: dict[str, object] = field(default_factory=dict)
+    memory: ToolMemory = field(default_factory=ToolMemory)
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None

@@ -1,51 +1,51 @@
-"""The application: what is on the main screen, how it starts and how it ends."""
+"""The application: it puts the chat together, gives Textual what it asks for, and hands everything else on."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import signal
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.screen import Screen
+from textual.theme import Theme
 from textual.widget import Widget
 
-from agent_tui import door
 from agent_tui.config import Settings
-from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError
+from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.paths import Paths
-from agent_tui.ui import terminal
-from agent_tui.ui.changes import Changes
+from agent_tui.ui.chat.assembly import Chat
+from agent_tui.ui.chat.modes import next_mode
 from agent_tui.ui.keys import APP_BINDINGS
-from agent_tui.ui.permissions import Permissions
-from agent_tui.ui.prompting import Prompting
-from agent_tui.ui.safety import Net, describe
-from agent_tui.ui.sender import Sender
-from agent_tui.ui.theme import ANSI_THEME, start_theme, wanted_theme
-from agent_tui.ui.widgets.prompt import Prompt
-from agent_tui.ui.widgets.status import StatusFacts
+from agent_tui.ui.prompt.widget import Prompt
+from agent_tui.ui.safety import Guarded, Net, describe
+from agent_tui.ui.terminal.signals import on_termination
+from agent_tui.ui.textual_private import AnswersErrors, draw_again, write_to_terminal
+from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
-    from agent_tui.engine.agent import Agent
-    from agent_tui.ui.freshness import Freshness
-    from agent_tui.ui.router import Router
+    from agent_tui.ui.chat.host import ChatHost
+    from agent_tui.ui.chat.opening import AgentFactory
+    from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.safety import ShowsErrors
+    from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
+    from agent_tui.ui.widgets.activity import Activity
+    from agent_tui.ui.widgets.find import FindBar
     from agent_tui.ui.widgets.permission import PermissionPanel
-
-AgentFactory: TypeAlias = "Callable[[], Awaitable[Agent]]"
-
-ROOMY = 22
-"""From this many lines on, the prompt has air above and below."""
+    from agent_tui.ui.widgets.queue import Queue
 
 FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
+
+EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
+"""Actions that are possible while the first frame stands alone."""
 
 
 class Room(Widget):
@@ -55,15 +55,13 @@ class Room(Widget):
         return ""
 
 
-class AgentApp(Changes):
+class AgentApp(Guarded, AnswersErrors):
     """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
 
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "#prompt"
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
-    router: Router
-    freshness: Freshness
     CSS = """
     Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
     #transcript, #room { height: 1fr; background: $background; }
@@ -78,58 +76,154 @@ class AgentApp(Changes):
         *,
         prompt: str = "",
         problems: Sequence[str] = (),
-        clock: Callable[[], float] | None = None,
+        clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
     ) -> None:
+        super().__init__()
         theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
-        super().__init__(settings, paths, root, theme, *([clock] if clock else []))
+        self._use_first_theme(theme)
+        if detect_colors and self.console.color_system == "standard" and not theme.ansi:
+            plain, broken = start_theme(ANSI_THEME, paths.themes)
+            if broken is None:
+                self._use_first_theme(plain)
+        if settings.ui.reduced_motion:
+            self.animation_level = "none"
+        if settings.keys:
+            self.set_keymap(settings.keys)
         self.agent_factory = agent_factory
         self.failure: AgentError | None = None
-        self.net = Net(self, self.clock)
-        self.sender = Sender(self)
-        self.permissions = Permissions(self)
-        self.prompting = Prompting(self)
-        self._facts = StatusFacts()
-        self._queue_lines = 4
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
         self._problems = [*problems, *([problem] if problem else [])]
-        if detect_colors and self.console.color_system == "standard" and not theme.ansi:
-            self._use_ansi_theme()
-        if settings.keys:
-            self.set_keymap(settings.keys)
+        self.net = Net(self, clock)
+        self.chat = Chat(self, settings, paths, root, clock)
+        self.stage = self.chat.stage
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage."""
-        from agent_tui.ui.driver import driver_class
+        from agent_tui.ui.terminal.driver import driver_class
 
         return driver_class(self.leave) or super().get_driver_class()
 
-    def _use_ansi_theme(self) -> None:
-        theme, problem = start_theme(ANSI_THEME, self.paths.themes)
-        if problem is None:
-            self.use_first_theme(theme)
+    def _use_first_theme(self, theme: Theme) -> None:
+        """Starts with a theme; setting it later would style everything twice."""
+        self.register_theme(theme)
+        self.set_reactive(App.theme, theme.name)
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables for themes that leave them out."""
+        return variable_defaults(self.current_theme)
 
     def compose(self) -> ComposeResult:
         yield Room(id="room")
-        yield self.activity
-        yield self.prompt
-        yield self.status
+        yield self.stage.activity
+        yield self.stage.prompt
+        yield self.stage.status
+
+    # The widgets of the main screen
 
     @property
-    def main_screen(self) -> Screen[object]:
-        """The screen with transcript and prompt, whatever lies on top of it."""
-        return self.screen_stack[0]
+    def prompt(self) -> Prompt:
+        return self.stage.prompt
+
+    @property
+    def activity(self) -> Activity:
+        return self.stage.activity
+
+    @property
+    def transcript(self) -> Transcript:
+        return self.stage.transcript
+
+    @property
+    def queue_view(self) -> Queue:
+        return self.stage.queue_view
+
+    @property
+    def completions(self) -> Completions:
+        return self.stage.completions
 
     # Start and end
 
+    def on_mount(self) -> None:
+        # A moment later, so that keys typed before the start are on the screen first.
+        self.call_after_refresh(self.set_timer, FIRST_KEYS, self._after_first_frame)
+
+    async def _after_first_frame(self) -> None:
+        if self._has_left:
+            return
+        await self.chat.opening.furnish(self._problems, self._first_prompt)
+        if self._has_left:
+            return
+        if not self.is_headless:
+            on_termination(self.leave)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.run_worker(self._start_agent(), name="start", exit_on_error=False)
+
+    @property
+    def _has_left(self) -> bool:
+        """Whether the user was faster than the start."""
+        return not (self.is_running and self.prompt.is_attached)
+
+    async def _start_agent(self) -> None:
+        try:
+            await self.chat.opening.open(self.agent_factory)
+        except Exception as error:
+            self.uncaught(error)
+            return
+        self.chat.freshness.begin()
+        self.opened.set()
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+    def leave(self) -> None:
+        """Ends the program with everything stored."""
+        self.chat.drafts.save()
+        self.chat.window.pop_title()
+        self.exit(EXIT_OK)
+
+    async def close_agent(self) -> None:
+        """Lets the agent go, once the screen is gone."""
+        lost = await self.chat.seat.close()
+        self.failure = self.failure or lost
+
+    # Errors
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session to go on with after an error."""
+        return self.opened.is_set()
+
+    def uncaught(self, error: Exception) -> None:
+        """Textual's way out for what nobody caught; see ``safety``."""
+        self.net.caught(error, drawing=True)
+
+    def fail(self, error: Exception) -> None:
+        """Leaves with one line on stderr."""
+        if self.failure is None:
+            self.failure = error if isinstance(error, AgentError) else AgentError(describe(error))
+            self.failed.set()
+            self.exit(self.failure.exit_code)
+
+    def say(self, level: str, text: str) -> None:
+        """A line in the transcript that is not part of the conversation."""
+        self.stage.say(level, text)
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether the terminal has the focus."""
+        return self.app_focus
+
+    def write_to_terminal(self, sequence: str) -> None:
+        """Sends a control sequence of ours; nothing happens without a terminal."""
+        write_to_terminal(self, sequence)
+
+    # Keys
+
     def on_resize(self, event: events.Resize) -> None:
-        height = event.size.height
-        self.prompt.set_class(height >= ROOMY, "-roomy")
-        self._queue_lines = 0 if height < 8 else 1 if height < 14 else 4
-        if self.furnished:
-            self.queue_view.set_limit(self._queue_lines)
+        self.stage.arrange(event.size.height)
 
     def on_key(self, event: events.Key) -> None:
         """A character that nothing else took is meant for the prompt, wherever the focus is."""
@@ -141,148 +235,109 @@ class AgentApp(Changes):
             self.prompt.focus()
             self.prompt.insert_text(event.character)
 
-    def on_mount(self) -> None:
-        # A moment later, so that keys typed before the start are on the screen first.
-        self.call_after_refresh(self.set_timer, FIRST_KEYS, self._after_first_frame)
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """On top of another screen Shift+Tab is that screen's; before the screen is complete little can be done."""
+        if not self.stage.furnished and action not in EARLY:
+            return False
+        return len(self.screen_stack) == 1 if action == "next_mode" else True
 
-    async def _after_first_frame(self) -> None:
-        await self.furnish()
-        self.furnished = True
-        self.sender.show_waiting()
-        self.prompt.ask_again()
-        self.queue_view.set_limit(self._queue_lines)
-        terminal.push_title(self)
-        terminal.set_title(self, "agent-tui")
-        self._handle_signals()
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        draft = self.history_file.load_draft()
-        if draft and self.prompt.is_empty:
-            self.prompt.set_text(draft)
-        for problem in self._problems:
-            self.say("warning", problem)
-        if self._first_prompt:
-            self.sender.send(self._first_prompt, [])
-        self.run_worker(self._start_agent(), name="start", exit_on_error=False)
+    def action_interrupt(self) -> None:
+        self.chat.interrupts.interrupt()
 
-    async def _start_agent(self) -> None:
-        try:
-            agent = self._opening = await self.agent_factory()
-            from agent_tui.ui.freshness import Freshness
-            from agent_tui.ui.router import Router
+    def action_cancel(self) -> None:
+        self.chat.interrupts.cancel()
 
-            self.router = Router(self)
-            self.freshness = Freshness(self)
-            agent.subscribe(self.router.dispatch)
-            await agent.start()
-        except Exception as error:
-            self._handle_exception(error)
-            return
-        self.agent = agent
-        self.facts_changed()
-        self.sender.agent_ready()
-        self.freshness.begin()
-        self.opened.set()
-        gc.enable()
-        gc.collect()
-        gc.freeze()
+    def action_escape(self) -> None:
+        self.chat.interrupts.escape()
 
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)
-            if number is not None and not self.is_headless:
-                try:
-                    loop.add_signal_handler(number, self.leave)
-                except (NotImplementedError, RuntimeError, ValueError):
-                    return
+    def action_focus_prompt(self) -> None:
+        self.prompt.focus()
 
-    def leave(self) -> None:
-        """Ends the program with everything stored."""
-        self.history_file.save_draft(self.prompt.placeholders.expand(self.prompt.text)[0])
-        terminal.pop_title(self)
-        self.exit(EXIT_OK)
+    def action_toggle_tools(self) -> None:
+        self.chat.reading.toggle_tools()
 
-    def _handle_exception(self, error: Exception) -> None:
-        """Textual's way out for what nobody caught; see ``safety``."""
-        self.net.caught(error, drawing=True)
+    def action_toggle_reasoning(self) -> None:
+        self.chat.reading.toggle_reasoning()
 
-    def fail(self, error: Exception) -> None:
-        """Leaves with one line on stderr."""
-        if self.failure is None:
-            self.failure = error if isinstance(error, AgentError) else AgentError(describe(error))
-            self.failed.set()
-            self.exit(self.failure.exit_code)
+    def action_scroll_transcript(self, pages: int) -> None:
+        self.chat.reading.scroll(pages)
 
-    async def close_agent(self) -> None:
-        """Lets the agent go, once the screen is gone."""
-        agent, self.agent, self._opening = self._opening, None, None
-        if agent is not None:
-            try:
-                await agent.close()
-            except AgentError as error:
-                self.failure = self.failure or error
+    def action_jump(self, by: int) -> None:
+        self.chat.reading.jump(by)
+
+    def action_redraw(self) -> None:
+        """Writes every cell again: what stands on the terminal may be something else's."""
+        self.refresh(layout=True)
+        self.call_after_refresh(draw_again, self)
+
+    async def action_find(self) -> None:
+        await self.chat.finding.open()
+
+    def action_next_mode(self) -> None:
+        if self.chat.seat.agent is not None:
+            next_mode(self.chat.seat.agent, self.chat.session, self.stage)
+
+    def action_palette(self) -> None:
+        self.open_screen("palette")
+
+    def open_screen(self, name: str, data: str = "") -> None:
+        """Opens a screen by name; what it answers is carried out."""
+        self.chat.screens.open(name, data)
 
     # Messages of widgets
 
     @on(Prompt.Asked)
     async def _asked(self, event: Prompt.Asked) -> None:
-        await self.prompting.asked(event.what)
+        match event.what:
+            case "escape":
+                self.chat.interrupts.escape()
+            case "quit":
+                self.leave()
+            case "keys":
+                self.open_screen("help", "keys")
+            case "history":
+                self.open_screen("history", self.prompt.text)
+            case "panel":
+                self.chat.permissions.go_there()
+            case "editor":
+                await self.chat.editor.edit()
+            case "paste":
+                await self.chat.pasting.paste()
 
     @on(Prompt.Completing)
     def _completing(self, event: Prompt.Completing) -> None:
-        self.prompting.complete(event.query)
+        self.chat.completing.complete(event.query)
 
     @on(Prompt.Changed)
     def _prompt_changed(self) -> None:
-        self.prompting.changed()
+        self.chat.permissions.prompt_changed()
+        self.chat.drafts.changed()
 
     def on_copy_requested(self, event: posted.CopyRequested) -> None:
-        self.copy(event.text, event.what)
+        self.chat.copying.copy(event.text, event.what)
 
     def on_link_clicked(self, event: posted.LinkClicked) -> None:
         self.open_url(event.url)
 
     def on_follow_changed(self, event: posted.FollowChanged) -> None:
-        if event.follow:
-            self.hint("")
-        elif event.new:
-            self.hint(f"{event.new} new below · Ctrl+End follows")
+        self.chat.reading.follow_changed(event.follow, event.new)
+
+    def on_find_bar_query(self, event: FindBar.Query) -> None:
+        self.chat.finding.search(event.text)
+
+    def on_find_bar_step(self, event: FindBar.Step) -> None:
+        self.chat.finding.step(event.by)
+
+    def on_find_bar_closed(self) -> None:
+        self.chat.finding.close()
+
+    def on_find_changed(self, event: posted.FindChanged) -> None:
+        self.chat.finding.show(event.state)
 
     def on_permission_panel_answered(self, event: PermissionPanel.Answered) -> None:
-        self.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
+        self.chat.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
 
 
-def run_ui(
-    agent_factory: AgentFactory,
-    settings: Settings,
-    paths: Paths,
-    root: Path,
-    *,
-    prompt: str = "",
-    problems: Sequence[str] = (),
-) -> int:
-    """Runs the chat until the user leaves; returns the exit code.
-
-    ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
-    it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
-    """
-    app = AgentApp(agent_factory, settings, paths, root, prompt=prompt, problems=problems, detect_colors=True)
-
-    async def main() -> int:
-        try:
-            code = await app.run_async()
-        finally:
-            await app.close_agent()
-        return code if code is not None else app.return_code or EXIT_OK
-
-    try:
-        code = asyncio.run(main())
-    except KeyboardInterrupt:
-        code = EXIT_OK
-    except Exception as error:
-        app.net.caught(error)
-        code = EXIT_ERROR
-    if app.failure is not None:
-        door.complain(str(app.failure))
-        return app.failure.exit_code
-    return code
+# What the App provides to what it is put together from.
+_HOST: type[ChatHost] = AgentApp
+_ERRORS: type[ShowsErrors] = AgentApp

@@ -8,21 +8,16 @@ from __future__ import annotations
 import logging
 import traceback
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from textual.message_pump import MessagePump
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
+from agent_tui.ui.textual_private import SurvivesHandlers
 
 if TYPE_CHECKING:
-    from textual.app import App
-    from textual.message import Message
     from textual.screen import Screen
     from textual.worker import Worker
-
-    from agent_tui.ui.app import AgentApp
 
 MAX_ERRORS = 20
 """So many errors within ``WINDOW`` seconds end the program: nothing on the screen can be trusted any more."""
@@ -31,32 +26,54 @@ WINDOW = 10.0
 log = logging.getLogger(__name__)
 
 
-class Guarded(MessagePump):
-    """A widget or screen that goes on with its next message when a handler has failed. Put it first among the bases."""
+class Guarded(SurvivesHandlers):
+    """A widget or screen that goes on with its next message when a handler has failed. Put it first among the bases.
 
-    async def _dispatch_message(self, message: Message) -> None:
-        try:
-            await super()._dispatch_message(message)
-        except Exception as error:
-            _net(self.app).caught(error)
+    The app's ``net`` catches the error; in an app without one it fails as any other.
+    """
+
+    def survives(self, error: Exception) -> bool:
+        net = getattr(self.app, "net", None)
+        if not isinstance(net, Net):
+            return False
+        net.caught(error)
+        return True
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A task that failed says so; without this its error would be seen nowhere."""
         error = event.worker.error
-        if event.worker.is_finished and isinstance(error, Exception):
-            _net(self.app).caught(error)
+        if event.worker.is_finished and isinstance(error, Exception) and not self.survives(error):
+            raise error
 
 
-def _net(app: App[Any]) -> Net:
-    net: Net = app.net  # type: ignore[attr-defined]
-    return net
+class ShowsErrors(Protocol):
+    """What is done about an error: a line, a screen that goes away, or the end."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session to go on with."""
+
+    @property
+    def screen_stack(self) -> Sequence[Screen[Any]]: ...
+
+    @property
+    def screen(self) -> Screen[Any]: ...
+
+    def call_later(self, callback: Callable[..., Any], *arguments: Any) -> bool: ...
+
+    def pop_screen(self) -> object: ...
+
+    def say(self, level: str, text: str) -> None: ...
+
+    def fail(self, error: Exception) -> None:
+        """Leaves with one line on stderr."""
 
 
 class Net:
     """Decides what an error costs. ``errors`` are those survived, newest last."""
 
-    def __init__(self, app: AgentApp, clock: Callable[[], float]) -> None:
-        self.app = app
+    def __init__(self, shows: ShowsErrors, clock: Callable[[], float]) -> None:
+        self._shows = shows
         self.clock = clock
         self.errors: deque[Exception] = deque(maxlen=100)
         self._times: deque[float] = deque(maxlen=MAX_ERRORS)
@@ -67,20 +84,20 @@ class Net:
 
         ``drawing``: a screen could not be made or drawn. One on top of the chat goes away; the chat is still there.
         """
-        new = self._new(error)
+        shows, new = self._shows, self._new(error)
         if new and not isinstance(error, AgentError):
             log.error("The screen's code failed", exc_info=error)
         now = self.clock()
         self._times.append(now)
         endless = len(self._times) == MAX_ERRORS and now - self._times[0] <= WINDOW
-        if endless or not self.app.opened.is_set():
-            self.app.fail(error)
+        if endless or not shows.is_open:
+            shows.fail(error)
             return
         self.errors.append(error)
-        if drawing and len(self.app.screen_stack) > 1:
-            self.app.call_later(self._pop, self.app.screen)
+        if drawing and len(shows.screen_stack) > 1:
+            shows.call_later(self._remove, shows.screen)
         if new or isinstance(error, AgentError):
-            self.app.call_later(self.app.say, "error", describe(error))
+            shows.call_later(shows.say, "error", describe(error))
 
     def _new(self, error: Exception) -> bool:
         frames = traceback.extract_tb(error.__traceback__)
@@ -89,9 +106,9 @@ class Net:
         self._known.add(place)
         return not known
 
-    def _pop(self, screen: Screen[Any]) -> None:
-        if len(self.app.screen_stack) > 1 and self.app.screen is screen:
-            self.app.pop_screen()
+    def _remove(self, screen: Screen[Any]) -> None:
+        if len(self._shows.screen_stack) > 1 and self._shows.screen is screen:
+            self._shows.pop_screen()
 
 
 def describe(error: Exception) -> str:

@@ -20,7 +20,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.ui.completion import FileIndex
+from agent_tui.ui.prompt.completion import FileIndex
 from tests.support.bench import app, medians, milliseconds, report
 from tests.support.fake_agent import FakeAgent
 
@@ -52,7 +52,7 @@ async def measure(folder: Path) -> dict[str, float]:
         letters.append(1_000 * (time.perf_counter() - begun))
     out["letter"], out["letter_max"] = median(letters), max(letters)
     async with app(FakeAgent) as run:
-        run.app.files = index
+        run.app.chat.files = index
         await run.type("look at @")
         await run.until(lambda: run.app.completions.open)
         keys = [await milliseconds(run, partial(run.app.prompt.insert_text, key)) for key in "module_77"]

@@ -42,7 +42,7 @@ async def measure(database: Path) -> dict[str, float]:
         async with app(FakeAgent) as run:
             run.agent.store = store  # type: ignore[assignment]
             run.agent.root = Path("/project")
-            out["open"] = await milliseconds(run, lambda: run.app.push_screen(SessionPicker(run.agent)))  # type: ignore[arg-type]
+            out["open"] = await milliseconds(run, lambda: run.app.push_screen(SessionPicker(run.agent)))
             picker = run.app.screen
             assert isinstance(picker, SessionPicker) and picker.shown
             letters = [await milliseconds(run, partial(picker.search, text)) for text in ("t", "to", "topic 42")]

@@ -20,8 +20,6 @@ PACKAGE = REPOSITORY / "agent_tui"
 NOT_THE_TERMINAL = {
     "door.py": "the door itself",
     "tools/builtin/searcher.py": "lines of JSON to its parent",
-    "tools/mcp/host.py": "lines of JSON to its parent",
-    "providers/worker/serve.py": "lines of JSON to its parent",
 }
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 PRINTERS = {"print", "input", "getpass"}

@@ -26,7 +26,7 @@ NAMES = [
 
 
 async def run(agent: FakeAgent, line: str) -> results.CommandResult:
-    return await registry.run(agent, line)  # type: ignore[arg-type]
+    return await registry.run(agent, line)
 
 
 def test_every_command_has_help_and_the_documented_name() -> None:
@@ -46,11 +46,11 @@ def test_unknown_names_get_the_nearest() -> None:
 
 def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    found = registry.complete(agent, "/co")  # type: ignore[arg-type]
+    found = registry.complete(agent, "/co")
     assert {"/context", "/compact", "/copy", "/config"} <= {c.label.split()[0] for c in found}
-    assert registry.complete(agent, "/new")[0].insert == "/clear"  # type: ignore[arg-type]
-    assert [c.label for c in registry.complete(agent, "/thinking h")] == ["high"]  # type: ignore[arg-type]
-    assert registry.complete(agent, "/nothing x") == []  # type: ignore[arg-type]
+    assert registry.complete(agent, "/new")[0].insert == "/clear"
+    assert [c.label for c in registry.complete(agent, "/thinking h")] == ["high"]
+    assert registry.complete(agent, "/nothing x") == []
 
 
 @pytest.mark.parametrize(

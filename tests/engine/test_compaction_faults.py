@@ -286,7 +286,7 @@ async def test_an_undo_after_a_restart_pauses_until_there_is_room_again(tmp_path
         assert not seen.of(CompactionStarted) and "not_compacted" in codes(seen)
         await agent.rewind(agent.messages[0].id)
         assert (await turn(agent, seen, "start again")).stop_reason == "end"
-        assert agent.info.state["compaction_paused"] is False
+        assert agent.info.state.compaction_paused is False
         await agent.compact_undo()
         assert outcomes(seen) == ["nothing"]
         await fill_again(agent, seen)

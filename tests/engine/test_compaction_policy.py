@@ -8,7 +8,7 @@ from agent_tui.context.compaction.planning import CompactionReason
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
-from agent_tui.models.steps import conversation_state
+from agent_tui.models.session import SessionState
 
 
 def usage(total: int, window: int | None = 200_000, limit: int | None = 168_000) -> ContextUsage:
@@ -176,10 +176,12 @@ def test_the_state_survives_a_restart() -> None:
     for _ in range(3):
         policy.compacted(result("failed"))
     policy.undone()
-    again = AutoCompaction.from_state(policy.state(), auto_compact=True)
+    before = SessionState(pinned=("/p/notes.md",), thinking="high")
+    kept = policy.kept_in(before)
+    assert (kept.pinned, kept.thinking) == (before.pinned, before.thinking)
+    again = AutoCompaction.from_state(kept, auto_compact=True)
     assert (again.failures, again.off, again.paused) == (3, True, True)
-    assert set(policy.state()) <= set(conversation_state())
-    fresh = AutoCompaction.from_state({}, auto_compact=False)
+    fresh = AutoCompaction.from_state(SessionState(), auto_compact=False)
     assert (fresh.auto_compact, fresh.failures, fresh.off, fresh.paused) == (False, 0, False, False)
 
 

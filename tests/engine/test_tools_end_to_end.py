@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,7 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         newest = store.newest_session(project)
         assert newest is not None and newest.id == agent.info.id
         (child,) = [s for s in store.sessions(project, subagents=True) if s.id != agent.info.id]
-        assert child.parent_session == agent.info.id and child.state["subagent"] is True
+        assert child.parent_session == agent.info.id and child.kind == "subagent"
         denied = [m.tool_result for m in store.path(child.id, child.head_id) if m.tool_result is not None][2:]
         assert len(denied) == 2 and all(r.is_error and "no tool named" in r.text for r in denied)
         await agent.fork()
@@ -392,7 +393,7 @@ async def test_the_todo_list_is_shown_and_kept(tmp_path: Path, project: Path) ->
         await say(agent, "plan it")
         display = results(agent)[0].display
         assert display is not None and display["kind"] == "list" and display["items"] == items
-        assert display["text"] == "[x] find\n[>] mend" and agent.toolbox.state["todo"] == items
+        assert display["text"] == "[x] find\n[>] mend" and [asdict(item) for item in agent.toolbox.memory.todo] == items
         assert not seen.of(PermissionAsked)
 
 

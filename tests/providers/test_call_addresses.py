@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.call import api_base, connection
+from agent_tui.providers.calling.through_litellm import api_base, connection
 from agent_tui.providers.catalog.keys import DUMMY_KEY, Key, resolve_key
 from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.litellm.setup import prepare_environment

@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.models.messages import Message, ReasoningPart, user_message
 from agent_tui.models.requests import ModelSpec, StreamItem
-from agent_tui.providers import call
+from agent_tui.providers.calling import run as call
 from agent_tui.providers.catalog.families import MODEL_FAMILIES, RETENTION
 from agent_tui.providers.catalog.limits import describe
 from agent_tui.providers.dialects import DIALECTS, Dialect, table
@@ -20,12 +20,12 @@ from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat
 from tests.support.model_calls import Answer, environment, make_request
 from tests.support.named_providers import NAMES, comparisons
 
-PACKAGE = Path(call.__file__).parents[1]
+PACKAGE = Path(call.__file__).parents[2]
 RECORDS = ("providers/dialects/", "providers/catalog/families.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
         "context/tokens/families.py": "the table of tokenizer constants, a record each of its own",
-        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers looked for",
+        "providers/catalog/detect.py": "models suggested for keys that are found, and local servers to look for",
         "providers/litellm/setup.py": "names of loggers of Python packages",
     }
 )

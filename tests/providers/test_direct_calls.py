@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.requests import Failed, Finished, ModelSpec, StreamItem
-from agent_tui.providers import call
+from agent_tui.providers.calling import run as call
 from agent_tui.providers.catalog.servers import server_root
 from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.dialects import DIALECTS
@@ -402,8 +402,8 @@ async def main():
     worker = Worker(lambda data: lines.append(data))
     for number, (model, api) in enumerate(json.loads(sys.argv[2])):
         spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
-        for op in ("stream", "exact"):
-            data = protocol.RequestEncoder().encode(op, 2 * number + (op == "exact") + 1, make_request(spec))
+        for half, ask in enumerate((protocol.Stream, protocol.CountExactly)):
+            data = protocol.RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
             worker.receive(data)
             await asyncio.wait(set(worker._tasks.values()))
     await asyncio.sleep(0.1)

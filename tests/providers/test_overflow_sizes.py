@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from agent_tui.models.codec import from_dict, to_dict
@@ -384,7 +382,7 @@ def test_a_throttled_request_is_not_too_long() -> None:
 def test_sizes_cross_the_pipe_and_the_store() -> None:
     failure = refusal(WORDINGS[1][1])
     (line,) = protocol.item_lines(7, Failed(failure))
-    assert protocol.item_from(json.loads(line)) == Failed(failure)
+    assert protocol.FROM_WORKER.read(line) == (7, Failed(failure))
     assert from_dict(Failure, to_dict(failure)) == failure
     old = {k: v for k, v in to_dict(failure).items() if k != "overflow"}
     assert from_dict(Failure, old).overflow is None

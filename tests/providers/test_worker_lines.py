@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.models.codec import dumps
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -21,6 +21,7 @@ from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
+    ModelRequest,
     ModelSpec,
     Started,
     StreamItem,
@@ -29,9 +30,17 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import TokenUsage
+from agent_tui.pipes.parent import LineReader
 from agent_tui.providers.worker.outbox import Outbox
-from agent_tui.providers.worker.pipe import LineReader
-from agent_tui.providers.worker.protocol import TEXT_LIMIT, RequestEncoder, item_from, item_lines, merge, request_from
+from agent_tui.providers.worker.protocol import (
+    FROM_WORKER,
+    TEXT_LIMIT,
+    TO_WORKER,
+    RequestEncoder,
+    Stream,
+    item_lines,
+    merge,
+)
 from tests.support.model_calls import KEY, make_request
 
 texts = st.text(max_size=20)
@@ -56,7 +65,7 @@ items = deltas | st.sampled_from(
 
 
 def _decoded(call_id: int, item: StreamItem) -> list[StreamItem]:
-    return [item_from(json.loads(line)) for line in item_lines(call_id, item)]
+    return [FROM_WORKER.read(line)[1] for line in item_lines(call_id, item)]
 
 
 @given(items)
@@ -113,7 +122,7 @@ def test_lines_are_cut_the_same_however_they_arrive(lines: list[bytes], data: st
     assert got == wanted
 
 
-def test_a_request_survives_the_pipe_with_its_key_apart() -> None:
+def test_a_request_survives_the_pipe_with_its_key() -> None:
     messages = [
         user_message("look \ud800 here", attachments=[AttachmentPart("a.png", "image/png", data="AAAA")]),
         Message(
@@ -131,23 +140,31 @@ def test_a_request_survives_the_pipe_with_its_key_apart() -> None:
     request = make_request(spec, messages=messages, tools=[ToolSchema("read", "d", {"type": "object"})])
     encoder = RequestEncoder()
     for _ in range(2):
-        line = encoder.encode("stream", 3, request)
+        line = encoder.encode(Stream(request), 3)
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1
-        data = json.loads(line)
-        assert KEY not in json.dumps(data["request"])
-        again = request_from(data)
+        again = _request(line)
         assert again == request
         assert again.spec.api_key == KEY
+
+
+def test_what_is_written_elsewhere_has_no_key() -> None:
+    assert KEY not in dumps(make_request(ModelSpec("k", "openai/x", api_key=KEY)))
+
+
+def _request(line: bytes) -> ModelRequest:
+    message = TO_WORKER.read(line)[1]
+    assert isinstance(message, Stream)
+    return message.request
 
 
 def test_a_message_that_still_streams_is_encoded_anew() -> None:
     message = Message("m", "assistant", [TextPart("a")], status="streaming")
     request = make_request(ModelSpec("k", "openai/x"), messages=[message])
     encoder = RequestEncoder()
-    encoder.encode("stream", 1, request)
+    encoder.encode(Stream(request), 1)
     message.parts.append(TextPart("b"))
-    assert request_from(json.loads(encoder.encode("stream", 2, request))) == request
+    assert _request(encoder.encode(Stream(request), 2)) == request
 
 
 def test_another_message_under_a_known_key_is_not_mixed_up() -> None:
@@ -155,9 +172,9 @@ def test_another_message_under_a_known_key_is_not_mixed_up() -> None:
     first = Message("m", "user", [TextPart("first")])
     second = Message("m", "user", [TextPart("second")])
     spec = ModelSpec("k", "openai/x")
-    encoder.encode("stream", 1, make_request(spec, messages=[first]))
-    line = encoder.encode("stream", 2, make_request(spec, messages=[second]))
-    assert request_from(json.loads(line)).messages[0].message == second
+    encoder.encode(Stream(make_request(spec, messages=[first])), 1)
+    line = encoder.encode(Stream(make_request(spec, messages=[second])), 2)
+    assert _request(line).messages[0].message == second
 
 
 async def test_the_outbox_keeps_order_and_gathers() -> None:
@@ -170,7 +187,7 @@ async def test_the_outbox_keeps_order_and_gathers() -> None:
         outbox.item(1, Delta(0, "text", letter))
     outbox.item(2, Delta(0, "text", "other"))
     outbox.item(1, Finished("stop"))
-    decoded = [(json.loads(line)["id"], item_from(json.loads(line))) for line in written]
+    decoded = [FROM_WORKER.read(line) for line in written]
     mine = [item for call_id, item in decoded if call_id == 1]
     assert "".join(i.text for i in mine if isinstance(i, Delta)) == "abcd"
     assert len(mine) < 6

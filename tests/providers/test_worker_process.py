@@ -24,9 +24,10 @@ import json, sys
 for line in sys.stdin.buffer:
     message = json.loads(line)
     if message["op"] == "count":
-        print(json.dumps({"id": message["id"], "e": "done", "counts": [1] * len(message["texts"])}), flush=True)
+        counts = {"counts": [1] * len(message["v"]["texts"])}
+        print(json.dumps({"op": "counts", "id": message["id"], "v": counts}), flush=True)
     if message["op"] == "ping":
-        print('{"e":"pong"}', flush=True)
+        print('{"op":"pong","id":0,"v":{}}', flush=True)
 """
 
 
@@ -124,7 +125,8 @@ async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
 
 
 async def test_a_slow_start_blocks_nobody() -> None:
-    slow = 'import sys; sys.stdin.buffer.readline()\nprint(\'{"e":"state","state":"ready"}\', flush=True)' + ECHO
+    ready = '{"op":"state","id":0,"v":{"state":"ready"}}'
+    slow = f"import sys; sys.stdin.buffer.readline()\nprint({ready!r}, flush=True)" + ECHO
     client = WorkerClient(command=fake(slow))
     await client.start()
     states: list[str] = [client.state]
@@ -138,7 +140,8 @@ async def test_a_slow_start_blocks_nobody() -> None:
 
 
 async def test_garbage_on_the_pipe_is_ignored() -> None:
-    garbage = b'\xff\x00garbage\n{\n[1]\n"x"\n{"id":99,"e":"done"}\n{"id":1,"d":[\n' + b"x" * 100_000 + b"\n"
+    garbage = b'\xff\x00garbage\n{\n[1]\n"x"\n{"id":99,"op":"preparing","v":{}}\n{"id":1,"op":"delta",\n'
+    garbage += b"x" * 100_000 + b"\n"
     code = f"import sys; sys.stdout.buffer.write({garbage!r}); sys.stdout.buffer.flush()\n"
     client = WorkerClient(command=fake(code + ECHO))
     assert await client.count(["a"]) == [1]
@@ -187,13 +190,13 @@ async def test_nothing_is_left_after_closing() -> None:
 async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
     noisy = (
         "import os, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers.worker import serve\n"
-        "original = serve.count_all\n"
+        "from agent_tui.providers.worker import serve as worker\n"
+        "original = worker.count_all\n"
         "def loud(texts):\n"
         "    print('printed'); os.write(1, b'raw\\n'); os.write(2, b'err\\n'); os.system('echo child')\n"
         "    return original(texts)\n"
-        "serve.count_all = loud\n"
-        "serve.main()\n"
+        "worker.count_all = loud\n"
+        "worker.main()\n"
     )
     lines: list[bytes] = []
     client = WorkerClient(command=(sys.executable, "-c", noisy, str(ROOT)))

@@ -70,6 +70,8 @@ def test_starting_it_imports_next_to_nothing() -> None:
     ours = [name for name in json.loads(done.stdout) if name.startswith("agent_tui")]
     assert ours == [
         "agent_tui",
+        "agent_tui.pipes",
+        "agent_tui.pipes.start",
         "agent_tui.providers",
         "agent_tui.providers.worker",
         "agent_tui.providers.worker.start",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -14,6 +15,7 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, ToolResultPart, user_message
+from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store import Store, walk
@@ -107,6 +109,10 @@ ROWS: dict[str, tuple[str, ...]] = {
     "head is gone": ("UPDATE session SET head_id = 'gone'",),
     "state is no JSON": ("UPDATE session SET state = 'x'",),
     "state is a list": ("UPDATE session SET state = '[]'",),
+    "state of wrong types": ('UPDATE session SET state = \'{"pinned":{},"thinking":[],"environment":3}\'',),
+    "state is nested deeply": (f"UPDATE session SET state = '{'[' * 50_000}'",),
+    "unknown kind of session": ("UPDATE session SET kind = 'king'",),
+    "kind is a blob": ("UPDATE session SET kind = x'00ff'",),
     "title is text": ("UPDATE session SET title = 'x' || char(27)",),
     "title is a number": ("UPDATE session SET title = 5, project = 6.5, model = 'm'",),
     "title is no UTF-8": ("UPDATE session SET title = x'ff', preview = x'c3', project = x'80'",),
@@ -176,6 +182,58 @@ def test_a_damaged_session_opens_as_far_as_it_can_be_read(tmp_path: Path) -> Non
         assert store.content(second).missing == []
         assert store.export(first)["missing"] == content.missing
         assert "missing" not in store.export(second)
+
+
+def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, second, *_ = filled(path)
+    with Store.open(path) as store:
+        info = store.session(first)
+        info.state = SessionState(("/project/notes.md",), 2, True, True, "high", "Linux", {"later": 1})
+        store.save_session(info)
+        whole = store.session(first)
+    run(
+        path,
+        "UPDATE session SET title = x'41ff', created = 'then', kind = 'king', state = "
+        f"json_set(state, '$.thinking', 'most', '$.compaction_failures', -1) WHERE id = '{first}'",
+    )
+    with Store.open(path) as store:
+        found = store.session(first)
+        assert (found.title, found.created, found.kind) == ("A\ufffd", 0.0, "user")
+        assert found.state == dataclasses.replace(whole.state, thinking=None, compaction_failures=0)
+        assert first in [info.id for info in store.sessions()]
+        content = store.content(first)
+        told = "facts of the session itself: title, created, compaction failures, thinking, kind"
+        assert content.missing == [told]
+        assert len(content.messages) == 36
+        assert store.content(second).missing == []
+        made = repair_session(store, first)
+        assert made is not None
+        assert store.session(made[0].id).state == found.state
+        assert store.content(made[0].id).missing == []
+    assert repair_file(path) is not None
+    with Store.open(path) as store:
+        assert check(store).sound
+        assert store.session(first).state == found.state
+
+
+def test_a_damaged_subagents_session_stays_out_of_the_list(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, *_ = filled(path)
+    with Store.open(path) as store:
+        child = store.create_session("/project/0", "demo", parent=first, kind="subagent")
+        store.add_message(child.id, user_message("look"))
+    run(path, f"UPDATE session SET state = '[]', title = 5 WHERE id = '{child.id}'")
+    for _ in range(2):
+        with Store.open(path) as store:
+            assert child.id not in [info.id for info in store.sessions()]
+            found = store.session(child.id)
+            assert (found.kind, found.parent_session) == ("subagent", first)
+            sound = check(store).sound
+        assert (repair_file(path) is None) == sound
+    with Store.open(path) as store:
+        store.delete_session(first)
+        assert child.id not in [info.id for info in store.sessions(subagents=True)]
 
 
 def test_one_session_is_copied_and_the_damaged_one_stays(tmp_path: Path) -> None:

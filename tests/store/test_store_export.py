@@ -19,6 +19,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import ModelSpec
+from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store import Store
@@ -175,6 +176,6 @@ def test_an_unknown_format_is_refused(store: Store, session_id: str) -> None:
 def test_a_key_is_never_written(store: Store) -> None:
     spec = ModelSpec("sonnet", "anthropic/claude-sonnet-4-6", api_key="sk-secret")
     info = store.create_session("/p", spec.key)
-    info.state["spec"] = to_dict(spec)
+    info.state = SessionState(newer={"spec": to_dict(spec)})
     store.save_session(info)
     assert "sk-secret" not in to_json(store.export(info.id))

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import Message, TextPart, user_message
+from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store import Store
 from agent_tui.store.facts import TrustRow
-from tests.support.vocabulary import MESSAGES, RECORDS, STEPS, TEXT
+from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 
 NASTY = "a\x00b \ud800 \udfff \x1b]0;t\x07 é 漢 \U0001f600 \u2028"
 
@@ -56,13 +57,14 @@ def test_steps_records_and_summaries_come_back_exactly(
 
 
 @settings(max_examples=60, deadline=None)
-@given(title=TEXT, model=TEXT, project=TEXT)
+@given(title=TEXT, model=TEXT, project=TEXT, state=STATES)
 def test_a_session_row_comes_back_exactly(
-    tmp_path_factory: pytest.TempPathFactory, title: str, model: str, project: str
+    tmp_path_factory: pytest.TempPathFactory, title: str, model: str, project: str, state: SessionState
 ) -> None:
     with Store.open(tmp_path_factory.mktemp("store") / "sessions.db") as store:
         info = store.create_session(project, model)
-        info.title, info.state["pinned"], info.updated = title, [project], 12.5
+        info.title, info.updated = title, 12.5
+        info.state = state
         store.save_session(info)
         assert store.session(info.id) == info
         assert store.sessions(project) == [info]
@@ -124,6 +126,20 @@ def test_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
         store._db.run("UPDATE step SET data = json_set(data, '$.later', 1)")
         assert store.messages(info.id) == {message.id: message}
         assert store.steps(info.id) == [step]
+
+
+def test_what_a_newer_version_keeps_in_the_state_is_written_back(tmp_path: Path) -> None:
+    with fresh(tmp_path) as store:
+        info = store.create_session("/p", "demo")
+        store._db.run("UPDATE session SET state = json_set(state, '$.later', json('[{\"a\":1.5}]'))")
+        info = store.session(info.id)
+        assert store.content(info.id).missing == []
+        info.state = dataclasses.replace(info.state, thinking="low")
+        store.save_session(info)
+        copy = store.fork_session(info.id, None)
+        for found in (store.session(info.id), store.session(copy.id)):
+            assert found.state == SessionState(thinking="low", newer={"later": [{"a": 1.5}]})
+        assert store.export(info.id)["session"]["state"]["later"] == [{"a": 1.5}]
 
 
 def test_token_counts_of_many_contents(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.models.steps import SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import Step
 from agent_tui.store import Store
 
 

@@ -57,8 +57,13 @@ class Running:
 
     def shown(self) -> str:
         """What stands on the screen, line by line."""
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return shown(self.app)
+
+
+def shown(app: AgentApp) -> str:
+    """What stands on the screen of an app, line by line."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 @asynccontextmanager
@@ -73,7 +78,7 @@ async def running(
     async def factory() -> FakeAgent:
         return agent
 
-    app = AgentApp(factory, settings, agent.paths, home, clock=clock)  # type: ignore[arg-type]
+    app = AgentApp(factory, settings, agent.paths, home, clock=clock)
     async with app.run_test(size=size) as pilot:
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()

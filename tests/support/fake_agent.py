@@ -14,11 +14,13 @@ from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextU
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
 from agent_tui.tools.files.pictures import fit_attachments
+from agent_tui.ui.agent_protocol import ChatAgent
 
 
 def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
@@ -368,3 +370,8 @@ class FakeAgent:
 
     async def close(self) -> None:
         self.calls.append(("close", None))
+
+
+def conforming(agent: FakeAgent) -> ChatAgent:
+    """What the screen asks of an agent, this one has: the type check says what is missing."""
+    return agent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from statistics import quantiles
-from typing import Any
+from typing import Any, Literal
 
 from tests.support.true_provider import Model
 
@@ -24,7 +24,7 @@ class Flavour:
     name: str
     model: Model
     path: str = ""
-    api: str = "auto"
+    api: Literal["auto", "chat", "responses"] = "auto"
     keeps: bool = True
 
 

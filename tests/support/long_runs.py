@@ -26,6 +26,7 @@ from agent_tui.models.events import (
     StepStarted,
     TurnEnded,
 )
+from agent_tui.models.requests import Effort
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for
 from tests.support.end_to_end import KEY_VARIABLE
@@ -63,7 +64,7 @@ class Plan:
     restart: int = 60
     manual: int = 75
     bad_summaries: bool = True
-    effort: str = "medium"
+    effort: Effort = "medium"
     exact: bool = False
     configured: int | None = None
 

@@ -12,7 +12,7 @@ from typing import Any
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers import call
+from agent_tui.providers.calling import run as call
 from agent_tui.providers.catalog.targets import resolve_target
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream

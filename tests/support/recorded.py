@@ -35,11 +35,10 @@ from agent_tui.models.requests import (
     Via,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers import call
-from agent_tui.providers.call import api_base
+from agent_tui.providers.calling import library
+from agent_tui.providers.calling import run as call
+from agent_tui.providers.calling.through_litellm import api_base
 from agent_tui.providers.catalog.targets import resolve_target
-from agent_tui.providers.litellm import fixes
-from agent_tui.providers.litellm import setup as litellm_setup
 from agent_tui.providers.streams import tap
 from agent_tui.providers.streams.accumulate import Accumulator
 from agent_tui.providers.wire.replay import prefix_fingerprint
@@ -83,9 +82,7 @@ def body(name: str) -> bytes:
 
 @cache
 def litellm() -> Any:
-    module = litellm_setup.load()
-    fixes.install()
-    return module
+    return library.load()
 
 
 def spec_for(recording: Mapping[str, Any], url: str) -> ModelSpec:

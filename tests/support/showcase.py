@@ -14,7 +14,8 @@ from agent_tui.models.messages import (
     ToolResultPart,
     user_message,
 )
-from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import CompactionRecord
 from tests.support.fake_agent import FakeAgent
 
 NOW = 1_750_000_000.0

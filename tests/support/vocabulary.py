@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import PART_TYPES, Message, Part
+from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, Step
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -33,6 +34,8 @@ def value(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of([value(option) for option in get_args(hint)])
     if origin is list:
         return st.lists(value(get_args(hint)[0]), max_size=3)
+    if origin is tuple and get_args(hint)[1:] == (Ellipsis,):
+        return st.lists(value(get_args(hint)[0]), max_size=3).map(tuple)
     if origin is tuple:
         return st.tuples(*map(value, get_args(hint)))
     if origin is dict:
@@ -63,3 +66,9 @@ MESSAGES: st.SearchStrategy[Message] = instances(
 )
 STEPS: st.SearchStrategy[Step] = instances(Step, id=IDS, message_id=st.none() | IDS)
 RECORDS: st.SearchStrategy[CompactionRecord] = instances(CompactionRecord, id=IDS, operation_id=IDS)
+_KEYS = {f.name for f in dataclasses.fields(SessionState)}
+STATES: st.SearchStrategy[SessionState] = instances(
+    SessionState,
+    compaction_failures=st.integers(0, 2**40),
+    newer=st.dictionaries(TEXT.filter(lambda key: key not in _KEYS), JSON, max_size=3),
+)

@@ -13,6 +13,7 @@ from agent_tui.config import McpServer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import plain
 from agent_tui.tools.mcp.config import Plan, plan_servers
+from agent_tui.tools.mcp.lines import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema, server_part, tool_name
 from agent_tui.tools.mcp.search import rank
 from agent_tui.tools.mcp.tool import McpTool
@@ -125,14 +126,11 @@ def test_huge_and_deep_schemas_are_not_sent() -> None:
 
 
 def test_the_search_ranks_names_over_descriptions() -> None:
-    async def call(
-        server: str, tool: str, arguments: dict[str, Any], progress: Callable[[str], None]
-    ) -> dict[str, Any]:
-        return {}
+    async def call(server: str, tool: str, arguments: dict[str, Any], progress: Callable[[str], None]) -> ToolAnswer:
+        return ToolAnswer("")
 
     def tool(name: str, description: str, **properties: Any) -> McpTool:
-        entry = {"name": name, "description": description, "schema": {"properties": properties}}
-        return McpTool("jira", entry, call)
+        return McpTool("jira", ToolEntry(name, description, {"properties": properties}, False), call)
 
     tools = [
         tool("createIssue", "Make one"),

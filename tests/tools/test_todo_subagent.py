@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.base import TodoItem, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.subagent import SubagentTool
 from agent_tui.tools.builtin.todo import TodoTool
 from tests.support.tool_context import make_context
@@ -23,9 +24,9 @@ async def test_each_call_replaces_the_list(context: ToolContext) -> None:
     assert outcome.text == "The list is updated: 1 of 2 done."
     assert outcome.display is not None
     assert outcome.display["text"] == "[x] find [b]it[/b]␛[2K\n[>] mend"
-    assert context.state["todo"] == items
+    assert [asdict(item) for item in context.memory.todo] == items
     await TodoTool().run({"items": '[{"text": "sent as text", "status": "pending"}]'}, context)
-    assert context.state["todo"] == [{"text": "sent as text", "status": "pending"}]
+    assert context.memory.todo == [TodoItem("sent as text", "pending")]
     with pytest.raises(ToolError, match=r"items\[0\]\.status"):
         await TodoTool().run({"items": [{"text": "x", "status": "later"}]}, context)
 

@@ -10,13 +10,13 @@ from tests.support.app import running
 async def test_looks_only_with_the_focus_and_while_idle(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         looks = len(run.agent.called("refresh_context"))
-        run.app.freshness.look()
+        run.app.chat.freshness.look()
         await run.until(lambda: len(run.agent.called("refresh_context")) == looks + 1)
         run.agent.busy = True
-        run.app.freshness.look()
+        run.app.chat.freshness.look()
         run.agent.busy = False
         run.app.app_focus = False
-        run.app.freshness.look()
+        run.app.chat.freshness.look()
         await run.pilot.pause()
         assert len(run.agent.called("refresh_context")) == looks + 1
 

@@ -39,11 +39,11 @@ async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp
         await gate.wait()
         return agent
 
-    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)
     async with app.run_test() as pilot:
         await pilot.press(*"early", "enter")
         await pilot.pause()
-        assert app.sender.waiting == [("early", [], False)]
+        assert app.chat.sender.waiting == [("early", [], False)]
         gate.set()
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()

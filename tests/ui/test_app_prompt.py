@@ -11,8 +11,8 @@ from textual import events
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.fuzzy import match_paths
-from agent_tui.ui.history import History
-from agent_tui.ui.paste import Placeholders, is_long
+from agent_tui.ui.prompt.history import History
+from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 

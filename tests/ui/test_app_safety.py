@@ -11,11 +11,11 @@ import pytest
 from agent_tui.config import Settings
 from agent_tui.errors import AgentError
 from agent_tui.ui.app import AgentApp
+from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import MAX_ERRORS
 from agent_tui.ui.screens.context import ContextScreen
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picker import Picker
-from agent_tui.ui.widgets.prompt import Prompt
 from agent_tui.ui.widgets.rows import RowList
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
@@ -107,12 +107,26 @@ async def test_an_error_at_the_start_leaves_with_one_line(tmp_path: Path) -> Non
     async def factory() -> FakeAgent:
         raise Broken("no agent")
 
-    app = AgentApp(factory, Settings(), agent.paths, tmp_path)  # type: ignore[arg-type]
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)
     async with app.run_test():
         async with asyncio.timeout(8):
             await app.failed.wait()
     assert app.failure is not None and "Broken: no agent" in str(app.failure)
     assert app.failure.exit_code == 1
+
+
+async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+
+    async def factory() -> FakeAgent:
+        return agent
+
+    app = AgentApp(factory, Settings(), agent.paths, tmp_path)
+    async with app.run_test():
+        app.leave()
+    # What was to come after the first frame, a moment later.
+    await app._after_first_frame()
+    assert app.failure is None and app.return_value == 0
 
 
 @pytest.mark.parametrize("filter_text", ["them", "zzzz", "/context"])

@@ -25,7 +25,8 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, SummaryPart, TextPart, user_message
-from agent_tui.models.steps import CompactionRecord, SessionInfo
+from agent_tui.models.session import SessionInfo, SessionState
+from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.screens.context import ContextScreen
 from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten
 from agent_tui.ui.screens.models import ModelPicker
@@ -63,13 +64,13 @@ async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], ans
     async with running(tmp_path) as run:
         run.agent.busy = True
         run.agent.publish(asked())
-        await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
         assert "make test && echo ␛[31mdone" in run.shown()
         run.clock.now += 1
         await run.pilot.press(*keys)
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [answer]
-        await run.until(lambda: run.app.permissions.panel is None)
+        await run.until(lambda: run.app.chat.permissions.panel is None)
         await run.until(lambda: run.app.prompt.has_focus)
 
 
@@ -78,7 +79,7 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
         run.agent.busy = True
         await run.type("typing alread")
         run.agent.publish(asked())
-        await run.until(lambda: run.app.permissions.panel is not None)
+        await run.until(lambda: run.app.chat.permissions.panel is not None)
         await run.pilot.press("y")
         await run.pilot.pause()
         assert run.app.prompt.text == "typing already"
@@ -95,12 +96,14 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
         run.agent.busy = True
         run.agent.publish(asked())
         run.agent.publish(asked(request_id="r2", call_id="c2", summary="second"))
-        await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
         run.clock.now += 1
         await run.pilot.press("y")
-        await run.until(lambda: run.app.permissions.panel and run.app.permissions.panel.asked.request_id == "r2")
+        await run.until(
+            lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.asked.request_id == "r2"
+        )
         run.agent.publish(TurnEnded("interrupted"))
-        await run.until(lambda: not run.app.main_screen.query("PermissionPanel"))
+        await run.until(lambda: not run.app.stage.screen.query("PermissionPanel"))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (20, 5), (200, 50)])
@@ -108,7 +111,7 @@ async def test_permission_choices_are_visible_at_any_size(tmp_path: Path, size: 
     async with running(tmp_path, size=size) as run:
         run.agent.busy = True
         run.agent.publish(asked(display={"kind": "diff", "text": "\n".join(f"+line {i}" for i in range(300))}))
-        await run.until(lambda: run.app.permissions.panel is not None)
+        await run.until(lambda: run.app.chat.permissions.panel is not None)
         await run.pilot.pause()
         await run.pilot.pause()
         assert "y" in run.shown() and ("es" in run.shown())
@@ -119,11 +122,11 @@ async def test_find_counts_and_steps(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, [user_message("needle one"), user_message("hay"), user_message("needle two")])
     async with running(tmp_path, agent) as run:
         await run.pilot.press("ctrl+f")
-        await run.until(lambda: run.app.find_bar is not None)
+        await run.until(lambda: run.app.chat.finding.bar is not None)
         await run.type("needle")
         await run.until(lambda: "of 2" in run.shown())
         await run.pilot.press("escape")
-        await run.until(lambda: run.app.find_bar is None)
+        await run.until(lambda: run.app.chat.finding.bar is None)
         assert run.app.prompt.has_focus
 
 
@@ -327,7 +330,7 @@ async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size
 async def test_status_line_always_has_everything(tmp_path: Path, width: int) -> None:
     agent = FakeAgent(tmp_path)
     agent.branch = "feature/a-rather-long-branch-name-that-goes-on"
-    agent.info.state["compaction_paused"] = True
+    agent.info.state = SessionState(compaction_paused=True)
     agent.mode = "accept-edits"
     async with running(tmp_path, agent, size=(width, 24)) as run:
         line = run.shown().splitlines()[-1]
@@ -475,12 +478,12 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
 async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.activity.begin("Waiting for your permission")
-        run.app.hint("Tool output open")
+        run.app.stage.hint("Tool output open")
         assert run.app.activity.hint_text
         run.app.activity._hint_over()
         await run.pilot.pause()
         assert "Waiting for your permission" in run.shown()
         run.app.activity.end()
-        run.app.hint("stays")
+        run.app.stage.hint("stays")
         run.app.activity._hint_over()
         assert run.app.activity.hint_text == "stays"

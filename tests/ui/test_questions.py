@@ -36,9 +36,9 @@ def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
 async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> None:
     run.agent.busy = True
     run.agent.publish(asked)
-    await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.is_mounted)
+    await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.is_mounted)
     if focus:
-        await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+        await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
     await run.pilot.pause()
 
 
@@ -118,7 +118,9 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
         run.clock.now += 1
         for _ in range(3):
             run.app.post_message(events.Key("y", "y"))
-        await run.until(lambda: run.app.permissions.panel and run.app.permissions.panel.asked.request_id == "r2")
+        await run.until(
+            lambda: run.app.chat.permissions.panel and run.app.chat.permissions.panel.asked.request_id == "r2"
+        )
         await run.until(lambda: run.app.prompt.text == "yy")
         assert [call[0] for call in run.agent.called("answer_permission")] == ["r1"]
 
@@ -226,7 +228,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     run.agent.cwd, run.agent.folders = project, [project]
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
-    await run.until(lambda: run.app.permissions.panel is not None and run.app.permissions.panel.has_focus)
+    await run.until(lambda: run.app.chat.permissions.panel is not None and run.app.chat.permissions.panel.has_focus)
     await run.until(lambda: "outside the project" in run.shown())
     assert not run.agent.called("submit")
     run.clock.now += 1
@@ -244,7 +246,7 @@ async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Pat
         assert text == f"see @{secret}"
         assert [a.text for a in attachments] == (["PRIVATE"] if key == "y" else [])
         await run.until(lambda: ("Not attached" in run.shown()) == (key == "n"))
-        assert run.app.permissions.panel is None and not run.agent.called("answer_permission")
+        assert run.app.chat.permissions.panel is None and not run.agent.called("answer_permission")
 
 
 async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ async def test_escape_takes_the_message_back_and_the_question_away(tmp_path: Pat
         secret = await asking_to_attach(run, tmp_path)
         await run.pilot.press("escape")
         await run.until(lambda: run.app.prompt.text == f"see @{secret}")
-        await run.until(lambda: run.app.permissions.panel is None and not run.app.permissions.open)
+        await run.until(lambda: run.app.chat.permissions.panel is None and not run.app.chat.permissions.open)
         assert not run.agent.called("submit")
 
 
@@ -262,6 +264,6 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
         await asking_to_attach(run, tmp_path)
         run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
-        assert run.app.permissions.panel is not None
+        assert run.app.chat.permissions.panel is not None
         await run.pilot.press("y")
         await run.until(lambda: run.agent.called("submit"))

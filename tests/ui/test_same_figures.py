@@ -145,7 +145,7 @@ async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> No
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 async def test_the_session_is_summed_up_alike(seed: int, tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, usage=random_usage(seed))
-    answer = await usage_command(agent, "")  # type: ignore[arg-type]
+    answer = await usage_command(agent, "")
     assert isinstance(answer, Text)
     line = session_line(agent.usage, [])
     cost = line.split(" · ")[-2]

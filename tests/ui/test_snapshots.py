@@ -42,7 +42,7 @@ def picture(
     async def factory() -> FakeAgent:
         return made
 
-    app = AgentApp(factory, settings, made.paths, made.root, clock=Clock())  # type: ignore[arg-type]
+    app = AgentApp(factory, settings, made.paths, made.root, clock=Clock())
 
     async def prepare(pilot: Pilot[Any]) -> None:
         await asyncio.wait_for(app.opened.wait(), 20)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
-from agent_tui.ui.transcript.splitter import Splitter
+from agent_tui.ui.markdown.splitter import Splitter
 from tests.support.transcripts import Holder, answer, body, screen
 
 TEXTS = {

@@ -136,7 +136,7 @@ class Accounts:
         runtime.learn_growth(step)
         if self._settings.agent.development:
             tracked = runtime.usage().total
-            recount = calculate_context_usage(replace(runtime.inputs(), cache=None)).total
+            recount = calculate_context_usage(runtime.inputs()).total
             if (line := drift(tracked, recount)) is not None:
                 log.warning("%s", line)
 
@@ -176,6 +176,7 @@ class Accounts:
         self._send([p for p in pinned if p not in (resolved, path)])
 
     def _send(self, pinned: list[str]) -> None:
-        self._bindings.current.conversation.set_state(pinned=pinned)
+        conversation = self._bindings.current.conversation
+        conversation.set_state(replace(conversation.info.state, pinned=tuple(pinned)))
         self._fixed.refresh_documents()
         self.recount()

@@ -17,7 +17,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message
-from agent_tui.models.steps import RowId
+from agent_tui.models.rows import RowId
 
 
 class FixedParts:
@@ -38,12 +38,12 @@ class FixedParts:
     @property
     def pinned(self) -> list[str]:
         """The files that go with every request, as absolute paths."""
-        return list(self._bindings.current.conversation.info.state.get("pinned") or [])
+        return list(self._bindings.current.conversation.info.state.pinned)
 
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
         self._prefix.forget()
-        self._workspace.adopt(self._bindings.current.conversation.info.state.get("environment"))
+        self._workspace.adopt(self._bindings.current.conversation.info.state.environment)
         self.refresh()
 
     def look_at_trust(self) -> None:

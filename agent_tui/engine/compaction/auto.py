@@ -7,8 +7,7 @@ what keeps it from compacting counts only while the next input can be sent as it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.budget import fits_to_send
@@ -26,7 +25,7 @@ from agent_tui.context.compaction.planning import CompactionReason
 from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import Metadata
+from agent_tui.models.session import SessionState
 from agent_tui.text.numbers import tokens
 
 MAX_FAILURES = 3
@@ -80,23 +79,13 @@ class AutoCompaction:
     _told: str = ""
 
     @classmethod
-    def from_state(cls, state: Mapping[str, object], *, auto_compact: bool) -> AutoCompaction:
-        """The policy of a stored session; see ``SessionInfo.state``."""
-        failures = state.get("compaction_failures")
-        return cls(
-            auto_compact,
-            failures if isinstance(failures, int) else 0,
-            bool(state.get("compaction_paused")),
-            bool(state.get("compaction_off")),
-        )
+    def from_state(cls, state: SessionState, *, auto_compact: bool) -> AutoCompaction:
+        """The policy of a stored session."""
+        return cls(auto_compact, state.compaction_failures, state.compaction_paused, state.compaction_off)
 
-    def state(self) -> Metadata:
-        """What has to be stored with the session."""
-        return {
-            "compaction_failures": self.failures,
-            "compaction_paused": self.paused,
-            "compaction_off": self.off,
-        }
+    def kept_in(self, state: SessionState) -> SessionState:
+        """A session's state with what has to survive of this."""
+        return replace(state, compaction_failures=self.failures, compaction_paused=self.paused, compaction_off=self.off)
 
     def turn_started(self) -> None:
         self._tried = None

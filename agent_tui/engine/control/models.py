@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.models.choices import ModelCatalogue
@@ -98,6 +100,6 @@ class ModelControl:
         """How much the model thinks, from the next step on; kept with the session."""
         binding = self._bindings.current
         binding.runtime.think(effort)
-        binding.conversation.set_state(thinking=effort)
+        binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
         self._hub.publish(SessionChanged(binding.conversation.info))
         self._accounts.tell()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import cast
+from dataclasses import fields, replace
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
-from agent_tui.models.requests import Api, Effort, ModelSpec, Via
+from agent_tui.models.requests import Effort, ModelSpec
 from agent_tui.providers.catalog.keys import needs_no_key
 from agent_tui.providers.dialects import dialect_of
 
@@ -76,16 +75,4 @@ class ModelCatalogue:
 
     @staticmethod
     def _configured(key: str, model: ModelConfig) -> ModelSpec:
-        return ModelSpec(
-            key=key,
-            model=model.model,
-            api_base=model.api_base,
-            api_key_env=model.api_key_env,
-            context_window=model.context_window,
-            max_output=model.max_output,
-            api=cast(Api, model.api),
-            reasoning_effort=cast("Effort | None", model.reasoning_effort),
-            compact_at=model.compact_at,
-            via=cast(Via, model.via),
-            extra=dict(model.extra),
-        )
+        return ModelSpec(key=key, **{f.name: getattr(model, f.name) for f in fields(model)})

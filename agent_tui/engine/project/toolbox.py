@@ -15,7 +15,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
-from agent_tui.tools.base import Subagent, Tool, ToolContext, User
+from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
@@ -61,7 +61,7 @@ class Toolbox:
         self._cwd = cwd
         self._added = list(added)
         self._conversation = conversation
-        self._state: dict[str, object] = {}
+        self.memory = ToolMemory()
         self._snapshots = Snapshotter(self._save)
         self._extra = extra
         self._subagent = subagent
@@ -96,7 +96,7 @@ class Toolbox:
             after_change=self._snapshots.after_change,
             subagent=self._subagent,
             hidden=self._hidden,
-            state=self._state,
+            memory=self.memory,
             jail=self._jail,
             domain=self._domain(),
             secrets=self._secrets,
@@ -113,11 +113,7 @@ class Toolbox:
             self._snapshots.begin_turn(message.id)
 
     def session_changed(self) -> None:
-        self._state.clear()
-
-    @property
-    def state(self) -> dict[str, object]:
-        return self._state
+        self.memory = ToolMemory()
 
     async def restore_files(self, message_ids: Sequence[str]) -> list[str]:
         """Puts files back as they were before the given messages; one line for each file restored or

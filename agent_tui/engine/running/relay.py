@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
@@ -123,9 +124,9 @@ class TurnRelay:
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings
         what has changed since."""
         conversation = self._bindings.current.conversation
-        if conversation.info.state.get("environment") is None:
+        if conversation.info.state.environment is None:
             try:
-                conversation.set_state(environment=self._workspace.environment)
+                conversation.set_state(replace(conversation.info.state, environment=self._workspace.environment))
             except StoreError as error:
                 # The turn will not get far, and says why.
                 log.warning("The environment could not be stored: %s", error)

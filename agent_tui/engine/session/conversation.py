@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
-from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
-from agent_tui.models.steps import CompactionRecord, SessionInfo, Step
+from agent_tui.models.session import SessionInfo, SessionState
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 
@@ -242,9 +243,9 @@ class Conversation:
         self.info.title = title
         self.save_info()
 
-    def set_state(self, **values: Metadata | list[str] | str | int | bool | None) -> None:
-        """Changes facts of the session that survive a restart."""
-        self.info.state = {**self.info.state, **values}
+    def set_state(self, state: SessionState) -> None:
+        """Changes the facts of the session that survive a restart."""
+        self.info.state = state
         if not self.read_only:
             self.save_info()
 

@@ -7,7 +7,7 @@ import logging
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, SessionBusyError, StoreError
 from agent_tui.models.messages import Message
-from agent_tui.models.steps import SessionInfo, conversation_state
+from agent_tui.models.session import SessionInfo
 from agent_tui.store.lock import SessionLock
 from agent_tui.store.store import Store
 
@@ -50,14 +50,12 @@ class Sessions:
         info = store.session(session_id) if session_id else store.newest_session(self._project)
         if info is None:
             info = SessionInfo("", self._project)
-        info.state = {**conversation_state(), **info.state}
         self._current = Conversation(store, info, read_only=True)
         return self._current
 
     def open_new(self, session_id: str | None = None) -> Conversation:
         """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
         info = self._store.create_session(self._project, "", session_id=session_id)
-        info.state = conversation_state()
         return self._enter(info, carry=True)
 
     def open(self, session_id: str) -> Conversation:
@@ -78,7 +76,6 @@ class Sessions:
             if lock is not None:
                 store.recover(info.id)
                 info = store.session(info.id)
-            info.state = {**conversation_state(), **info.state}
             conversation = Conversation(store, info, read_only=lock is None)
             if self._current is not None:
                 self._current.save()

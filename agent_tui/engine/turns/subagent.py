@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import build_prelude
@@ -20,9 +19,8 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import PLAN_TOOL, ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
-from agent_tui.models.steps import conversation_state
 from agent_tui.text.clean import pictured
-from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.registry import ToolRegistry
 
 STEP_LIMIT = 40
@@ -49,10 +47,9 @@ async def run_subagent(
     """
     store, parent = runtime.conversation.store, runtime.conversation
     info = await patiently(
-        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id)
+        lambda: store.create_session(parent.info.project, runtime.info.spec.key, parent=parent.info.id, kind="subagent")
     )
     info.title = f"↳ {title}"[:80]
-    info.state = {**conversation_state(), "subagent": True}
     await patiently(lambda: store.save_session(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
@@ -67,7 +64,6 @@ async def run_subagent(
         effort=runtime.effort,
         prelude=build_prelude(runtime.prelude.system, offered),
         ratio=runtime.ratio,
-        cache=ContextCache(),
         parent=parent,
         replay=runtime.replay,
     )
@@ -75,10 +71,10 @@ async def run_subagent(
     async def prepare() -> None:
         await own.counts.ensure(child, own.prelude)
 
-    state: dict[str, object] = {}
+    memory = ToolMemory()
 
     def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, state=state)
+        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
 
     compaction = CompactionService(own, counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"

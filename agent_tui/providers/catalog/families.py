@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from agent_tui.models.requests import Target
-from agent_tui.providers.catalog.names import Version, claude_version, gemini_major
+from agent_tui.providers.catalog.model_versions import Version, claude_version, gemini_major
 from agent_tui.providers.dialects import Cache, Retention, dialect_of
 from agent_tui.providers.dialects import image_limits as takes
 from agent_tui.providers.dialects.image_limits import ImageLimits

@@ -8,9 +8,9 @@ from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, LimitSource, Prices
+from agent_tui.providers.catalog.called import missing_key_line
 from agent_tui.providers.catalog.keys import resolve_key
-from agent_tui.providers.catalog.names import is_openai_reasoning
-from agent_tui.providers.catalog.naming import missing_key_line
+from agent_tui.providers.catalog.model_versions import is_openai_reasoning
 from agent_tui.providers.catalog.prices import prices_of
 from agent_tui.providers.catalog.table import entry, is_provider, table
 from agent_tui.providers.catalog.targets import resolve_target

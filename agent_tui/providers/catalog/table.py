@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from agent_tui.models.requests import Target
 from agent_tui.providers.dialects import dialect_of, has_record
-
-TABLE_FILE = "model_prices_and_context_window_backup.json"
-PROVIDERS_FILE = "provider_endpoints_support_backup.json"
+from agent_tui.providers.litellm.private import PROVIDERS_FILE, TABLE_FILE, data_file
 
 _DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
 _VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|moonshotai?|zai|google|cohere|minimax)\.")
 
 
-def _read(name: str) -> dict[str, Any]:
-    spec = importlib.util.find_spec("litellm")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        try:
-            data = json.loads(Path(place, name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(data, dict):
-            return data
-    return {}
-
-
 @cache
 def table() -> dict[str, dict[str, Any]]:
     """Model name → its entry; empty when this LiteLLM keeps the table elsewhere (limits are then unknown)."""
-    return {k: v for k, v in _read(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
+    return {k: v for k, v in data_file(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
 
 
 def is_provider(name: str) -> bool:
@@ -46,7 +29,7 @@ def is_provider(name: str) -> bool:
 
 @cache
 def _named_providers() -> frozenset[str]:
-    named = _read(PROVIDERS_FILE).get("providers")
+    named = data_file(PROVIDERS_FILE).get("providers")
     return frozenset(named if isinstance(named, dict) else ())
 
 

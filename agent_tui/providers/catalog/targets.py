@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.providers.catalog.families import maker_of, model_family
-from agent_tui.providers.catalog.names import is_openai_reasoning
+from agent_tui.providers.catalog.model_versions import is_openai_reasoning
 from agent_tui.providers.dialects import dialect_of
 
 DEMO = "demo"

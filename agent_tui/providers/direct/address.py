@@ -7,7 +7,7 @@ import re
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from agent_tui.models.requests import ModelSpec, Target
-from agent_tui.providers.catalog.naming import shown_address
+from agent_tui.providers.catalog.called import shown_address
 from agent_tui.providers.dialects import Dialect
 from agent_tui.providers.net.addresses import is_loopback, near_url, variable_base
 

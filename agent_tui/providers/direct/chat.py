@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_tui.models.messages import Metadata
-from agent_tui.providers.catalog.names import is_openai_reasoning
+from agent_tui.providers.catalog.model_versions import is_openai_reasoning
 from agent_tui.providers.dialects import Dialect
 from agent_tui.providers.direct.body import Fields
 

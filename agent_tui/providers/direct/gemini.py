@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.providers.catalog.names import gemini_major
+from agent_tui.providers.catalog.model_versions import gemini_major
 from agent_tui.providers.direct.body import Fields
 from agent_tui.providers.direct.data_urls import split_data_url
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from agent_tui.providers.failures.words import words_of
+from agent_tui.providers.failures.error_body import words_of
 from agent_tui.providers.net import guard as http_guard
+from agent_tui.providers.net import httpx_private
 from agent_tui.providers.net.addresses import is_loopback
 from agent_tui.providers.net.bounds import Unpacker
 
@@ -93,9 +94,8 @@ class Connections:
 
         client = self.client(url)
         for kept in range(KEPT, -1, -1):
-            opened: list[str] = []
             request = client.build_request("POST", url, headers=headers, content=content)
-            request.extensions["trace"] = _notes_opening(opened)
+            opened = httpx_private.note_openings(request)
             try:
                 return await client.send(request, stream=True)
             except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
@@ -139,16 +139,6 @@ def _set(names: Sequence[str]) -> str:
     """Those of some environment variables that are set, for people to read."""
     found = [name for name in names if os.environ.get(name) or os.environ.get(name.lower())]
     return " or ".join(found or names)
-
-
-def _notes_opening(opened: list[str]) -> Callable[[str, Any], Awaitable[None]]:
-    """What httpx tells its doings to; adds to ``opened`` when a connection is made for the request."""
-
-    async def trace(event: str, info: Any) -> None:
-        if ".connect_" in event:
-            opened.append(event)
-
-    return trace
 
 
 async def _error(response: httpx.Response) -> HttpError:

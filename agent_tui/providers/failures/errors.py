@@ -13,11 +13,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.providers.failures.error_body import words_of
 from agent_tui.providers.failures.overflow import is_overflow
 from agent_tui.providers.failures.overflow_sizes import sizes
 from agent_tui.providers.failures.secrets import redact
-from agent_tui.providers.failures.wording import DETAIL_LIMIT, MISSING_PACKAGE, NO_CREDIT, failure, without_advertising
-from agent_tui.providers.failures.words import words_of
+from agent_tui.providers.failures.user_lines import (
+    DETAIL_LIMIT,
+    MISSING_PACKAGE,
+    NO_CREDIT,
+    failure,
+    without_advertising,
+)
 
 _REFUSED = re.compile(
     r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"

@@ -1,1 +1,1 @@
-"""LiteLLM: imported quietly, mended where it must be, and listened in on. Worker only."""
+"""LiteLLM: found, imported quietly, mended where it must be. Knows nothing of the rest."""

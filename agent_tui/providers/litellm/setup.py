@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import gc
-import inspect
 import logging
 import os
-import sys
-import types
 import warnings
 from collections.abc import MutableMapping
 from typing import Any
 
-from agent_tui.errors import WorkerError
-from agent_tui.providers import counting
-from agent_tui.providers.litellm import fixes
+from agent_tui.providers.litellm import private
 
 ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -40,8 +34,9 @@ def prepare_environment(environment: MutableMapping[str, str]) -> None:
         environment[name] = ",".join(dict.fromkeys([*hosts, *LOOPBACK_HOSTS]))
 
 
-def load() -> Any:
-    """Imports LiteLLM (3–6 s the first time) and silences it. Blocks; run it in a thread. Raises ImportError."""
+def load(encoding: Any = None) -> Any:
+    """Imports LiteLLM (3–6 s the first time), silences and mends it. ``encoding`` is the tokenizer it is to use instead
+    of one of its own. Blocks; run it in a thread. Raises ImportError."""
     prepare_environment(os.environ)
     warnings.filterwarnings("ignore")
     import litellm
@@ -52,9 +47,10 @@ def load() -> Any:
     litellm.num_retries = 0
     litellm.disable_streaming_logging = True
     litellm.modify_params = False
-    _shorten_the_end(litellm)
-    _share_the_tokenizer()
-    fixes.install()
+    private.shorten_the_end(litellm)
+    if encoding is not None:
+        private.share_the_tokenizer(encoding)
+    private.mend_bedrock_redacted()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "asyncio"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.CRITICAL)
@@ -62,37 +58,3 @@ def load() -> Any:
     # What an import leaves behind stays: collecting it again and again would stall the loop.
     gc.freeze()
     return litellm
-
-
-@functools.cache
-def lean_arguments(litellm: Any) -> dict[str, Any]:
-    """Arguments that spare a chat call what it does not need: its gateway to MCP servers costs 20 MB as soon as there
-    are tools. Empty for versions that do not know them (they would be sent to the provider)."""
-    code = getattr(inspect.unwrap(litellm.completion), "__code__", None)
-    known = code is not None and "_skip_mcp_handler" in code.co_consts
-    return {"_skip_mcp_handler": True} if known else {}
-
-
-def _share_the_tokenizer() -> None:
-    """LiteLLM loads a vocabulary of its own (39 MB) to guess usage, which is never believed. It gets ours."""
-    name = "litellm.litellm_core_utils.default_encoding"
-    if name in sys.modules:
-        return
-    try:
-        shared = types.ModuleType(name)
-        shared.encoding = counting.encoding()  # type: ignore[attr-defined]
-    except WorkerError:
-        return
-    sys.modules[name] = shared
-
-
-def _shorten_the_end(litellm: Any) -> None:
-    """At the end of every stream LiteLLM rebuilds the whole answer from its chunks, for logging that is off here:
-    80 µs a chunk. Only usage is of interest there, so it gets the few chunks that carry it."""
-    original = litellm.stream_chunk_builder
-
-    def build(chunks: list[Any], *args: Any, **kwargs: Any) -> Any:
-        with_usage = [chunk for chunk in chunks[:-1] if getattr(chunk, "usage", None) is not None]
-        return original([*chunks[:1], *with_usage, *chunks[-1:]] if len(chunks) > 2 else chunks, *args, **kwargs)
-
-    litellm.stream_chunk_builder = build

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+from agent_tui.providers.net import httpx_private
 from agent_tui.providers.net.bounds import BODY_LIMIT, ERROR_LIMIT, BoundError, RedirectError, Unpacker
 from agent_tui.text.numbers import size
 
@@ -56,4 +57,4 @@ def guard_body(response: Any, limit: int = BODY_LIMIT) -> None:
         async for piece in body(response, limit):
             yield piece
 
-    response.aiter_bytes = aiter_bytes
+    httpx_private.replace_body(response, aiter_bytes)

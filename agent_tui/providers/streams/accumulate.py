@@ -17,6 +17,7 @@ from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.catalog.families import family_record
 from agent_tui.providers.catalog.prices import billed
 from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.litellm.private import kept_chunks
 from agent_tui.providers.net.bounds import BODY_LIMIT
 from agent_tui.providers.streams.anthropic import AnthropicStream, ConverseStream
 from agent_tui.providers.streams.chat import ChatStream
@@ -125,7 +126,7 @@ class Accumulator:
         if not self._own:
             self._fall_back()
             if not self._out.usage:
-                self._take_usage(getattr(stream, "chunks", None) or ())
+                self._take_usage(kept_chunks(stream))
         self._out.close_all()
         items = self._items()
         if self._reported is None:

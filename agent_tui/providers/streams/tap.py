@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from agent_tui.providers.net import guard as http_guard
+from agent_tui.providers.net import httpx_private
 from agent_tui.providers.net.bounds import BODY_LIMIT, BoundError, LineBuffer
 from agent_tui.providers.streams.decode import Decoder, Event, EventStreamDecoder, FrameBuffer, decoder_for
 
@@ -146,15 +147,11 @@ def listen(tap: Tap) -> Iterator[None]:
 
 def install() -> None:
     """Put the tap and its guard into httpx. Idempotent."""
-    import httpx
+    httpx_private.replace_send(_tapped, _guarded)
 
-    if getattr(httpx.AsyncClient.send, "_tapped", False):
-        return
-    original, blocking = httpx.AsyncClient.send, httpx.Client.send
 
-    async def send(
-        self: httpx.AsyncClient, request: httpx.Request, *, stream: bool = False, **kwargs: Any
-    ) -> httpx.Response:
+def _tapped(original: Any) -> Any:
+    async def send(self: Any, request: Any, *, stream: bool = False, **kwargs: Any) -> Any:
         http_guard.prepare(request)
         tap = _listener.get()
         kwargs["follow_redirects"] = False
@@ -175,16 +172,18 @@ def install() -> None:
             raise
         return response
 
-    def send_blocking(self: httpx.Client, request: httpx.Request, **kwargs: Any) -> httpx.Response:
+    return send
+
+
+def _guarded(blocking: Any) -> Any:
+    def send(self: Any, request: Any, **kwargs: Any) -> Any:
         response = blocking(self, request, **{**kwargs, "follow_redirects": False})
         if (leads := http_guard.redirect(response)) is not None:
             response.close()
             raise leads
         return response
 
-    send._tapped = True  # type: ignore[attr-defined]
-    httpx.AsyncClient.send = send  # type: ignore[method-assign]
-    httpx.Client.send = send_blocking  # type: ignore[method-assign]
+    return send
 
 
 def _copy(response: Any, tap: Tap) -> None:
@@ -209,7 +208,7 @@ def _copy(response: Any, tap: Tap) -> None:
         if last := _below(tap, tap.close()):
             yield last
 
-    response.aiter_bytes = aiter_bytes
+    httpx_private.replace_body(response, aiter_bytes)
 
 
 def _below(tap: Tap, data: bytes) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
 from agent_tui.providers.catalog.families import family_record
-from agent_tui.providers.catalog.names import claude_version, gemini_major, is_openai_reasoning
+from agent_tui.providers.catalog.model_versions import claude_version, gemini_major, is_openai_reasoning
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.wire.replay import adaptive_thinking, asks_to_drop
 

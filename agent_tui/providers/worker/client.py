@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.codec import from_dict
 from agent_tui.models.requests import (
     Counter,
+    Delta,
     Failed,
     Finished,
     ModelInfo,
     ModelRequest,
     ModelSpec,
     Provider,
+    Started,
     StreamItem,
+    UsageReport,
 )
-from agent_tui.providers.failures.wording import worker_failure
+from agent_tui.pipes.lines import BadLineError, Refused, UnknownNameError
+from agent_tui.pipes.parent import ChildPipe
+from agent_tui.pipes.start import start
+from agent_tui.providers.failures.user_lines import worker_failure
 from agent_tui.providers.worker import protocol
-from agent_tui.providers.worker.pipe import WorkerPipe
-from agent_tui.providers.worker.protocol import WorkerState
-from agent_tui.providers.worker.start import COMMAND, environment, start, take_early
+from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, WorkerState
+from agent_tui.providers.worker.start import COMMAND, environment, take_early
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 START_TIMEOUT = 60.0
 """Seconds a worker may take to say its first word."""
@@ -40,7 +45,7 @@ BACKOFF = (0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before a (re)start, by the number of deaths in a row without an answer in between."""
 
 _PINGS = 4
-_GONE = object()
+_GONE = Refused("The provider worker died; it is restarted at the next use.")
 
 
 class WorkerClient:
@@ -64,7 +69,7 @@ class WorkerClient:
         self._log_file = log_file
         self._command = tuple(command)
         self._start_timeout, self._hang_timeout = start_timeout, hang_timeout
-        self._pipe: WorkerPipe | None = None
+        self._pipe: ChildPipe | None = None
         self._starting = asyncio.Lock()
         self._pending: dict[int, asyncio.Queue[Any]] = {}
         self._next_id = 0
@@ -88,10 +93,7 @@ class WorkerClient:
 
     async def prepare(self, spec: ModelSpec | None = None) -> None:
         """Has LiteLLM imported and warmed up, for ``spec`` where given, in the background, ahead of the first call."""
-        if spec is None:
-            await self._ask(lambda call_id: protocol.line({"op": "prepare", "id": call_id}))
-        else:
-            await self._ask(lambda call_id: protocol.spec_line("prepare", call_id, spec))
+        await self._ask(protocol.Prepare(spec), protocol.Preparing)
 
     async def close(self) -> None:
         """Ends the worker; what is pending fails. The client is of no use afterwards."""
@@ -112,12 +114,10 @@ class WorkerClient:
                 ended = True
                 yield Failed(worker_failure(str(error)))
                 return
-            pipe.write(self._encoder.encode("stream", call_id, request))
+            pipe.write(self._encoder.encode(protocol.Stream(request), call_id))
             self._watch()
             while not ended:
                 item = _stream_item(await items.get())
-                if item is None:
-                    continue
                 ended = isinstance(item, (Finished, Failed))
                 yield item
         finally:
@@ -125,8 +125,7 @@ class WorkerClient:
 
     async def describe(self, spec: ModelSpec) -> ModelInfo:
         """What is known about the model. Raises WorkerError when the worker fails."""
-        answer = await self._ask(lambda call_id: protocol.spec_line("describe", call_id, spec))
-        info = from_dict(ModelInfo, answer["info"])
+        info = await self._ask(protocol.Describe(spec), ModelInfo)
         info.spec = spec
         return info
 
@@ -134,38 +133,40 @@ class WorkerClient:
         """o200k_base tokens of each text. Raises WorkerError."""
         if not texts:
             return []
-        answer = await self._ask(lambda call_id: protocol.line({"op": "count", "id": call_id, "texts": [*texts]}))
-        return [int(n) for n in answer["counts"]]
+        return (await self._ask(protocol.Count([*texts]), protocol.Counts)).counts
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         """The provider's own count of the request's input; None where there is none or it failed."""
         try:
-            answer = await self._ask(lambda call_id: self._encoder.encode("exact", call_id, request))
+            return (await self._ask(protocol.CountExactly(request), protocol.ExactCount)).tokens
         except WorkerError as error:
             log.info("No exact count: %s", error)
             return None
-        tokens = answer.get("tokens")
-        return int(tokens) if tokens is not None else None
 
     # One question, one answer
 
-    async def _ask(self, encode: Callable[[int], bytes]) -> dict[str, Any]:
+    async def _ask(self, question: object, kind: type[T]) -> T:
+        """The answer to a message, which is of ``kind``. Raises WorkerError."""
         call_id, answers = self._open()
         answered = False
         try:
             pipe = await self._running()
-            pipe.write(encode(call_id))
+            pipe.write(self._encode(question, call_id))
             self._watch()
             answer = await answers.get()
             answered = True
         finally:
             self._finish(call_id, cancel=not answered)
-        if answer is _GONE:
-            raise WorkerError("The provider worker died; it is restarted at the next use.")
-        if answer.get("e") == "error":
-            raise WorkerError(str(answer.get("error")))
-        found: dict[str, Any] = answer
-        return found
+        if isinstance(answer, Refused):
+            raise WorkerError(answer.error)
+        if not isinstance(answer, kind):
+            raise WorkerError(f"The provider worker answered with {type(answer).__name__}.")
+        return answer
+
+    def _encode(self, message: object, call_id: int) -> bytes:
+        if isinstance(message, (protocol.Stream, protocol.CountExactly)):
+            return self._encoder.encode(message, call_id)
+        return TO_WORKER.line(message, call_id)
 
     def _open(self) -> tuple[int, asyncio.Queue[Any]]:
         self._next_id += 1
@@ -176,11 +177,11 @@ class WorkerClient:
     def _finish(self, call_id: int, cancel: bool) -> None:
         self._pending.pop(call_id, None)
         if cancel and self._pipe is not None:
-            self._pipe.write(protocol.line({"op": "cancel", "id": call_id}))
+            self._pipe.write(TO_WORKER.line(protocol.Cancel(), call_id))
 
     # The process
 
-    async def _running(self) -> WorkerPipe:
+    async def _running(self) -> ChildPipe:
         """The worker's pipe, started when there is none. Raises WorkerError."""
         async with self._starting:
             if self._closed:
@@ -193,27 +194,30 @@ class WorkerClient:
             self._set_state("starting")
             try:
                 process = take_early(self._command) or start(self._command, environment(self._log_file))
-                self._pipe = await WorkerPipe.over(process, self._line, self._death)
+                self._pipe = await ChildPipe.over(process, self._line, self._death)
             except OSError as error:
                 self._set_state("stopped")
                 raise WorkerError(f"The provider worker cannot be started: {error}") from error
             return self._pipe
 
     def _line(self, data: bytes) -> None:
+        message: object
         try:
-            message = json.loads(data)
-            kind = message.get("e", "")
-        except (ValueError, AttributeError):
-            log.warning("Ignored %d bytes of garbage from the provider worker", len(data))
-            return
-        if kind == "state" and message.get("state") in protocol.STATES:
-            self._set_state(message["state"])
-        elif (queue := self._pending.get(message.get("id"))) is not None:
-            if kind in ("done", "error") or message.get("t") in ("finished", "failed"):
+            call_id, message = FROM_WORKER.read(data)
+        except UnknownNameError:
+            raise
+        except BadLineError as error:
+            log.warning("The provider worker sent what is ignored: %s", error)
+            call_id, message = error.id, Refused(f"The provider worker said what cannot be understood: {error}")
+        if isinstance(message, protocol.State):
+            if message.state in get_args(WorkerState):
+                self._set_state(message.state)
+        elif message is not None and (queue := self._pending.get(call_id)) is not None:
+            if not isinstance(message, (Started, Delta, UsageReport)):
                 self._deaths = 0
             queue.put_nowait(message)
 
-    def _death(self, pipe: WorkerPipe) -> None:
+    def _death(self, pipe: ChildPipe) -> None:
         if pipe is not self._pipe:
             return
         self._deaths += 1
@@ -251,20 +255,17 @@ class WorkerClient:
                 pipe.kill()
                 return
             pipe.missed += 1
-            pipe.write(protocol.line({"op": "ping"}))
+            pipe.write(TO_WORKER.line(protocol.Ping()))
 
 
-def _stream_item(message: Any) -> StreamItem | None:
-    """What a line of a stream says; None for a line that cannot be understood."""
+def _stream_item(message: object) -> StreamItem:
     if message is _GONE:
         return Failed(worker_failure("the worker process ended"))
-    if message.get("e") == "error":
-        return Failed(worker_failure(str(message.get("error"))))
-    try:
-        return protocol.item_from(message)
-    except (KeyError, TypeError, ValueError):
-        log.warning("Ignored a stream item that cannot be understood")
-        return None
+    if isinstance(message, Refused):
+        return Failed(worker_failure(message.error))
+    if isinstance(message, (Started, Delta, UsageReport, Finished, Failed)):
+        return message
+    return Failed(worker_failure(f"the worker answered with {type(message).__name__}"))
 
 
 if TYPE_CHECKING:

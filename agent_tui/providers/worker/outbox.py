@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from agent_tui.models.requests import Delta, StreamItem
-from agent_tui.providers.worker.protocol import item_lines, line, merge
+from agent_tui.providers.worker.protocol import FROM_WORKER, item_lines, merge
 
 DELAY = 0.015
 """Seconds that deltas wait for company. The first delta of a stream does not wait."""
@@ -23,10 +22,10 @@ class Outbox:
         self._timer: asyncio.TimerHandle | None = None
         self._last = 0.0
 
-    def send(self, value: dict[str, Any]) -> None:
-        """Writes a line that is not part of a stream's content."""
+    def send(self, message: object, call_id: int = 0) -> None:
+        """Writes a message that is not part of a stream's content."""
         self.flush()
-        self._write(line(value))
+        self._write(FROM_WORKER.line(message, call_id))
 
     def item(self, call_id: int, item: StreamItem) -> None:
         """Adds a stream item; a delta waits up to ``DELAY`` to be joined with the next ones."""

@@ -1,75 +1,148 @@
-"""What passes between the UI process and the provider worker: one JSON object a line, both ways.
+"""What passes between the UI process and the provider worker: the messages, and what makes their lines cheap.
 
-To the worker: ``{"op": "stream"|"describe"|"count"|"exact"|"prepare"|"cancel"|"ping", "id": N, …}``.
-From it: ``{"id": N, "e": "item"|"done"|"error", …}``, ``{"e": "state", "state": …}`` and ``{"e": "pong"}``.
-Requests of many sessions share the pipe, told apart by ``id``.
+Requests of many sessions share the pipe. A stream is answered by its items, the last being Finished or Failed;
+everything else by one message, or Refused.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Literal
 
-from agent_tui.models.codec import dumps, from_dict, to_dict
-from agent_tui.models.messages import Message
+from agent_tui.models.codec import dumps_for_pipe, travelling
 from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
+    ModelInfo,
     ModelRequest,
     ModelSpec,
+    SentMessage,
     Started,
     StreamItem,
     UsageReport,
 )
+from agent_tui.pipes.lines import Language, Refused
 
 WorkerState = Literal["stopped", "starting", "ready", "litellm_loading", "litellm_ready"]
-STATES = frozenset({"starting", "ready", "litellm_loading", "litellm_ready"})
 """``ready``: counting and descriptions answer; ``litellm_ready``: models can be called without delay."""
 
 TEXT_LIMIT = 64_000
 """Characters of one delta in one line: a huge chunk becomes several lines, so that reading one never stalls."""
 
-_ITEMS: dict[str, type[Any]] = {"started": Started, "usage": UsageReport, "finished": Finished, "failed": Failed}
-_NAMES = {cls: name for name, cls in _ITEMS.items()}
+
+@dataclass(slots=True, frozen=True)
+class Stream:
+    request: ModelRequest
 
 
-def line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+@dataclass(slots=True, frozen=True)
+class CountExactly:
+    """Asks for the provider's own count of a request, answered with ExactCount."""
+
+    request: ModelRequest
+
+
+@dataclass(slots=True, frozen=True)
+class Describe:
+    """Asks for a ModelInfo."""
+
+    spec: ModelSpec
+
+
+@dataclass(slots=True, frozen=True)
+class Count:
+    """Asks for the o200k_base tokens of texts, answered with Counts."""
+
+    texts: list[str]
+
+
+@dataclass(slots=True, frozen=True)
+class Prepare:
+    """Has LiteLLM imported where the model needs it (None: in any case), answered with Preparing at once."""
+
+    spec: ModelSpec | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Cancel:
+    """Nobody waits for the request of this id any more."""
+
+
+@dataclass(slots=True, frozen=True)
+class Ping:
+    """Answered with Pong."""
+
+
+@dataclass(slots=True, frozen=True)
+class State:
+    state: WorkerState
+
+
+@dataclass(slots=True, frozen=True)
+class Pong:
+    pass
+
+
+@dataclass(slots=True, frozen=True)
+class ExactCount:
+    tokens: int | None
+
+
+@dataclass(slots=True, frozen=True)
+class Counts:
+    counts: list[int]
+
+
+@dataclass(slots=True, frozen=True)
+class Preparing:
+    pass
+
+
+TO_WORKER = Language(
+    {
+        "stream": Stream,
+        "count_exactly": CountExactly,
+        "describe": Describe,
+        "count": Count,
+        "prepare": Prepare,
+        "cancel": Cancel,
+        "ping": Ping,
+    }
+)
+FROM_WORKER = Language(
+    {
+        "started": Started,
+        "delta": Delta,
+        "usage": UsageReport,
+        "finished": Finished,
+        "failed": Failed,
+        "info": ModelInfo,
+        "counts": Counts,
+        "exact_count": ExactCount,
+        "preparing": Preparing,
+        "refused": Refused,
+        "state": State,
+        "pong": Pong,
+    }
+)
 
 
 def item_lines(call_id: int, item: StreamItem) -> Iterator[bytes]:
-    """A stream item as lines. Deltas are short arrays, the longest ones cut in pieces that append to the same part."""
-    if not isinstance(item, Delta):
-        yield line({"id": call_id, "e": "item", "t": _NAMES[type(item)], "v": to_dict(item)})
+    """A stream item as lines, the longest deltas cut in pieces that append to the same part."""
+    if not isinstance(item, Delta) or len(item.text) <= TEXT_LIMIT:
+        yield FROM_WORKER.line(item, call_id)
         return
     text = item.text
-    for start in range(0, max(1, len(text)), TEXT_LIMIT):
-        piece = text[start : start + TEXT_LIMIT]
-        last = start + TEXT_LIMIT >= len(text)
-        value: list[Any] = [item.index, item.kind, piece]
-        extra: dict[str, Any] = {}
-        if start == 0 and item.call_id is not None:
-            extra["call_id"] = item.call_id
-        if start == 0 and item.name is not None:
-            extra["name"] = item.name
-        if last and item.metadata is not None:
-            extra["metadata"] = item.metadata
-        if last and item.closed:
-            extra["closed"] = True
-        if extra:
-            value.append(extra)
-        yield line({"id": call_id, "d": value})
-
-
-def item_from(data: dict[str, Any]) -> StreamItem:
-    """The stream item of a decoded line. Raises KeyError, TypeError or ValueError for anything else."""
-    if "d" in data:
-        index, kind, text, *extra = data["d"]
-        return Delta(index, kind, text, **(extra[0] if extra else {}))
-    item: StreamItem = from_dict(_ITEMS[data["t"]], data["v"])
-    return item
+    for start in range(0, len(text), TEXT_LIMIT):
+        piece = replace(item, text=text[start : start + TEXT_LIMIT])
+        if start > 0:
+            piece = replace(piece, call_id=None, name=None)
+        if start + TEXT_LIMIT < len(text):
+            piece = replace(piece, metadata=None, closed=False)
+        yield FROM_WORKER.line(piece, call_id)
 
 
 def merge(first: Delta, second: Delta) -> Delta | None:
@@ -94,57 +167,31 @@ class RequestEncoder:
     a long conversation costs only its new messages each step."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, dict[str, tuple[Message, str]]] = {}
+        self._kept: dict[str, dict[str, tuple[SentMessage, str]]] = {}
 
-    def encode(self, op: str, call_id: int, request: ModelRequest) -> bytes:
+    def encode(self, message: Stream | CountExactly, call_id: int) -> bytes:
+        request = message.request
         before = self._kept.get(request.session_id, {})
-        now: dict[str, tuple[Message, str]] = {}
+        now: dict[str, tuple[SentMessage, str]] = {}
         sent: list[str] = []
         for entry in request.messages:
             known = before.get(entry.key)
-            if known is not None and known[0] is entry.message:
-                text = known[1]
-            else:
-                text = dumps(entry.message)
+            text = known[1] if known is not None and _same(known[0], entry) else dumps_for_pipe(entry)
             if entry.message.status != "streaming":
-                now[entry.key] = (entry.message, text)
-            sent.append(f'{{"key":{json.dumps(entry.key)},"message":{text}}}')
+                now[entry.key] = (entry, text)
+            sent.append(text)
         if len(self._kept) > 8:
             self._kept.clear()
         self._kept[request.session_id] = now
-        head = {
-            "op": op,
-            "id": call_id,
-            "api_key": request.spec.api_key,
-            "request": {
-                "id": request.id,
-                "spec": to_dict(request.spec),
-                "session_id": request.session_id,
-                "system": to_dict(request.system),
-                "tools": to_dict(request.tools),
-                "max_output": request.max_output,
-                "effort": request.effort,
-                "fixed_fingerprint": request.fixed_fingerprint,
-                "timeout": request.timeout,
-                "content_timeout": request.content_timeout,
-                "documents": to_dict(request.documents),
-                "replay": to_dict(request.replay),
-            },
-        }
-        text = json.dumps(head, ensure_ascii=True, separators=(",", ":"))
-        return f'{text[:-2]},"messages":[{",".join(sent)}]}}}}\n'.encode()
+        rest = dumps_for_pipe({name: getattr(request, name) for name in _BESIDE_MESSAGES})
+        fields = f'{{"request":{rest[:-1]},"messages":[{",".join(sent)}]}}}}'
+        return TO_WORKER.wrap(type(message), call_id, fields)
 
 
-def request_from(data: dict[str, Any]) -> ModelRequest:
-    """The request of a decoded line, its key put back."""
-    request = from_dict(ModelRequest, data["request"])
-    request.spec = spec_from(data["request"]["spec"], data.get("api_key"))
-    return request
+def _same(known: SentMessage, entry: SentMessage) -> bool:
+    """Whether the kept JSON still is that of an entry: of the same message, everything beside it being equal."""
+    return known.message is entry.message and _beside_message(known) == _beside_message(entry)
 
 
-def spec_line(op: str, call_id: int, spec: ModelSpec) -> bytes:
-    return line({"op": op, "id": call_id, "spec": to_dict(spec), "api_key": spec.api_key})
-
-
-def spec_from(data: dict[str, Any], api_key: str | None) -> ModelSpec:
-    return ModelSpec(**data, api_key=api_key)
+_BESIDE_MESSAGES = tuple(name for name in travelling(ModelRequest) if name != "messages")
+_beside_message: Any = attrgetter(*(name for name in travelling(SentMessage) if name != "message"))

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
-import sys
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.hardening import hide_memory
-from agent_tui.models.codec import to_dict
-from agent_tui.models.requests import ModelInfo, ModelSpec, Started, StreamItem
+from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Started, StreamItem
+from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
+from agent_tui.pipes.lines import BadLineError, Refused
 from agent_tui.providers.counting import count_all, encoding, use_bundled_vocabulary
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.litellm.setup import prepare_environment
@@ -68,53 +66,59 @@ class Worker:
         await asyncio.get_running_loop().run_in_executor(self._counter, _load_tokenizer)
 
     def state(self, state: protocol.WorkerState) -> None:
-        self.out.send({"e": "state", "state": state})
+        self.out.send(protocol.State(state))
 
     def receive(self, data: bytes) -> None:
-        """Takes one line. What cannot be understood is logged and otherwise ignored."""
+        """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
         try:
-            message = json.loads(data)
-            op, call_id = message["op"], message.get("id", 0)
-        except (ValueError, KeyError, TypeError):
-            log.warning("Ignored %d bytes that are no request", len(data))
+            call_id, message = protocol.TO_WORKER.read(data)
+        except BadLineError as error:
+            log.warning("Ignored a line: %s", redact(str(error)))
+            self._refuse(error.id, error)
             return
-        if op == "ping":
-            self.out.send({"e": "pong"})
-        elif op == "cancel":
-            self.out.drop(call_id)
-            if task := self._tasks.get(call_id):
-                task.cancel()
-        else:
-            task = asyncio.create_task(self._answer(op, call_id, message))
-            self._tasks[call_id] = task
+        match message:
+            case None:
+                self._refuse(call_id, ValueError("unknown operation"))
+            case protocol.Ping():
+                self.out.send(protocol.Pong())
+            case protocol.Cancel():
+                self.out.drop(call_id)
+                if task := self._tasks.get(call_id):
+                    task.cancel()
+            case _:
+                self._tasks[call_id] = asyncio.create_task(self._answer(call_id, message))
 
-    async def _answer(self, op: str, call_id: int, message: dict[str, Any]) -> None:
+    def _refuse(self, call_id: int, error: Exception) -> None:
+        if call_id:
+            self.out.send(Refused(redact(f"{type(error).__name__}: {error}")), call_id)
+
+    async def _answer(self, call_id: int, message: Any) -> None:
         try:
-            handler = self._handlers().get(op)
-            if handler is None:
-                raise ValueError(f"unknown operation {op!r}")
-            await handler(call_id, message)
+            match message:
+                case protocol.Stream(request):
+                    await self._stream(call_id, request)
+                case protocol.Describe(spec):
+                    self.out.send(await self._info(spec, ask_server=True), call_id)
+                case protocol.Count(texts):
+                    self.out.send(protocol.Counts(await self._count(texts)), call_id)
+                case protocol.CountExactly(request):
+                    self.out.send(protocol.ExactCount(await self._count_exactly(request)), call_id)
+                case protocol.Prepare(spec):
+                    self.out.send(protocol.Preparing(), call_id)
+                    self._prepare(spec)
+                case _:
+                    raise TypeError(f"nothing answers {type(message).__name__}")
         except asyncio.CancelledError:
             self.out.drop(call_id)
         except Exception as error:
-            log.exception("Request %s failed", op)
-            self.out.send({"id": call_id, "e": "error", "error": redact(f"{type(error).__name__}: {error}")})
+            log.exception("%s failed", type(message).__name__)
+            self._refuse(call_id, error)
         finally:
             self._tasks.pop(call_id, None)
 
-    def _handlers(self) -> dict[str, Callable[[int, dict[str, Any]], Awaitable[None]]]:
-        return {
-            "stream": self._stream,
-            "describe": self._describe,
-            "count": self._count,
-            "exact": self._exact,
-            "prepare": self._prepare,
-        }
+    async def _stream(self, call_id: int, request: ModelRequest) -> None:
+        from agent_tui.providers.calling import run as call
 
-    async def _stream(self, call_id: int, message: dict[str, Any]) -> None:
-        from agent_tui.providers import call
-
-        request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
 
         def emit(item: StreamItem) -> None:
@@ -133,35 +137,25 @@ class Worker:
             self._direct = Connections()
         return self._direct
 
-    async def _describe(self, call_id: int, message: dict[str, Any]) -> None:
-        spec = protocol.spec_from(message["spec"], message.get("api_key"))
-        info = await self._info(spec, ask_server=True)
-        self.out.send({"id": call_id, "e": "done", "info": to_dict(info)})
-
-    async def _count(self, call_id: int, message: dict[str, Any]) -> None:
-        loop = asyncio.get_running_loop()
-        if sum(map(len, message["texts"])) > LONG_TEXTS:
+    async def _count(self, texts: list[str]) -> list[int]:
+        if sum(map(len, texts)) > LONG_TEXTS:
             # Whether to compact may hang on it.
             self._answered.set()
         if self._tokenizer is not None:
             await asyncio.shield(self._tokenizer)
-        counts = await loop.run_in_executor(self._counter, count_all, message["texts"])
-        self.out.send({"id": call_id, "e": "done", "counts": counts})
+        return await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
 
-    async def _exact(self, call_id: int, message: dict[str, Any]) -> None:
+    async def _count_exactly(self, request: ModelRequest) -> int | None:
         from agent_tui.providers.exact import count
 
-        request = protocol.request_from(message)
         info = await self._info(request.spec, ask_server=False)
-        tokens = await count(request, info, self._connections())
-        self.out.send({"id": call_id, "e": "done", "tokens": tokens})
+        return await count(request, info, self._connections())
 
-    async def _prepare(self, call_id: int, message: dict[str, Any]) -> None:
-        self.out.send({"id": call_id, "e": "done"})
-        if message.get("spec") is None:
+    def _prepare(self, spec: ModelSpec | None) -> None:
+        if spec is None:
             self._begin_litellm(None)
         else:
-            self._warm(protocol.spec_from(message["spec"], None))
+            self._warm(spec)
 
     async def _info(self, spec: ModelSpec, ask_server: bool) -> ModelInfo:
         """The model's description. Asking a local server takes time, so a call uses what was learnt before."""
@@ -211,12 +205,12 @@ class Worker:
         return await asyncio.shield(self._begin_litellm(None))
 
     async def _load_litellm(self, spec: ModelSpec | None) -> Any:
-        from agent_tui.providers.litellm import setup as litellm_setup
+        from agent_tui.providers.calling import library
         from agent_tui.providers.worker import warmup
 
         self.state("litellm_loading")
         try:
-            litellm = await asyncio.to_thread(litellm_setup.load)
+            litellm = await asyncio.to_thread(library.load)
             await warmup.warm_up(litellm, spec)
         except Exception:
             self.state("ready")
@@ -237,52 +231,20 @@ def _load_tokenizer() -> None:
         log.exception("The tokenizer cannot be loaded")
 
 
-def _read_lines(stream: BinaryIO, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
-    """Hands lines to the loop; at the end of the input the process ends at once, even if the loop is blocked."""
-    try:
-        for data in stream:
-            loop.call_soon_threadsafe(take, data)
-    finally:
-        os._exit(0)
-
-
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answers until the input ends, which ends the process."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdout)
     worker = Worker(transport.write)
     worker.start()
-    threading.Thread(target=_read_lines, args=(stdin, loop, worker.receive), name="input", daemon=True).start()
+    read_until_the_end(stdin, worker.receive)
     await asyncio.Event().wait()
-
-
-def _own_the_pipe() -> tuple[BinaryIO, BinaryIO]:
-    """Keeps the protocol's two ends to ourselves: whatever a library prints or reads goes elsewhere."""
-    stdin = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
-    stdout = os.fdopen(os.dup(1), "wb", buffering=0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    path = os.environ.get(LOG_VARIABLE) or os.devnull
-    try:
-        sink = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    except OSError:
-        sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
-    return stdin, stdout
-
-
-class _Redacting(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
 
 
 def main() -> None:
     hide_memory()
-    stdin, stdout = _own_the_pipe()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Redacting("%(asctime)s worker %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    stdin, stdout = own_the_pipe(LOG_VARIABLE)
+    log_to_stderr("worker", redact)
     logging.getLogger("agent_tui").setLevel(logging.INFO)
     prepare_environment(os.environ)
     use_bundled_vocabulary()

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+
+from agent_tui.pipes.start import command as command_of
+from agent_tui.pipes.start import start
 
 LOG_VARIABLE = "AGENT_TUI_WORKER_LOG"
 """Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""
 
-_ROOT = str(Path(__file__).resolve().parents[3])
-_MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.providers.worker.serve import main; main()"
-COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
-"""As ``python -m`` of it, but never importing from the current folder: it may hold anything."""
+COMMAND = command_of("agent_tui.providers.worker.serve")
 
 _early: subprocess.Popen[bytes] | None = None
 
@@ -26,19 +25,6 @@ def environment(log_file: Path | None) -> dict[str, str]:
     if log_file is not None:
         found[LOG_VARIABLE] = str(log_file)
     return found
-
-
-def start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts a worker in a process group of its own. Raises OSError when it cannot be started."""
-    return subprocess.Popen(
-        command,
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=dict(variables),
-        start_new_session=True,
-    )
 
 
 def start_early(log_file: Path) -> None:

@@ -28,7 +28,7 @@ _USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 async def warm_up(litellm: Any, spec: ModelSpec | None = None) -> None:
     """Makes one call as for ``spec`` (without one: to an OpenAI-compatible server). A failure costs only the warmth."""
-    from agent_tui.providers import call
+    from agent_tui.providers.calling import run as call
 
     if spec is None or dialect_of(describe(spec).target.provider).credentials_elsewhere:
         spec = _PLAIN

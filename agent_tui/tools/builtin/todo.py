@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.arguments import validate
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, TodoItem, ToolContext, ToolOutcome
 
 MAX_ITEMS = 100
 
 _BOXES = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
-
-
-@dataclass(slots=True)
-class TodoItem:
-    text: str
-    status: Literal["pending", "in_progress", "completed"] = "pending"
 
 
 @dataclass(slots=True)
@@ -29,7 +22,7 @@ class TodoArguments:
 
 
 class TodoTool:
-    """Each call replaces the list, kept in ``context.state["todo"]`` as ``[{"text", "status"}]``."""
+    """Each call replaces the list, kept in ``context.memory.todo``."""
 
     group = "builtin"
     schema = ToolSchema(
@@ -63,7 +56,7 @@ class TodoTool:
         if len(items) > MAX_ITEMS:
             raise ToolError(f"todo: more than {MAX_ITEMS} items.")
         listed = [asdict(item) for item in items]
-        context.state["todo"] = listed
+        context.memory.todo = items
         text = "\n".join(f"{_BOXES[item.status]} {pictured_line(item.text)}" for item in items)
         display = {"kind": "list", "summary": _progress(items), "text": text, "items": listed}
         return ToolOutcome(f"The list is updated: {_progress(items)}.", display=display)

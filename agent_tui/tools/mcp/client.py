@@ -7,28 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
-from agent_tui.models.codec import to_dict
-from agent_tui.providers.worker.pipe import WorkerPipe
-from agent_tui.providers.worker.start import start
-from agent_tui.tools.mcp import lines as mcp_lines
+from agent_tui.pipes.lines import BadLineError, Refused, UnknownNameError
+from agent_tui.pipes.parent import ChildPipe
+from agent_tui.pipes.start import command as command_of
+from agent_tui.pipes.start import start
+from agent_tui.tools.mcp import lines
 
 log = logging.getLogger(__name__)
 
-_ROOT = str(Path(__file__).resolve().parents[3])
-_MAIN = "import sys; sys.path.append(sys.argv.pop()); from agent_tui.tools.mcp.host import main; main()"
-COMMAND = (sys.executable, "-P", "-c", _MAIN, _ROOT)
-"""As ``python -m agent_tui.tools.mcp.host``, but never importing from the current folder: it may hold anything."""
+A = TypeVar("A")
+
+COMMAND = command_of("agent_tui.tools.mcp.host")
 
 RESTARTS = (0.0, 1.0, 5.0)
 """Seconds before the host is started again, by the number of its deaths."""
@@ -44,7 +42,7 @@ class HostClient:
 
     def __init__(
         self,
-        on_server: Callable[[dict[str, Any]], None],
+        on_server: Callable[[lines.ServerChange], None],
         on_down: Callable[[str], None],
         *,
         log_file: Path | None = None,
@@ -53,9 +51,9 @@ class HostClient:
         self._on_server, self._on_down = on_server, on_down
         self._log_file = log_file
         self._command = tuple(command)
-        self._pipe: WorkerPipe | None = None
-        self._servers: dict[str, Any] = {}
-        self._pending: dict[int, tuple[asyncio.Future[dict[str, Any]], Callable[[str], None]]] = {}
+        self._pipe: ChildPipe | None = None
+        self._servers: dict[str, McpServer] = {}
+        self._pending: dict[int, tuple[asyncio.Future[object], Callable[[str], None]]] = {}
         self._children: list[int] = []
         self._next_id = 0
         self._deaths = 0
@@ -74,7 +72,7 @@ class HostClient:
 
     def serve(self, servers: dict[str, McpServer]) -> None:
         """Has the host run exactly these servers; it is started when there are any. Does not wait."""
-        self._servers = {name: to_dict(server) for name, server in servers.items()}
+        self._servers = dict(servers)
         if self.pid is not None:
             self._configure()
         elif servers and not self._closed and (self._task is None or self._task.done()):
@@ -82,19 +80,25 @@ class HostClient:
             self._task = asyncio.create_task(self._spawn(0.0), name="tool host")
 
     def reconnect(self, server: str) -> None:
-        self._write({"op": "reconnect", "server": server})
+        self._write(lines.Reconnect(server))
 
     async def ask(
-        self, op: str, server: str, timeout: float, progress: Callable[[str], None] = lambda text: None, **what: Any
-    ) -> dict[str, Any]:
-        """One request. ``timeout`` is the host's own, in seconds; it is given a little longer. Raises ToolError."""
+        self,
+        question: lines.Request,
+        kind: type[A],
+        timeout: float,
+        progress: Callable[[str], None] = lambda text: None,
+    ) -> A:
+        """The answer to a request, which is of ``kind``. ``timeout`` is the host's own, in seconds; it is given a
+        little longer. Raises ToolError."""
+        server = question.server
         if self.pid is None:
             raise ToolError(f"The MCP server {server} is not running.")
         self._next_id += 1
         request = self._next_id
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._pending[request] = future, progress
-        self._write({"op": op, "id": request, "server": server, **what})
+        self._write(question, request)
         try:
             async with asyncio.timeout(timeout + _GRACE):
                 answer = await future
@@ -103,9 +107,11 @@ class HostClient:
         finally:
             del self._pending[request]
             if not future.done() or future.cancelled():
-                self._write({"op": "cancel", "id": request})
-        if answer.get("e") == "error":
-            raise ToolError(str(answer.get("error")))
+                self._write(lines.Cancel(), request)
+        if isinstance(answer, Refused):
+            raise ToolError(answer.error)
+        if not isinstance(answer, kind):
+            raise ToolError(f"The tool host answered with {type(answer).__name__}.")
         return answer
 
     async def close(self) -> None:
@@ -123,9 +129,9 @@ class HostClient:
         await asyncio.sleep(delay)
         environment = dict(os.environ)
         if self._log_file is not None:
-            environment[mcp_lines.LOG_VARIABLE] = str(self._log_file)
+            environment[lines.LOG_VARIABLE] = str(self._log_file)
         try:
-            pipe = await WorkerPipe.over(start(self._command, environment), self._line, self._death)
+            pipe = await ChildPipe.over(start(self._command, environment), self._line, self._death)
         except OSError as error:
             self._on_down(f"the tool host cannot be started: {error}")
             return
@@ -133,36 +139,38 @@ class HostClient:
         self._configure()
 
     def _configure(self) -> None:
-        self._write({"op": "servers", "servers": self._servers})
+        self._write(lines.Servers(self._servers))
 
-    def _write(self, value: dict[str, Any]) -> None:
+    def _write(self, message: object, request: int = 0) -> None:
         if self._pipe is not None:
-            self._pipe.write(mcp_lines.line(value))
+            self._pipe.write(lines.TO_HOST.line(message, request))
 
     def _line(self, data: bytes) -> None:
+        message: object
         try:
-            message = json.loads(data)
-            kind = message["e"]
-        except (ValueError, KeyError, TypeError):
-            log.warning("Ignored %d bytes of garbage from the tool host", len(data))
-            return
-        if kind == "server":
+            request, message = lines.FROM_HOST.read(data)
+        except UnknownNameError:
+            raise
+        except BadLineError as error:
+            log.warning("The tool host sent what is ignored: %s", error)
+            request, message = error.id, Refused(f"The tool host said what cannot be understood: {error}")
+        if isinstance(message, lines.ServerChange):
             self._on_server(message)
-        elif kind == "children":
-            self._children = [int(pid) for pid in message.get("pids", [])]
-        elif (entry := self._pending.get(message.get("id"))) is not None:
+        elif isinstance(message, lines.Children):
+            self._children = message.pids
+        elif message is not None and (entry := self._pending.get(request)) is not None:
             future, progress = entry
-            if kind == "progress":
-                progress(str(message.get("text", "")))
+            if isinstance(message, lines.Progress):
+                progress(message.text)
             elif not future.done():
                 future.set_result(message)
 
-    def _death(self, pipe: WorkerPipe) -> None:
+    def _death(self, pipe: ChildPipe) -> None:
         if pipe is not self._pipe:
             return
         for future, _ in self._pending.values():
             if not future.done():
-                future.set_result({"e": "error", "error": "The tool host ended during the call."})
+                future.set_result(Refused("The tool host ended during the call."))
         if self._closed:
             return
         log.warning("The tool host died")

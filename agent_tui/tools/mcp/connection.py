@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.client.client import Client
@@ -17,9 +17,12 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from agent_tui.config import McpServer
 from agent_tui.tools.mcp import results as mcp_results
+from agent_tui.tools.mcp.lines import Contents, Entries, PromptAnswer, ServerChange, ServerState, ToolAnswer
 from agent_tui.tools.mcp.transport import STAND_INS, Link
 
 log = logging.getLogger("agent_tui.host")
+
+A = TypeVar("A")
 
 RETRIES = (0.2, 1.0, 4.0)
 """Seconds before connecting again to a server that died; once it stays away that long it has failed."""
@@ -48,7 +51,7 @@ class CallFailed(Exception):
 class Connection:
     """``report`` gets each change: a state with its reason and, once connected, what the server offers."""
 
-    def __init__(self, name: str, server: McpServer, report: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, name: str, server: McpServer, report: Callable[[ServerChange], None]) -> None:
         self.name = name
         self.server = server
         self._report = report
@@ -116,7 +119,7 @@ class Connection:
                     await self._begin_listening(client, stack)
                     offer = await self._list(client)
                 connected, self._connecting = True, False
-                self._say("connected", **offer)
+                self._say("connected", offer=offer)
                 await self._attend(client)
                 self._client = None
             return connected, self._why or link.reason(MCPError(CONNECTION_CLOSED, "ended"))
@@ -138,7 +141,7 @@ class Connection:
             if self._changed and not (self._lost or self._stopping):
                 self._changed = False
                 try:
-                    self._say("connected", **await self._list(client))
+                    self._say("connected", offer=await self._list(client))
                 except MCPError as error:
                     log.warning("MCP server %s cannot be listed again: %s", self.name, error)
                 await asyncio.sleep(RELIST_PAUSE)
@@ -181,34 +184,34 @@ class Connection:
         self._lost = True
         self._wake.set()
 
-    def _say(self, state: str, detail: str = "", **offer: Any) -> None:
-        self._report({"e": "server", "server": self.name, "state": state, "detail": detail, **offer})
+    def _say(self, state: ServerState, detail: str = "", offer: Entries | None = None) -> None:
+        self._report(ServerChange(self.name, state, detail, offer))
 
     # What it offers
 
-    async def _list(self, client: Client) -> dict[str, Any]:
+    async def _list(self, client: Client) -> Entries:
         can = client.server_capabilities
-        offer: dict[str, Any] = {"tools": [], "resources": [], "prompts": []}
+        offer = Entries()
         if can.tools is not None:
-            offer["tools"] = [mcp_results.tool_entry(t) for t in await _pages(client.list_tools, "tools")]
+            offer.tools[:] = [mcp_results.tool_entry(t) for t in await _pages(client.list_tools, "tools")]
         # These two are extras: a server that fails to list them is still of use.
         if can.resources is not None:
             with suppress(MCPError):
                 found = await _pages(client.list_resources, "resources")
-                offer["resources"] = [mcp_results.resource_entry(r) for r in found]
+                offer.resources[:] = [mcp_results.resource_entry(r) for r in found]
         if can.prompts is not None:
             with suppress(MCPError):
-                offer["prompts"] = [mcp_results.prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
+                offer.prompts[:] = [mcp_results.prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
         return offer
 
     # Requests
 
-    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> dict[str, Any]:
+    async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> ToolAnswer:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             tell(f"{share} {message}".strip() if message else share)
 
-        async def ask(client: Client) -> dict[str, Any]:
+        async def ask(client: Client) -> ToolAnswer:
             result = await client.call_tool(
                 tool, arguments, read_timeout_seconds=self.server.call_timeout, progress_callback=on_progress
             )
@@ -216,19 +219,19 @@ class Connection:
 
         return await self._request(ask)
 
-    async def read(self, uri: str) -> dict[str, Any]:
-        async def ask(client: Client) -> dict[str, Any]:
+    async def read(self, uri: str) -> Contents:
+        async def ask(client: Client) -> Contents:
             return mcp_results.resource_result(await client.read_resource(uri))
 
         return await self._request(ask)
 
-    async def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
-        async def ask(client: Client) -> dict[str, Any]:
+    async def prompt(self, name: str, arguments: dict[str, str]) -> PromptAnswer:
+        async def ask(client: Client) -> PromptAnswer:
             return mcp_results.prompt_result(await client.get_prompt(name, arguments))
 
         return await self._request(ask)
 
-    async def _request(self, ask: Callable[[Client], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    async def _request(self, ask: Callable[[Client], Awaitable[A]]) -> A:
         """Asks the server. Raises CallFailed."""
         client, link = self._client, self._link
         if client is None or link is None:

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
-import sys
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
 from agent_tui.hardening import hide_memory
-from agent_tui.models.codec import from_dict
+from agent_tui.pipes.child import log_to_stderr, own_the_pipe, read_until_the_end
+from agent_tui.pipes.lines import BadLineError, Refused
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.tools.children.process import descendants
-from agent_tui.tools.mcp import lines as mcp_lines
+from agent_tui.tools.mcp import lines
 from agent_tui.tools.mcp.names import no_server
 
 if TYPE_CHECKING:
@@ -44,29 +42,37 @@ class Host:
         self._background: set[asyncio.Task[Any]] = set()
 
     def receive(self, data: bytes) -> None:
-        """Takes one line. What cannot be understood is logged and otherwise ignored."""
+        """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
         try:
-            message = json.loads(data)
-            op = message["op"]
-            if op == "servers":
-                self._configure({name: from_dict(McpServer, spec) for name, spec in message["servers"].items()})
-            elif op == "reconnect":
-                self._reconnect(message["server"])
-            elif op == "cancel":
-                if task := self._requests.get(message["id"]):
+            request, message = lines.TO_HOST.read(data)
+        except BadLineError as error:
+            log.warning("Ignored a line: %s", redact(str(error)))
+            self._refuse(error.id, str(error))
+            return
+        match message:
+            case None:
+                self._refuse(request, "unknown operation")
+            case lines.Servers(servers):
+                self._configure(servers)
+            case lines.Reconnect(server):
+                self._reconnect(server)
+            case lines.Cancel():
+                if task := self._requests.get(request):
                     task.cancel()
-            else:
-                self._requests[message["id"]] = asyncio.create_task(self._answer(message))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            log.warning("Ignored %d bytes that are no request", len(data))
+            case _:
+                self._requests[request] = asyncio.create_task(self._answer(request, message))
 
-    def _send(self, value: dict[str, Any]) -> None:
-        self._write(mcp_lines.line(value))
+    def _send(self, message: object, request: int = 0) -> None:
+        self._write(lines.FROM_HOST.line(message, request))
 
-    def _report(self, value: dict[str, Any]) -> None:
-        self._send(value)
+    def _refuse(self, request: int, error: str) -> None:
+        if request:
+            self._send(Refused(error), request)
+
+    def _report(self, change: lines.ServerChange) -> None:
+        self._send(change)
         # Should this process be killed, its parent ends the servers that are left.
-        self._send({"e": "children", "pids": sorted(descendants(os.getpid()))})
+        self._send(lines.Children(sorted(descendants(os.getpid()))))
 
     def _configure(self, wanted: dict[str, McpServer]) -> None:
         for name, connection in list(self._connections.items()):
@@ -99,37 +105,31 @@ class Host:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _answer(self, message: dict[str, Any]) -> None:
-        request = message["id"]
+    async def _answer(self, request: int, message: lines.Request) -> None:
         try:
-            self._send({"e": "done", "id": request, **await self._ask(request, message)})
+            self._send(await self._ask(request, message), request)
         except asyncio.CancelledError:
-            self._send({"e": "error", "id": request, "error": "cancelled"})
+            self._refuse(request, "cancelled")
         except Exception as error:
             text = str(error)
             if type(error).__name__ != "CallFailed":
-                log.exception("Request %s failed", message.get("op"))
+                log.exception("%s failed", type(message).__name__)
                 text = f"{type(error).__name__}: {error}"
-            self._send({"e": "error", "id": request, "error": text})
+            self._refuse(request, text)
         finally:
             self._requests.pop(request, None)
 
-    async def _ask(self, request: int, message: dict[str, Any]) -> dict[str, Any]:
-        name, op = message["server"], message["op"]
-        connection = self._connections.get(name)
+    async def _ask(self, request: int, message: lines.Request) -> object:
+        connection = self._connections.get(message.server)
         if connection is None:
-            return {"text": no_server(name), "is_error": True, "images": []}
-        if op == "call":
-
-            def progress(text: str) -> None:
-                self._send({"e": "progress", "id": request, "text": text})
-
-            return await connection.call(message["tool"], message["arguments"], progress)
-        if op == "read":
-            return await connection.read(message["uri"])
-        if op == "prompt":
-            return await connection.prompt(message["name"], message["arguments"])
-        raise ValueError(f"unknown operation {op!r}")
+            return Refused(no_server(message.server))
+        match message:
+            case lines.CallTool(_, tool, arguments):
+                return await connection.call(tool, arguments, lambda text: self._send(lines.Progress(text), request))
+            case lines.ReadResource(_, uri):
+                return await connection.read(uri)
+            case lines.FillPrompt(_, name, filled):
+                return await connection.prompt(name, filled)
 
     async def close(self) -> None:
         """Ends all connections."""
@@ -145,25 +145,19 @@ def _end_children() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _read_lines(stream: BinaryIO, loop: asyncio.AbstractEventLoop, host: Host, ended: asyncio.Event) -> None:
-    """Hands lines to the loop. At the end of the input the process ends, even when the loop is blocked."""
-    try:
-        for data in stream:
-            loop.call_soon_threadsafe(host.receive, data)
-    finally:
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(ended.set)
-        time.sleep(GRACE * 2)
-        _end_children()
-        os._exit(0)
-
-
 async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     """Answers until the input ends."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, stdout)
     host, ended = Host(transport.write), asyncio.Event()
-    threading.Thread(target=_read_lines, args=(stdin, loop, host, ended), name="input", daemon=True).start()
+
+    def last() -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+        time.sleep(GRACE * 2)
+        _end_children()
+
+    read_until_the_end(stdin, host.receive, last)
     await ended.wait()
     closing = asyncio.create_task(host.close())
     await asyncio.wait([closing], timeout=GRACE)
@@ -175,33 +169,10 @@ async def serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     os._exit(0)
 
 
-def _own_the_pipe() -> tuple[BinaryIO, BinaryIO]:
-    """Keeps the protocol's two ends to ourselves: whatever a library prints or reads goes elsewhere."""
-    stdin = os.fdopen(os.dup(0), "rb", buffering=1 << 20)
-    stdout = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    try:
-        sink = os.open(
-            os.environ.get(mcp_lines.LOG_VARIABLE) or os.devnull, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600
-        )
-    except OSError:
-        sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
-    return stdin, stdout
-
-
-class _Redacting(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
-
-
 def main() -> None:
     hide_memory()
-    stdin, stdout = _own_the_pipe()
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Redacting("%(asctime)s host %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    stdin, stdout = own_the_pipe(lines.LOG_VARIABLE)
+    log_to_stderr("host", redact)
     asyncio.run(serve(stdin, stdout))
 
 

@@ -1,16 +1,16 @@
-"""What passes between the UI process and the tool host: one JSON object a line, both ways.
+"""What passes between the UI process and the tool host: the messages of both directions.
 
-To the host: ``{"op": "servers", "servers": {name: …}}`` (all that should run), ``{"op": "reconnect", "server": …}``,
-``{"op": "call"|"read"|"prompt", "id": N, "server": …, …}`` and ``{"op": "cancel", "id": N}``.
-From it: ``{"e": "server", "server": …, "state": …, …}`` with each change of a server,
-``{"e": "children", "pids": […]}``, ``{"e": "progress", "id": N, "text": …}``, and for each request one
-``{"e": "done"|"error", "id": N, …}``.
+A server's state is told with each change; each request has one answer, or Refused.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_tui.config import McpServer
+from agent_tui.models.messages import Metadata
+from agent_tui.pipes.lines import Language, Refused
 
 LOG_VARIABLE = "AGENT_TUI_HOST_LOG"
 """Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""
@@ -24,5 +24,169 @@ DATA_LIMIT = 14_000_000
 ServerState = Literal["starting", "connected", "failed", "disabled", "untrusted"]
 
 
-def line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+@dataclass(slots=True, frozen=True)
+class Servers:
+    """All that should run, by name."""
+
+    servers: dict[str, McpServer]
+
+
+@dataclass(slots=True, frozen=True)
+class Reconnect:
+    server: str
+
+
+@dataclass(slots=True, frozen=True)
+class Cancel:
+    """Nobody waits for the request of this id any more."""
+
+
+@dataclass(slots=True, frozen=True)
+class CallTool:
+    """Answered with ToolAnswer, and Progress before it."""
+
+    server: str
+    tool: str
+    arguments: Metadata
+
+
+@dataclass(slots=True, frozen=True)
+class ReadResource:
+    """Answered with Contents."""
+
+    server: str
+    uri: str
+
+
+@dataclass(slots=True, frozen=True)
+class FillPrompt:
+    """Answered with PromptAnswer."""
+
+    server: str
+    name: str
+    arguments: dict[str, str]
+
+
+Request = CallTool | ReadResource | FillPrompt
+
+
+@dataclass(slots=True, frozen=True)
+class ToolEntry:
+    """A tool as its server describes it. ``schema`` should be a JSON Schema object."""
+
+    name: str
+    description: str
+    schema: Metadata
+    read_only: bool
+
+
+@dataclass(slots=True, frozen=True)
+class ResourceEntry:
+    uri: str
+    name: str
+    description: str
+    media_type: str
+
+
+@dataclass(slots=True, frozen=True)
+class PromptArgument:
+    name: str
+    required: bool
+
+
+@dataclass(slots=True, frozen=True)
+class PromptEntry:
+    name: str
+    description: str
+    arguments: list[PromptArgument]
+
+
+@dataclass(slots=True, frozen=True)
+class Entries:
+    """What a connected server offers, in its order."""
+
+    tools: list[ToolEntry] = field(default_factory=list)
+    resources: list[ResourceEntry] = field(default_factory=list)
+    prompts: list[PromptEntry] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class ServerChange:
+    """A server's state, a line about it, and its offer where it is connected."""
+
+    server: str
+    state: ServerState
+    detail: str = ""
+    offer: Entries | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Children:
+    """The processes that the host has started."""
+
+    pids: list[int]
+
+
+@dataclass(slots=True, frozen=True)
+class Progress:
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class Image:
+    """``data`` is base64."""
+
+    media_type: str
+    data: str
+
+
+@dataclass(slots=True, frozen=True)
+class ToolAnswer:
+    text: str
+    is_error: bool = False
+    images: list[Image] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class Content:
+    """One content of a resource: ``text``, or ``data`` in base64."""
+
+    uri: str
+    media_type: str
+    text: str | None = None
+    data: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Contents:
+    contents: list[Content]
+
+
+@dataclass(slots=True, frozen=True)
+class PromptAnswer:
+    """A prompt's messages one after the other."""
+
+    text: str
+
+
+TO_HOST = Language(
+    {
+        "servers": Servers,
+        "reconnect": Reconnect,
+        "cancel": Cancel,
+        "call": CallTool,
+        "read": ReadResource,
+        "prompt": FillPrompt,
+    }
+)
+FROM_HOST = Language(
+    {
+        "server": ServerChange,
+        "children": Children,
+        "progress": Progress,
+        "answer": ToolAnswer,
+        "contents": Contents,
+        "filled": PromptAnswer,
+        "refused": Refused,
+    }
+)

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.errors import AgentError, ToolError
@@ -19,7 +18,18 @@ from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import COMMAND, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.lines import ServerState
+from agent_tui.tools.mcp.lines import (
+    CallTool,
+    Contents,
+    Entries,
+    FillPrompt,
+    Image,
+    PromptAnswer,
+    ReadResource,
+    ServerChange,
+    ServerState,
+    ToolAnswer,
+)
 from agent_tui.tools.mcp.names import no_server
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
@@ -144,15 +154,15 @@ class McpManager:
     def _serve(self) -> None:
         self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None})
 
-    def _on_server(self, message: dict[str, Any]) -> None:
-        server = self._servers.get(str(message.get("server")))
+    def _on_server(self, change: ServerChange) -> None:
+        server = self._servers.get(change.server)
         if server is None or server.spec is None:
             return
         before = [t.schema for t in server.offer.tools]
-        server.state = message["state"]
-        server.detail = plain_line(message.get("detail", ""))
+        server.state = change.state
+        server.detail = plain_line(change.detail)
         if server.state == "connected":
-            server.offer = read_offer(server.name, message, self._call)
+            server.offer = read_offer(server.name, change.offer or Entries(), self._call)
             server.detail = str(server.offer)
         elif server.state == "failed":
             server.offer = Offer()
@@ -168,8 +178,8 @@ class McpManager:
         """The host died. Without a reason it is started again."""
         for server in self._servers.values():
             if server.spec is not None:
-                state = "failed" if reason else "starting"
-                self._on_server({"server": self._key(server), "state": state, "detail": reason or "starting again"})
+                state: ServerState = "failed" if reason else "starting"
+                self._on_server(ServerChange(self._key(server), state, reason or "starting again"))
 
     def _key(self, server: _Server) -> str:
         return next(name for name, s in self._servers.items() if s is server)
@@ -213,11 +223,9 @@ class McpManager:
             offered = [OfferedTool(t.schema, "builtin") for t in self._search] + offered
         return offered
 
-    async def _call(
-        self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
-    ) -> dict[str, Any]:
+    async def _call(self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]) -> ToolAnswer:
         key, spec = self._connected(server)
-        return await self._host.ask("call", key, spec.call_timeout, progress, tool=tool, arguments=arguments)
+        return await self._host.ask(CallTool(key, tool, arguments), ToolAnswer, spec.call_timeout, progress)
 
     # Resources and prompts
 
@@ -230,17 +238,17 @@ class McpManager:
     async def read_resource(self, server: str, uri: str) -> list[AttachmentPart]:
         """A resource's contents as attachments. Raises ToolError."""
         key, spec = self._connected(server)
-        answer = await self._host.ask("read", key, spec.timeout, uri=uri)
+        answer = await self._host.ask(ReadResource(key, uri), Contents, spec.timeout)
         parts: list[AttachmentPart] = []
-        for entry in answer.get("contents", []):
-            kind, name = str(entry.get("type", "")), plain_line(f"{server}:{entry.get('uri', uri)}", 200)
-            if "text" in entry:
-                text = program_output(str(entry["text"]))
+        for entry in answer.contents:
+            kind, name = entry.media_type, plain_line(f"{server}:{entry.uri}", 200)
+            if entry.text is not None:
+                text = program_output(entry.text)
                 if len(text) > MAX_TEXT:
                     text = f"{text[:MAX_TEXT]}\n[… {len(text) - MAX_TEXT:,} characters left out …]"
                 parts.append(AttachmentPart(name, plain_line(kind, 100) or "text/plain", text=text, path=uri))
             elif kind in IMAGES:
-                found, notes = images([{"type": kind, "data": entry.get("data")}], name)
+                found, notes = images([Image(kind, entry.data or "")], name)
                 if notes:
                     raise ToolError(f"{name}: {notes[0]}")
                 parts += found
@@ -253,8 +261,8 @@ class McpManager:
     async def get_prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
         """A prompt filled in, as text. Raises ToolError."""
         key, spec = self._connected(server)
-        answer = await self._host.ask("prompt", key, spec.timeout, name=name, arguments=arguments)
-        return plain(answer.get("text", ""), MAX_TEXT)
+        answer = await self._host.ask(FillPrompt(key, name, arguments), PromptAnswer, spec.timeout)
+        return plain(answer.text, MAX_TEXT)
 
     async def attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         """The resources that ``@server:uri`` words name, and a line for each that cannot be had. Words that name no

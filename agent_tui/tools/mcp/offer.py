@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry
 from agent_tui.tools.mcp.tool import Caller, McpTool
 
 
@@ -42,30 +42,29 @@ class Offer:
         return ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
 
 
-def read_offer(server: str, message: dict[str, Any], call: Caller) -> Offer:
-    """The offer in the host's message that ``server`` is connected."""
+def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
+    """What the host says that a connected ``server`` offers."""
     tools: dict[str, McpTool] = {}
-    for entry in message.get("tools", []):
+    for entry in offer.tools:
         tool = McpTool(server, entry, call)
         tools.setdefault(tool.schema.name, tool)
     return Offer(
         sorted(tools.values(), key=lambda t: t.schema.name),
-        [_resource(server, entry) for entry in message.get("resources", [])],
-        [_prompt(server, entry) for entry in message.get("prompts", [])],
+        [_resource(server, entry) for entry in offer.resources],
+        [_prompt(server, entry) for entry in offer.prompts],
     )
 
 
-def _resource(server: str, entry: dict[str, Any]) -> McpResource:
-    uri, kind = plain_line(entry["uri"], 2_000), plain_line(entry["type"], 100)
-    return McpResource(server, uri, plain_line(entry["name"]), plain_line(entry["description"]), kind)
+def _resource(server: str, entry: ResourceEntry) -> McpResource:
+    uri, kind = plain_line(entry.uri, 2_000), plain_line(entry.media_type, 100)
+    return McpResource(server, uri, plain_line(entry.name), plain_line(entry.description), kind)
 
 
-def _prompt(server: str, entry: dict[str, Any]) -> McpPrompt:
-    arguments = entry["arguments"]
+def _prompt(server: str, entry: PromptEntry) -> McpPrompt:
     return McpPrompt(
         server,
-        str(entry["name"]),
-        plain_line(entry["description"]),
-        tuple(str(a["name"]) for a in arguments),
-        frozenset(str(a["name"]) for a in arguments if a["required"]),
+        entry.name,
+        plain_line(entry.description),
+        tuple(a.name for a in entry.arguments),
+        frozenset(a.name for a in entry.arguments if a.required),
     )

@@ -1,72 +1,71 @@
-"""What MCP servers answer, as plain JSON for the UI process. Runs in the tool host."""
+"""What MCP servers answer, as messages for the UI process. Runs in the tool host."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 import mcp_types as types
 
-from agent_tui.tools.mcp.lines import DATA_LIMIT, TEXT_LIMIT
+from agent_tui.tools.mcp.lines import (
+    DATA_LIMIT,
+    TEXT_LIMIT,
+    Content,
+    Contents,
+    Image,
+    PromptAnswer,
+    PromptArgument,
+    PromptEntry,
+    ResourceEntry,
+    ToolAnswer,
+    ToolEntry,
+)
 
 LISTED = 1_000
 """Tools, resources or prompts of one server that are looked at."""
 
 
-def tool_result(result: types.CallToolResult) -> dict[str, Any]:
-    """``{"text", "is_error", "images": [{"type", "data"}]}``. Structured content is shown where no text repeats it."""
+def tool_result(result: types.CallToolResult) -> ToolAnswer:
+    """Structured content is shown where no text repeats it."""
     texts, images = _content(result.content)
     if result.structured_content is not None and not any(texts):
         texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    return {"text": _joined(texts), "is_error": bool(result.is_error), "images": images}
+    return ToolAnswer(_joined(texts), bool(result.is_error), images)
 
 
-def prompt_result(result: types.GetPromptResult) -> dict[str, Any]:
-    """``{"text", "images"}``: the prompt's messages one after the other."""
+def prompt_result(result: types.GetPromptResult) -> PromptAnswer:
+    """The prompt's messages one after the other."""
     texts: list[str] = []
-    images: list[dict[str, str]] = []
     for message in result.messages:
-        found, pictures = _content([message.content])
+        found, _ = _content([message.content])
         if message.role == "assistant":
             found = [f"(assistant) {text}" for text in found]
         texts += found
-        images += pictures
-    return {"text": _joined(texts), "images": images}
+    return PromptAnswer(_joined(texts))
 
 
-def resource_result(result: types.ReadResourceResult) -> dict[str, Any]:
-    """``{"contents": [{"uri", "type", "text" or "data"}]}``."""
-    return {"contents": [_resource(entry) for entry in result.contents[:LISTED]]}
+def resource_result(result: types.ReadResourceResult) -> Contents:
+    return Contents([_resource(entry) for entry in result.contents[:LISTED]])
 
 
-def tool_entry(tool: types.Tool) -> dict[str, Any]:
+def tool_entry(tool: types.Tool) -> ToolEntry:
     hint = tool.annotations.read_only_hint if tool.annotations is not None else None
-    return {
-        "name": tool.name,
-        "description": tool.description or tool.title or "",
-        "schema": tool.input_schema,
-        "read_only": bool(hint),
-    }
+    return ToolEntry(tool.name, tool.description or tool.title or "", tool.input_schema, bool(hint))
 
 
-def resource_entry(resource: types.Resource) -> dict[str, Any]:
-    return {
-        "uri": resource.uri,
-        "name": resource.title or resource.name,
-        "description": resource.description or "",
-        "type": resource.mime_type or "",
-    }
+def resource_entry(resource: types.Resource) -> ResourceEntry:
+    name = resource.title or resource.name
+    return ResourceEntry(resource.uri, name, resource.description or "", resource.mime_type or "")
 
 
-def prompt_entry(prompt: types.Prompt) -> dict[str, Any]:
-    arguments = [{"name": a.name, "required": bool(a.required)} for a in prompt.arguments or []]
-    return {"name": prompt.name, "description": prompt.description or prompt.title or "", "arguments": arguments}
+def prompt_entry(prompt: types.Prompt) -> PromptEntry:
+    arguments = [PromptArgument(a.name, bool(a.required)) for a in prompt.arguments or []]
+    return PromptEntry(prompt.name, prompt.description or prompt.title or "", arguments)
 
 
-def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[dict[str, str]]]:
+def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[Image]]:
     texts: list[str] = []
-    images: list[dict[str, str]] = []
+    images: list[Image] = []
     for block in blocks:
         if isinstance(block, types.TextContent):
             texts.append(block.text)
@@ -74,7 +73,7 @@ def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[dict
             if len(block.data) > DATA_LIMIT:
                 texts.append(f"[an image of {len(block.data) * 3 // 4:,} bytes, too large to show]")
             else:
-                images.append({"type": block.mime_type, "data": block.data})
+                images.append(Image(block.mime_type, block.data))
         elif isinstance(block, types.AudioContent):
             texts.append(f"[audio, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes, not shown]")
         elif isinstance(block, types.ResourceLink):
@@ -82,22 +81,22 @@ def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[dict
             texts.append(f"[resource {block.title or block.name} {block.uri}{about}]")
         else:
             entry = _resource(block.resource)
-            if "text" in entry:
-                texts.append(f"[resource {entry['uri']}]\n{entry['text']}")
-            elif entry["type"].startswith("image/"):
-                images.append({"type": entry["type"], "data": entry["data"]})
+            if entry.data is None:
+                texts.append(f"[resource {entry.uri}]\n{entry.text}")
+            elif entry.media_type.startswith("image/"):
+                images.append(Image(entry.media_type, entry.data))
             else:
-                texts.append(f"[resource {entry['uri']}, {entry['type']}, binary, not shown]")
+                texts.append(f"[resource {entry.uri}, {entry.media_type}, binary, not shown]")
     return texts, images
 
 
-def _resource(entry: types.TextResourceContents | types.BlobResourceContents) -> dict[str, str]:
+def _resource(entry: types.TextResourceContents | types.BlobResourceContents) -> Content:
     if isinstance(entry, types.TextResourceContents):
-        return {"uri": entry.uri, "type": entry.mime_type or "text/plain", "text": _cut(entry.text)}
+        return Content(entry.uri, entry.mime_type or "text/plain", text=_cut(entry.text))
     if len(entry.blob) > DATA_LIMIT:
         text = f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]"
-        return {"uri": entry.uri, "type": "text/plain", "text": text}
-    return {"uri": entry.uri, "type": entry.mime_type or "application/octet-stream", "data": entry.blob}
+        return Content(entry.uri, "text/plain", text=text)
+    return Content(entry.uri, entry.mime_type or "application/octet-stream", data=entry.blob)
 
 
 def _joined(texts: list[str]) -> str:

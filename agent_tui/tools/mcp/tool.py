@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, tool_name
 from agent_tui.tools.output import cap
 
@@ -22,7 +23,7 @@ _SHOWN = 4_000
 class Caller(Protocol):
     def __call__(
         self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]
-    ) -> Awaitable[dict[str, Any]]:
+    ) -> Awaitable[ToolAnswer]:
         """Calls a tool on its server. Raises ToolError."""
         ...
 
@@ -30,15 +31,13 @@ class Caller(Protocol):
 class McpTool:
     """``read_only`` is what the server claims of the tool; it is shown, and alone never a reason not to ask."""
 
-    def __init__(self, server: str, entry: dict[str, Any], call: Caller) -> None:
+    def __init__(self, server: str, entry: ToolEntry, call: Caller) -> None:
         self.server = server
-        self.tool = str(entry["name"])
-        self.read_only = bool(entry.get("read_only"))
+        self.tool = entry.name
+        self.read_only = entry.read_only
         self._call = call
         self._schema = ToolSchema(
-            tool_name(server, self.tool),
-            plain(entry.get("description", ""), DESCRIPTION_LIMIT),
-            safe_schema(entry.get("schema")),
+            tool_name(server, self.tool), plain(entry.description, DESCRIPTION_LIMIT), safe_schema(entry.schema)
         )
         self._group = f"mcp:{plain_line(server, 60)}"
 
@@ -69,32 +68,32 @@ class McpTool:
         return outcome(answer, plain_line(self.tool, 40), context)
 
 
-def outcome(answer: dict[str, Any], name: str, context: ToolContext) -> ToolOutcome:
+def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:
     """A server's answer as the tool's: text capped and made harmless, images as attachments."""
-    text = program_output(str(answer.get("text", "")))
-    attachments, notes = images(answer.get("images") or [], name)
+    text = program_output(answer.text)
+    attachments, notes = images(answer.images, name)
     text = "\n".join(t for t in (text, *notes) if t)
     capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")
     lines = text.count("\n") + 1 if text else 0
     parts = [f"{lines} line{'s' * (lines != 1)}"] if lines else []
     if attachments:
         parts.append(f"{len(attachments)} image{'s' * (len(attachments) != 1)}")
-    is_error = bool(answer.get("is_error"))
+    is_error = answer.is_error
     display: Metadata = {"kind": "text", "summary": "error" if is_error else ", ".join(parts) or "done"}
     return ToolOutcome(capped.text or ("[no text]" if attachments else "[no output]"), is_error, display, attachments)
 
 
-def images(found: list[Any], name: str) -> tuple[list[AttachmentPart], list[str]]:
+def images(found: Sequence[Image], name: str) -> tuple[list[AttachmentPart], list[str]]:
     """Images as attachments, and a line for each that cannot be one."""
     attachments: list[AttachmentPart] = []
     notes: list[str] = []
     for image in found:
-        kind, data = str(image.get("type", "")).lower(), str(image.get("data", ""))
+        kind = image.media_type.lower()
         if kind not in IMAGES:
             notes.append(f"[an image of type {plain_line(kind, 40)!r}, which cannot be shown]")
             continue
         try:
-            raw = base64.b64decode(data, validate=True)
+            raw = base64.b64decode(image.data, validate=True)
         except (binascii.Error, ValueError):
             notes.append("[an image that is not valid base64]")
             continue

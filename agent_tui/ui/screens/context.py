@@ -23,22 +23,22 @@ from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece, paint_of
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens import context_lines as words
-from agent_tui.ui.screens.context_foot import Foot, Words, wrapped
-from agent_tui.ui.screens.context_head import Head
+from agent_tui.ui.screens.context_foot import Foot, HasMessage, Words, wrapped
+from agent_tui.ui.screens.context_head import Head, ShowsUsage
 from agent_tui.ui.screens.context_rows import (
     adds_up,
     compaction_lines,
     flatten,
     request_text,
 )
-from agent_tui.ui.screens.context_table import ContextRows
+from agent_tui.ui.screens.context_table import ContextRows, OpensRows
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.agent_protocol import ExplainsContext
 
 TALL = 20
 """From this height on, the words stand below the rows; on lower screens they follow them and scroll along."""
@@ -59,7 +59,7 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("w", "why", "Why it compacted or not", show=False),
     ]
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: ExplainsContext) -> None:
         super().__init__()
         self.agent = agent
         self.now = time.time()
@@ -73,7 +73,7 @@ class ContextScreen(Guarded, Screen[None]):
     def compose(self) -> ComposeResult:
         yield Head(self)
         yield ContextRows(self)
-        yield Words(self)
+        yield Words()
         yield Foot(self)
 
     def on_mount(self) -> None:
@@ -231,3 +231,8 @@ class ContextScreen(Guarded, Screen[None]):
             self._say("This provider cannot count without answering, or it did not answer.")
         else:
             self._say(f"The provider counts {counted:,} tokens")
+
+
+_HEAD: type[ShowsUsage] = ContextScreen
+_ROWS: type[OpensRows] = ContextScreen
+_FOOT: type[HasMessage] = ContextScreen

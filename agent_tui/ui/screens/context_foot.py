@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from agent_tui.text.cells import shorten
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
-
-if TYPE_CHECKING:
-    from agent_tui.ui.screens.context import ContextScreen
 
 KEYS = (
     ("Enter", "open"),
@@ -29,9 +26,8 @@ class Words(Lines):
 
     DEFAULT_CSS = "Words { padding: 0 1; border-top: solid $line; }"
 
-    def __init__(self, screen: ContextScreen) -> None:
+    def __init__(self) -> None:
         super().__init__(id="words")
-        self.owner = screen
         self.lines: list[list[Piece]] = []
 
     def show(self, lines: list[list[Piece]]) -> None:
@@ -43,18 +39,24 @@ class Words(Lines):
         return self.lines[y] if y < len(self.lines) else []
 
 
+class HasMessage(Protocol):
+    @property
+    def message(self) -> str:
+        """A line that stands in place of the keys; empty when there is none."""
+
+
 class Foot(Lines):
     """The keys."""
 
     DEFAULT_CSS = "Foot { padding: 0 1; dock: bottom; background: $surface; }"
 
-    def __init__(self, screen: ContextScreen) -> None:
+    def __init__(self, says: HasMessage) -> None:
         super().__init__(id="foot", height=1)
-        self.owner = screen
+        self._says = says
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if self.owner.message:
-            return [(shorten(self.owner.message, width), paint("accent"))]
+        if self._says.message:
+            return [(shorten(self._says.message, width), paint("accent"))]
         pieces: list[Piece] = []
         for key, what in KEYS if width > 70 else (*KEYS[:4], KEYS[-1]):
             pieces += [(key, paint("primary", bold=True)), (f" {what}  ", paint("muted"))]

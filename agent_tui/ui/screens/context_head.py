@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.rows import CONTEXT_ROWS, FREE, RESERVE
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece, width_of
@@ -14,22 +15,22 @@ from agent_tui.ui.screens.context_rows import bar_cells
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
-if TYPE_CHECKING:
-    from agent_tui.ui.screens.context import ContextScreen
-
-PLAIN_FILL = {
-    "system": "█",
-    "environment": "▓",
-    "memory": "▒",
-    "skills": "▚",
-    "tools": "▞",
-    "documents": "▤",
-    "messages": "▦",
-    "free": "·",
-    "reserve": "╱",
-    "limit": "┊",
-}
+PLAIN_FILL = {row.id: row.pattern for row in (*CONTEXT_ROWS, FREE, RESERVE)}
 """Without colours the segments differ by their pattern."""
+
+
+class ShowsUsage(Protocol):
+    """Whose numbers the head shows."""
+
+    @property
+    def usage(self) -> ContextUsage: ...
+
+    @property
+    def in_flight(self) -> int:
+        """Tokens of the running answer that no usage knows yet."""
+
+    def next_request(self) -> str:
+        """What sending the next request costs, where that is known."""
 
 
 class Head(Lines):
@@ -37,9 +38,9 @@ class Head(Lines):
 
     DEFAULT_CSS = "Head { padding: 0 1; }"
 
-    def __init__(self, screen: ContextScreen) -> None:
+    def __init__(self, shows: ShowsUsage) -> None:
         super().__init__(id="head", height=4)
-        self.owner = screen
+        self._shows = shows
         self.thick = 1
 
     def set_thick(self, thick: int) -> None:
@@ -49,7 +50,7 @@ class Head(Lines):
             self.set_height(3 + thick)
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        usage = self.owner.usage
+        usage = self._shows.usage
         match y if y < 2 else max(1, y - self.thick + 1):
             case 0:
                 return self._title(usage, width, paint)
@@ -57,12 +58,12 @@ class Head(Lines):
                 return self.bar(usage, width, paint)
             case 2:
                 color = "error" if usage.over else "muted"
-                return [(shorten(words.subtitle(usage, self.owner.next_request()), width), paint(color))]
+                return [(shorten(words.subtitle(usage, self._shows.next_request()), width), paint(color))]
             case _:
                 return []
 
     def _title(self, usage: ContextUsage, width: int, paint: Paint) -> list[Piece]:
-        size, share, basis = words.header(usage, self.owner.in_flight)
+        size, share, basis = words.header(usage, self._shows.in_flight)
         right: list[Piece] = [(size, paint("foreground", bold=True))]
         if share:
             right += [("  ", paint()), (share, paint("primary", bold=True))]

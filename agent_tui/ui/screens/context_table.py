@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 from textual.binding import Binding, BindingType
 
 from agent_tui.models.context import ContextRow
+from agent_tui.models.usage import Prices
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
@@ -18,10 +19,21 @@ from agent_tui.ui.screens.context_rows import Shown, cached_tokens, row_cost
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
-if TYPE_CHECKING:
-    from agent_tui.ui.screens.context import ContextScreen
-
 BASIS = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
+
+
+class OpensRows(Protocol):
+    """Whose rows these are."""
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch that ages are counted from."""
+
+    @property
+    def prices(self) -> Prices | None: ...
+
+    def toggle(self, key: str) -> None:
+        """Opens or closes a row."""
 
 
 class ContextRows(RowList):
@@ -34,9 +46,9 @@ class ContextRows(RowList):
         Binding("space", "choose", "Open", show=False),
     ]
 
-    def __init__(self, screen: ContextScreen) -> None:
+    def __init__(self, owner: OpensRows) -> None:
         super().__init__(id="rows")
-        self.owner = screen
+        self._owner = owner
         self.shown: list[Shown] = []
         self.extra: list[list[Piece]] = []
 
@@ -55,7 +67,7 @@ class ContextRows(RowList):
             return
         line = self.shown[self.cursor]
         if line.open is not None and line.open != wanted:
-            self.owner.toggle(line.key)
+            self._owner.toggle(line.key)
         elif not wanted and line.depth:
             self.move_to(next(i for i in range(self.cursor, -1, -1) if self.shown[i].depth < line.depth), -1)
 
@@ -68,7 +80,7 @@ class ContextRows(RowList):
                 return []
             case "compaction":
                 assert line.record is not None
-                text = words.compaction_text(line.record, self.owner.now)
+                text = words.compaction_text(line.record, self._owner.now)
                 color = "foreground" if line.record.active else "faint"
                 return [("    ", paint()), (shorten(text, max(0, width - 4)), paint(color))]
             case "heading":
@@ -121,7 +133,7 @@ class ContextRows(RowList):
                 if not cached
                 else f"{whole_percent(cached, row.tokens)} cached"
             )
-        cost = row_cost(row, self.owner.prices)
+        cost = row_cost(row, self._owner.prices)
         return [
             (fit(state, 13), paint("success" if state == "cached" else "muted")),
             (fit("" if cost is None else money(cost, 4), 10, right=True), paint("muted")),

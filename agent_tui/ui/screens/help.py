@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import find, load
 from agent_tui.text.cells import fit, shorten
 from agent_tui.ui.draw import Piece
-from agent_tui.ui.keys import KEY_HELP
+from agent_tui.ui.key_help import KEY_HELP
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import OffersCommands
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,7 +26,7 @@ class HelpRow:
     doc: str = ""
 
 
-def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
+def help_rows(agent: OffersCommands | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
     """Everything there is to know, in sections."""
     commands = [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
     if agent is not None:
@@ -56,7 +56,7 @@ class HelpScreen(Picker[HelpRow, str]):
     PLACEHOLDER = "search commands and keys"
     HINT = "↑↓ scroll · Enter runs a command · Esc close"
 
-    def __init__(self, agent: Agent | None, rebound: dict[str, str], topic: str = "") -> None:
+    def __init__(self, agent: OffersCommands | None, rebound: dict[str, str], topic: str = "") -> None:
         keys_first = topic == "keys"
         command = None if keys_first or not topic else find(topic.lstrip("/"))
         super().__init__("" if keys_first else command.name if command else topic)

@@ -15,7 +15,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.agent_protocol import ComparesModels
 
 
 class ModelPicker(Picker[ModelSpec, str]):
@@ -25,7 +25,7 @@ class ModelPicker(Picker[ModelSpec, str]):
     PLACEHOLDER = "search, or type any LiteLLM name"
     HINT = "Enter choose · window · $ per million tokens in/out · Esc close"
 
-    def __init__(self, agent: Agent, search: str = "") -> None:
+    def __init__(self, agent: ComparesModels, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}

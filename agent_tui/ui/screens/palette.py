@@ -14,7 +14,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.commands.agent_protocol import OffersCommands
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,7 +37,7 @@ ACTIONS = (
 )
 
 
-def palette_entries(agent: Agent | None) -> list[Entry]:
+def palette_entries(agent: OffersCommands | None) -> list[Entry]:
     """Commands first, then what only keys do, then the user's own commands."""
     entries = [
         Entry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
@@ -56,7 +56,7 @@ class Palette(Picker[Entry, Entry]):
     PLACEHOLDER = "what do you want to do?"
     HINT = "Enter run · Esc close"
 
-    def __init__(self, agent: Agent | None) -> None:
+    def __init__(self, agent: OffersCommands | None) -> None:
         super().__init__()
         self.all = palette_entries(agent)
 

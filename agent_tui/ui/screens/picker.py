@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
@@ -82,17 +83,17 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
 
     # For subclasses
 
+    @abstractmethod
     def entries(self, search: str) -> Sequence[T]:
         """What matches, best first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, entry: T, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         """One row in at most ``width`` cells."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chosen(self, entry: T) -> None:
         """Enter on an entry; usually dismisses the screen."""
-        raise NotImplementedError
 
     def preview(self, entry: T) -> str:
         """Text below the rows about the entry under the cursor; none when empty."""

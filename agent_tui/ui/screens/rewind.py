@@ -18,7 +18,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.agent_protocol import Rewinds
 
 
 class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
@@ -32,7 +32,7 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
         Binding("ctrl+f", "fork", "Fork", show=False, priority=True),
     ]
 
-    def __init__(self, agent: Agent, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, agent: Rewinds, search: str = "", clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(search)
         self.agent = agent
         self.now = time.time()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from agent_tui.models.steps import SessionInfo
+from agent_tui.models.session import SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import age, plural
@@ -18,7 +18,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.agent import Agent
+    from agent_tui.ui.agent_protocol import ListsSessions
 
 
 class SessionPicker(Picker[SessionInfo, str]):
@@ -30,7 +30,7 @@ class SessionPicker(Picker[SessionInfo, str]):
     EMPTY = "No session matches."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
-    def __init__(self, agent: Agent, search: str = "") -> None:
+    def __init__(self, agent: ListsSessions, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.everywhere = True

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from textual.theme import Theme
 
+from agent_tui.models.rows import CONTEXT_ROWS
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
-from agent_tui.ui.theme import CONTEXT_ROWS, Paint, load_themes, variable_defaults
-
-if TYPE_CHECKING:
-    from agent_tui.ui.app import AgentApp
+from agent_tui.ui.theme import Paint, Themes, variable_defaults
 
 
 class ThemePicker(Picker[Theme, str]):
-    """Answers the name of the theme that is to stay."""
+    """Answers the name of the theme that is to stay. ``before`` is the one in force; the others have to be known."""
 
     TITLE_TEXT = "Theme"
     PLACEHOLDER = "search"
     HINT = "↑↓ preview · Enter keep · Esc back"
 
-    def __init__(self, app: AgentApp, search: str = "") -> None:
+    def __init__(self, found: Themes, before: str, search: str = "") -> None:
         super().__init__(search)
-        found = load_themes(app.paths.themes)
         self.themes = found.themes
         self.problems = found.problems
-        self.before = app.theme
-        for theme in self.themes.values():
-            app.register_theme(theme)
+        self.before = before
 
     def entries(self, search: str) -> Sequence[Theme]:
         return [self.themes[name] for name in match(search, sorted(self.themes))]
@@ -43,7 +37,7 @@ class ThemePicker(Picker[Theme, str]):
     def draw(self, entry: Theme, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         own = Paint({**variable_defaults(entry), **entry.variables})
         kind = "16 colours" if entry.ansi else "dark" if entry.dark else "light"
-        swatch: list[Piece] = [("██", own(f"context-{row}")) for row in CONTEXT_ROWS] if width > 50 else []
+        swatch: list[Piece] = [("██", own(f"context-{row.id}")) for row in CONTEXT_ROWS] if width > 50 else []
         return [
             ("● " if entry.name == self.before else "  ", paint("accent")),
             (fit(one_line(entry.name, 60), 22), paint("primary" if here else "foreground", bold=here)),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 
 from agent_tui.text.clean import drawable, newlines
-from agent_tui.ui.transcript.caps import cap_line
-from agent_tui.ui.transcript.lines import Decoration, Flow, Wrap
-from agent_tui.ui.transcript.markdown import code_flows, markdown_flows
-from agent_tui.ui.transcript.piece import Piece
-from agent_tui.ui.transcript.splitter import Chunk, Splitter
+from agent_tui.ui.flow.caps import cap_line
+from agent_tui.ui.flow.lines import Decoration, Flow, Wrap
+from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.markdown.flows import code_flows, markdown_flows
+from agent_tui.ui.markdown.splitter import Chunk, Splitter
 
 MARGIN: Decoration = (("  ", ""),)
 PLAIN_ROWS = 100
@@ -24,17 +25,22 @@ class Block:
     foldable = False
     gap = 1
 
+    @abstractmethod
     def pieces(self, is_open: bool) -> list[Piece]:
         """What is on the screen. The header first where there is one."""
-        raise NotImplementedError
 
     @property
     def default_open(self) -> bool | None:
         """Whether it is open unless the user said otherwise; None: as all of its kind are."""
         return None
 
+
+class GrowingBlock(Block):
+    """A block of which more may stream in."""
+
+    @abstractmethod
     def append(self, text: str) -> None:
-        raise NotImplementedError
+        """More of it."""
 
 
 def plain_pieces(

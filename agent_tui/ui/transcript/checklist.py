@@ -8,8 +8,8 @@ from typing import Any
 
 from agent_tui.models.messages import ToolResultPart
 from agent_tui.text.clean import drawable_output
-from agent_tui.ui.transcript.lines import Flow
-from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.flow.lines import Flow
+from agent_tui.ui.flow.piece import Piece
 
 SHORT = 7
 """Items a closed list shows: what is done last, what is being done, what comes next."""

@@ -8,7 +8,7 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCall
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural
-from agent_tui.ui.transcript.blocks import Block
+from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
@@ -106,6 +106,8 @@ class Content:
                 self.document.tools.live[block.call_id] = block
                 self.document.tools.owner[block.call_id] = entry
         if delta.text:
+            if not isinstance(block, GrowingBlock):
+                raise TypeError(f"{type(block).__name__} does not grow")
             block.append(delta.text)
             entry.chars += len(delta.text) if isinstance(block, TextBlock) else 0
             entry.rows += delta.text.count("\n") if isinstance(block, TextBlock) else 0

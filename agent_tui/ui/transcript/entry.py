@@ -15,10 +15,10 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.text.numbers import plural
+from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import Block
 from agent_tui.ui.transcript.heights import Heights
 from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
-from agent_tui.ui.transcript.piece import Piece
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
 SHELL_OUTPUT = "output"

@@ -8,9 +8,9 @@ from functools import partial
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.clean import drawable
 from agent_tui.text.numbers import plural
-from agent_tui.ui.transcript.blocks import MARGIN, Block, MarkdownBody, plain_pieces
-from agent_tui.ui.transcript.lines import Decoration, Flow
-from agent_tui.ui.transcript.piece import Piece
+from agent_tui.ui.flow.lines import Decoration, Flow
+from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, MarkdownBody, plain_pieces
 
 USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
 REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
@@ -56,7 +56,7 @@ class UserBlock(Block):
         return [Flow(first=mark, fill="user", silent=True, action=("fold", self.key))]
 
 
-class TextBlock(Block):
+class TextBlock(GrowingBlock):
     """An answer's Markdown."""
 
     def __init__(self, key: str, text: str, complete: bool = True) -> None:
@@ -70,7 +70,7 @@ class TextBlock(Block):
         self.body.append(text)
 
 
-class ReasoningBlock(Block):
+class ReasoningBlock(GrowingBlock):
     """What the model thought: one line with its length that opens. ``status`` says whether it is resent."""
 
     foldable = True

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from agent_tui.ui.flow.lines import Action
+from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript.document import Slot
-from agent_tui.ui.transcript.lines import Action
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
-from agent_tui.ui.transcript.paint import key
 from agent_tui.ui.transcript.reader import Reader
 from agent_tui.ui.transcript.selection import word_at
 

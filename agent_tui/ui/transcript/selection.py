@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from agent_tui.ui.flow.lines import Flow
+from agent_tui.ui.flow.paint import key, unkey
+from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.lines import Flow
-from agent_tui.ui.transcript.paint import key, unkey
-from agent_tui.ui.transcript.piece import Piece
 
 _WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 

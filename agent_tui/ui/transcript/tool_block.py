@@ -10,18 +10,18 @@ from typing import Any
 from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, REFUSED, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import duration, plural
-from agent_tui.ui.transcript.blocks import MARGIN, Block, plain_pieces
-from agent_tui.ui.transcript.caps import cap_line
+from agent_tui.ui.flow.caps import cap_line
+from agent_tui.ui.flow.lines import Decoration, Flow
+from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.transcript.blocks import MARGIN, GrowingBlock, plain_pieces
 from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
-from agent_tui.ui.transcript.lines import Decoration, Flow
-from agent_tui.ui.transcript.piece import Piece
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
 MAX_LIVE = 200_000
 _SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
 
 
-class ToolBlock(Block):
+class ToolBlock(GrowingBlock):
     """State comes in any order: the call as it streams, its start, its output, its result."""
 
     foldable = True

@@ -8,18 +8,17 @@ from typing import Any
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Size
-from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.widget import Widget
 
+from agent_tui.ui.flow.paint import Mark, found, key, paint
+from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
+from agent_tui.ui.textual_private import JumpingScrollView
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
 from agent_tui.ui.transcript.messages import FollowChanged
-from agent_tui.ui.transcript.paint import Mark, found, key, paint
-from agent_tui.ui.transcript.palette import Palette
 
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""
@@ -29,8 +28,11 @@ SHARE = 0.1
 """Share of the time that drawing a growing answer may take: a slow drawing makes the next one wait."""
 
 
-class DocumentView(Guarded, ScrollView, can_focus=True):
-    """Draws a document. ``changed`` and ``grown`` are told what became different; drawing happens once a refresh."""
+class DocumentView(Guarded, JumpingScrollView, can_focus=True):
+    """Draws a document. ``changed`` and ``grown`` are told what became different; drawing happens once a refresh.
+
+    It never scrolls with an animation: that would count in rows that become others while it runs.
+    """
 
     DEFAULT_CSS = """
     DocumentView {
@@ -196,8 +198,7 @@ class DocumentView(Guarded, ScrollView, can_focus=True):
         try:
             size = Size(self.document.width, total)
             if size != self.virtual_size:
-                self.set_reactive(Widget.virtual_size, size)
-                self._scroll_update(size)
+                self.set_virtual_size(size)
             row = min(row, self.max_scroll_y)
             self.scroll_y = row
             self.scroll_target_y = row
@@ -248,11 +249,6 @@ class DocumentView(Guarded, ScrollView, can_focus=True):
             self._follow = follow
             self._new_entries = 0
             self.post_message(FollowChanged(follow, 0))
-
-    def _scroll_to(self, *arguments: Any, **options: Any) -> bool:
-        # An animation would count in rows that become others while it runs.
-        options["animate"] = False
-        return super()._scroll_to(*arguments, **options)
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self.notify_style_update())

@@ -129,7 +129,7 @@ class Transcript(Pointer):
 
     def last_code(self, n: int = 1) -> str | None:
         """The ``n``-th newest code block of the answers."""
-        from agent_tui.ui.transcript.markdown import parser
+        from agent_tui.ui.markdown.flows import parser
 
         for entry in reversed(self.document.entries):
             message = entry.message

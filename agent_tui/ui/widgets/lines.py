@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from textual.strip import Strip
@@ -28,9 +29,9 @@ class Lines(Guarded, Widget):
         self.styles.height = height
         self.display = height > 0
 
+    @abstractmethod
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         """The pieces of line ``y``."""
-        raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width

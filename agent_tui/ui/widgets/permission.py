@@ -20,6 +20,7 @@ from agent_tui.text.clean import one_line, spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
+from agent_tui.ui.textual_private import bindings_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -259,7 +260,7 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
         # Counted anew from when it is drawn: a busy screen shows it later.
         self.call_after_refresh(self.guard.appeared)
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """Keys are answered here and now: those that came along with an answer are no answer to the next question."""
         if self.has_class("-feedback"):
             self._feedback_key(event)
@@ -284,12 +285,9 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
 
     def _bound(self, key: str) -> str | None:
         """The panel's own action for a key, as the user bound it."""
-        for node, bindings in self.screen._modal_binding_chain:
-            if node is self:
-                return next((b.action for b in bindings.key_to_bindings.get(key, ())), None)
-        return None
+        return next((binding.action for binding in bindings_of(self, key)), None)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         """A paste is never an answer."""
         event.stop()
         event.prevent_default()

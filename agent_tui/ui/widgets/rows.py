@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -64,9 +65,9 @@ class RowList(Guarded, ScrollView, can_focus=True):
 
     # For subclasses
 
+    @abstractmethod
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
         """The pieces of a row, at most ``width`` cells of them."""
-        raise NotImplementedError
 
     def selectable(self, index: int) -> bool:
         """Whether the cursor may stand on this row."""

@@ -1,0 +1,141 @@
+"""The agent as the commands see it: small protocols by what a command does with it, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from agent_tui.config import PermissionMode
+    from agent_tui.context.project.user_commands import UserCommand
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.messages import Message, Metadata
+    from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+    from agent_tui.models.session import SessionInfo
+    from agent_tui.paths import Paths
+
+
+class StoredSessions(Protocol):
+    """What is read of the store; the store writes behind the agent alone."""
+
+    def session(self, session_id: str) -> SessionInfo:
+        """The session whose id begins like this. Raises StoreError when there is none, or more than one."""
+
+    def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
+        """Sessions, newest first; with every word of ``search`` in them."""
+
+    def summaries(self, session_id: str) -> dict[str, Message]:
+        """The summary messages of a session, by id."""
+
+    def export(self, session_id: str) -> Metadata:
+        """Everything of a session, as the JSON export has it."""
+
+
+class SessionFacts(Protocol):
+    """What is to be read of the session in front."""
+
+    @property
+    def info(self) -> SessionInfo: ...
+    @property
+    def messages(self) -> Sequence[Message]: ...
+    @property
+    def store(self) -> StoredSessions: ...
+    @property
+    def root(self) -> Path: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def paths(self) -> Paths: ...
+    @property
+    def spec(self) -> ModelSpec: ...
+    @property
+    def mode(self) -> PermissionMode: ...
+    @property
+    def effort(self) -> Effort: ...
+    @property
+    def branch(self) -> str | None: ...
+    @property
+    def trusted(self) -> bool: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def read_only_reason(self) -> str: ...
+
+
+class ChangesSession(Protocol):
+    """Starts, opens, copies and names sessions."""
+
+    async def clear(self) -> None: ...
+    async def resume(self, session_id: str) -> None: ...
+    async def fork(self, message_id: str | None = None) -> None: ...
+    def rename(self, title: str) -> None: ...
+
+
+class ChoosesModel(Protocol):
+    """The model and how much it thinks."""
+
+    def models(self) -> list[ModelSpec]: ...
+    async def set_model(self, key: str) -> ModelInfo: ...
+    def set_effort(self, effort: Effort) -> None: ...
+    async def forget_limits(self) -> int: ...
+
+
+class CountsContext(Protocol):
+    """What fills the window, and what always stays in it."""
+
+    def context_usage(self) -> ContextUsage: ...
+    def context_stats(self) -> str: ...
+    def reset_context_stats(self) -> None: ...
+    @property
+    def pinned(self) -> list[str]: ...
+    def pin(self, path: str) -> None: ...
+    def unpin(self, path: str) -> None: ...
+
+
+class Compacts(Protocol):
+    """Compaction at the user's word."""
+
+    async def compact(self, focus: str = "") -> None: ...
+    def compact_preview(self) -> str: ...
+    async def compact_undo(self) -> None: ...
+
+
+class HoldsRules(Protocol):
+    """What may be done without a question."""
+
+    def set_mode(self, mode: PermissionMode) -> None: ...
+    def permission_rules(self) -> list[tuple[str, str, str]]: ...
+    def remove_permission_rule(self, rule: str) -> bool: ...
+    def trust_details(self) -> str: ...
+    def trust(self, sure: bool = False) -> str: ...
+    async def sandbox_lines(self) -> list[str]: ...
+
+
+class OffersCommands(Protocol):
+    """The user's own commands."""
+
+    def user_commands(self) -> Sequence[UserCommand]: ...
+
+
+class ListsExtensions(OffersCommands, Protocol):
+    """What a project and its servers bring along."""
+
+    def skills(self) -> list[tuple[str, str, str]]: ...
+    def tools(self) -> list[tuple[str, str, str, int | None, bool]]: ...
+    def mcp_servers(self) -> list[tuple[str, str, str]]: ...
+    async def mcp_reconnect(self, name: str) -> str: ...
+    async def doctor(self) -> list[tuple[str, str, str]]: ...
+
+
+class CommandAgent(
+    SessionFacts,
+    ChangesSession,
+    ChoosesModel,
+    CountsContext,
+    Compacts,
+    HoldsRules,
+    ListsExtensions,
+    Protocol,
+):
+    """Everything that some command needs."""

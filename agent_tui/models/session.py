@@ -1,0 +1,54 @@
+"""A session: the row that lists show, and the facts of it that survive a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from agent_tui.models.messages import JSON
+from agent_tui.models.requests import Effort
+
+SessionKind = Literal["user", "subagent"]
+
+
+_NOTHING: Mapping[str, JSON] = MappingProxyType({})
+
+
+@dataclass(slots=True, frozen=True)
+class SessionState:
+    """Small facts that are kept with a session; ``dataclasses.replace`` makes the next one.
+
+    ``pinned`` are absolute paths of the files that go with every request. The automatic compaction failed
+    ``compaction_failures`` times in a row, pauses since an undo, or is off for good. ``thinking`` is the chosen effort,
+    None for the model's own; ``environment`` the text the model was told at the start, None before that.
+    ``newer`` holds what a later version keeps beside these, written back as it was found.
+    """
+
+    pinned: tuple[str, ...] = ()
+    compaction_failures: int = 0
+    compaction_paused: bool = False
+    compaction_off: bool = False
+    thinking: Effort | None = None
+    environment: str | None = None
+    newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
+
+
+@dataclass(slots=True)
+class SessionInfo:
+    """A session's row. ``project`` is the project root's path; times are seconds since the epoch. ``parent_session``
+    is the session it was forked from, or, where the ``kind`` is ``subagent``, the one whose tool call it worked for."""
+
+    id: str
+    project: str
+    title: str = ""
+    model: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    head_id: str | None = None
+    messages: int = 0
+    parent_session: str | None = None
+    preview: str = ""
+    state: SessionState = field(default_factory=SessionState)
+    kind: SessionKind = "user"

@@ -1,0 +1,173 @@
+"""The agent as the screen sees it: small protocols by what a helper or a screen does with it, and all of them together.
+
+The commands' own are in ``commands.agent_protocol``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from agent_tui.commands.agent_protocol import CommandAgent, OffersCommands, StoredSessions
+
+if TYPE_CHECKING:
+    from agent_tui.config import PermissionMode, Settings
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.events import Event
+    from agent_tui.models.messages import AttachmentPart, Message
+    from agent_tui.models.requests import ModelInfo, ModelSpec
+    from agent_tui.models.session import SessionInfo
+    from agent_tui.models.steps import CompactionRecord
+
+
+class PublishesEvents(Protocol):
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that."""
+
+
+class RefreshesContext(Protocol):
+    """Looks whether files that are part of every request have changed."""
+
+    @property
+    def busy(self) -> bool: ...
+    async def refresh_context(self) -> bool: ...
+
+
+class MayBeReadOnly(OffersCommands, Protocol):
+    """A session that is open elsewhere takes commands only."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+
+class TakesMessages(Protocol):
+    """What is sent to the agent, and what can be taken back or ended."""
+
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def read_only(self) -> bool: ...
+    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None: ...
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None: ...
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None: ...
+    def send_waiting(self) -> bool: ...
+    def interrupt(self) -> bool: ...
+    async def shell(self, command: str) -> None: ...
+
+
+class ReadsAttachments(Protocol):
+    """What goes with a message, as the model in use takes it."""
+
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def folders(self) -> list[Path]: ...
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]: ...
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """The parts, a line for each image that was scaled down, and one for each that was left out."""
+
+
+class HasMode(Protocol):
+    @property
+    def mode(self) -> PermissionMode: ...
+    def set_mode(self, mode: PermissionMode) -> None: ...
+
+
+class AsksPermission(Protocol):
+    def answer_permission(
+        self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = ""
+    ) -> None: ...
+
+
+class NamesResources(Protocol):
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource."""
+
+
+class ComparesModels(Protocol):
+    """The models to choose from, and what is known of each."""
+
+    @property
+    def spec(self) -> ModelSpec: ...
+    @property
+    def model_info(self) -> ModelInfo | None: ...
+    def models(self) -> list[ModelSpec]: ...
+    async def describe(self, key: str) -> ModelInfo: ...
+
+
+class ListsSessions(Protocol):
+    """The sessions to choose from."""
+
+    @property
+    def root(self) -> Path: ...
+    @property
+    def info(self) -> SessionInfo: ...
+    @property
+    def store(self) -> StoredSessions: ...
+
+
+class Rewinds(Protocol):
+    """The way back to an earlier message."""
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+    async def rewind(self, message_id: str, restore_files: bool = False) -> str: ...
+    async def fork(self, message_id: str | None = None) -> None: ...
+
+
+class ExplainsContext(PublishesEvents, Protocol):
+    """All that the context screen shows."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def info(self) -> SessionInfo: ...
+    @property
+    def store(self) -> StoredSessions: ...
+    @property
+    def messages(self) -> Sequence[Message]: ...
+    @property
+    def records(self) -> Sequence[CompactionRecord]: ...
+    @property
+    def model_info(self) -> ModelInfo | None: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def read_only_reason(self) -> str: ...
+    def context_usage(self) -> ContextUsage: ...
+    def trigger_total(self) -> int: ...
+    def context_stats(self) -> str: ...
+    def compact_preview(self) -> str: ...
+    async def count_exact(self) -> int | None: ...
+    async def refresh_context(self) -> bool: ...
+
+
+class CompletesWords(CommandAgent, NamesResources, Protocol):
+    """What completion proposes from."""
+
+
+class ChatAgent(
+    CompletesWords,
+    ExplainsContext,
+    RefreshesContext,
+    TakesMessages,
+    ReadsAttachments,
+    AsksPermission,
+    ComparesModels,
+    Rewinds,
+    Protocol,
+):
+    """Everything that some part of the screen needs."""
+
+    async def start(self) -> None:
+        """Opens the session. Raises AgentError when it cannot be opened."""
+
+    async def close(self) -> None:
+        """Ends what runs and stores what is left. Raises StoreError when something could not be stored."""

@@ -1,0 +1,161 @@
+"""From Enter to the agent: commands, shell lines, messages; early ones wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_tui.errors import AgentError
+from agent_tui.ui.chat.input.prompt_host import refused
+
+if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.ui.chat.input.attachments import Attachments
+    from agent_tui.ui.chat.needs import AnswersCommands, GivesBack, HasAgent, RunsCommands, Sends, StartsTasks, Task
+    from agent_tui.ui.chat.stage import Stage
+
+
+LONG_COMMANDS = ("compact",)
+"""Commands that keep the agent busy: what is sent meanwhile waits in the agent's queue, where it can be seen."""
+
+
+class Outgoing:
+    """A message on its way to the agent."""
+
+    def __init__(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+        self.text = text
+        self.attachments = attachments
+        self.steer = steer
+        self.task: Task | None = None
+
+
+class Sender:
+    """Keeps what is sent before the agent is there, and the order of what is sent."""
+
+    def __init__(
+        self, seat: HasAgent, stage: Stage, tasks: StartsTasks, attachments: Attachments, commands: AnswersCommands
+    ) -> None:
+        self._seat = seat
+        self._stage = stage
+        self._tasks = tasks
+        self._attachments = attachments
+        self._commands = commands
+        self.waiting: list[tuple[str, list[AttachmentPart], bool]] = []
+        self.preparing: list[Outgoing] = []
+        self._order = asyncio.Lock()
+
+    @property
+    def is_preparing(self) -> bool:
+        """Whether a message is on its way to the agent."""
+        return bool(self.preparing)
+
+    def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
+        """Takes what was typed. Returns at once; the work is done in a task."""
+        agent = self._seat.agent
+        if agent is None:
+            self.waiting.append((text, attachments, steer))
+            self.show_waiting()
+            return
+        outgoing = Outgoing(text, attachments, steer)
+        if not text.startswith(("/", "!")):
+            self.preparing.append(outgoing)
+        outgoing.task = self._tasks.begin(partial(self._send, agent, outgoing), group="send")
+
+    def show_waiting(self) -> None:
+        """Shows what waits for the agent."""
+        if self._stage.furnished:
+            self._stage.queue_view.show([text for text, _, _ in self.waiting], [])
+
+    def agent_ready(self) -> None:
+        """Sends what waited."""
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            self.show_waiting()
+        for text, attachments, steer in waiting:
+            self.send(text, attachments, steer)
+
+    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+        """The newest message that has not gone out yet."""
+        if self._seat.agent is not None:
+            return self._seat.agent.take_back()
+        if not self.waiting:
+            return None
+        text, attachments, _ = self.waiting.pop()
+        self.show_waiting()
+        return text, attachments
+
+    def cancel(self) -> bool:
+        """Gives back what is still being prepared, such as files that are read; False when nothing is."""
+        cancelled, self.preparing = self.preparing, []
+        for outgoing in reversed(cancelled):
+            if outgoing.task is not None:
+                outgoing.task.cancel()
+            self._stage.prompt.give_back(outgoing.text, outgoing.attachments)
+        if cancelled:
+            self._prepared()
+        return bool(cancelled)
+
+    def _prepared(self) -> None:
+        agent = self._seat.agent
+        if agent is not None and not agent.busy and not self.preparing:
+            self._stage.activity.end()
+
+    async def _send(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+        from agent_tui.commands.registry import is_command, split
+
+        text = outgoing.text
+        try:
+            if is_command(text, agent):
+                if split(text)[0] in LONG_COMMANDS:
+                    await self.command(text)
+                else:
+                    async with self._order:
+                        await self.command(text)
+            elif text.startswith("!") and text[1:].strip():
+                self._stage.transcript.follow_end()
+                await agent.shell(text[1:].strip())
+                if not agent.busy:
+                    self._stage.activity.end()
+            else:
+                self._stage.transcript.follow_end()
+                await self._message(agent, outgoing)
+        except AgentError as error:
+            self._stage.say("error", str(error))
+
+    async def _message(self, agent: ChatAgent, outgoing: Outgoing) -> None:
+        stage = self._stage
+        if outgoing not in self.preparing:
+            self.preparing.append(outgoing)
+        if self._order.locked() and not agent.busy and not stage.activity.phase:
+            stage.activity.begin("Waiting for the command before this", "Esc to cancel")
+        try:
+            async with self._order:
+                attachments = await self._attachments.collect(agent, outgoing.text, outgoing.attachments)
+                # No more awaiting from here on: what has been handed over cannot be given back.
+                stage.transcript.follow_end()
+                if agent.read_only:
+                    stage.prompt.give_back(outgoing.text, outgoing.attachments)
+                    refused(outgoing.text, agent, stage)
+                elif outgoing.steer and agent.busy:
+                    agent.steer(outgoing.text, attachments)
+                else:
+                    agent.submit(outgoing.text, attachments)
+        finally:
+            if outgoing in self.preparing:
+                self.preparing.remove(outgoing)
+            self._prepared()
+
+    async def command(self, line: str) -> None:
+        """Runs a slash command; one that comes before the agent waits for it."""
+        agent = self._seat.agent
+        if agent is None:
+            self.waiting.append((line, [], False))
+        else:
+            await self._commands.run(agent, line)
+
+
+_SENDS: type[Sends] = Sender
+_GIVES_BACK: type[GivesBack] = Sender
+_RUNS: type[RunsCommands] = Sender

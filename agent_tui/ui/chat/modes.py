@@ -1,0 +1,21 @@
+"""The permission mode, by key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.config import PERMISSION_MODES
+
+if TYPE_CHECKING:
+    from agent_tui.ui.agent_protocol import HasMode
+    from agent_tui.ui.chat.needs import ShowsFacts, Tells
+
+
+def next_mode(agent: HasMode, facts: ShowsFacts, tells: Tells) -> None:
+    """Goes to the mode after this one and says what it means."""
+    from agent_tui.commands.project import MODE_HELP
+
+    following = PERMISSION_MODES[(PERMISSION_MODES.index(agent.mode) + 1) % len(PERMISSION_MODES)]
+    agent.set_mode(following)
+    facts.facts_changed()
+    tells.hint(f"Permission mode {following}: {MODE_HELP[following]}")

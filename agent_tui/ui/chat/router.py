@@ -1,0 +1,149 @@
+"""The one place where events become something to see."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from agent_tui.models.events import (
+    BackendChanged,
+    CompactionEnded,
+    CompactionStarted,
+    ContextChanged,
+    Event,
+    MessageAdded,
+    Notice,
+    PartDelta,
+    PermissionAnswered,
+    PermissionAsked,
+    QueueChanged,
+    RetryWaiting,
+    SessionChanged,
+    StepEnded,
+    StepStarted,
+    ToolOutput,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from agent_tui.models.failure import INTERRUPTED
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import tokens
+from agent_tui.ui.chat.session_view import is_demo
+
+if TYPE_CHECKING:
+    from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
+    from agent_tui.ui.chat.stage import Stage
+
+log = logging.getLogger(__name__)
+
+WORKING = "Working"
+LOADING = ("starting", "litellm_loading")
+"""States of the backend in which a request waits for it."""
+STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
+
+STOP_TEXT = {
+    "step_limit": "Stopped at the step limit. Send a message to go on.",
+    "interrupted": INTERRUPTED,
+    "refused": "The model refused to answer.",
+    "length": "The answer was cut off at its maximum length.",
+}
+
+
+class Router:
+    """Shows events; ``dispatch`` is the agent's subscriber and never raises."""
+
+    def __init__(self, seat: HasAgent, stage: Stage, session: FollowsSession, questions: ShowsQuestions) -> None:
+        self._seat = seat
+        self._stage = stage
+        self._session = session
+        self._questions = questions
+        self._told: set[str] = set()
+        self._backend = ""
+        self._used = False
+
+    def dispatch(self, event: Event) -> None:
+        try:
+            self._show(event)
+        except Exception as error:
+            log.exception("Showing %s failed", type(event).__name__)
+            self._stage.say("error", f"Cannot show {type(event).__name__}: {one_line(str(error))}")
+
+    def _waiting_phase(self) -> str:
+        """What goes on between a request and the first word of its answer."""
+        agent = self._seat.agent
+        if agent is None or is_demo(agent) or self._backend not in LOADING:
+            return WORKING
+        return STARTING[self._used]
+
+    def _says_so(self) -> bool:
+        """Whether the interrupted answer says itself that it was interrupted."""
+        agent = self._seat.agent
+        newest = agent.messages[-1] if agent is not None and agent.messages else None
+        return newest is not None and newest.role == "assistant" and newest.status == "stopped"
+
+    def _show(self, event: Event) -> None:
+        stage, session, transcript = self._stage, self._session, self._stage.transcript
+        match event:
+            case SessionChanged(_, reload):
+                session.session_changed(reload)
+            case TurnStarted():
+                session.turn_started()
+            case MessageAdded(message):
+                transcript.add_message(message)
+                if stage.activity.phase:
+                    stage.phase("Working")
+            case StepStarted(_, message):
+                transcript.begin_answer(message)
+                stage.phase(self._waiting_phase())
+            case PartDelta(message_id, delta):
+                transcript.apply_delta(message_id, delta)
+                stage.phase("Thinking" if delta.kind == "reasoning" else "Answering")
+            case BackendChanged(state):
+                self._backend = state
+                self._used = self._used or state == "litellm_ready"
+                if stage.activity.phase in (WORKING, *STARTING.values()):
+                    stage.phase(self._waiting_phase())
+            case StepEnded(step, message):
+                if step.failure is not None:
+                    self._told.add(step.failure.message)
+                transcript.end_answer(message, step)
+            case ToolStarted(call_id, _, summary):
+                transcript.tool_started(call_id, summary)
+                stage.phase(f"Running {one_line(summary, 60)}")
+            case ToolOutput(call_id, text):
+                transcript.tool_output(call_id, text)
+            case PermissionAsked():
+                transcript.tool_waiting(event.call_id, True)
+                self._questions.ask(event)
+            case PermissionAnswered(request_id, _):
+                self._questions.answered(request_id)
+            case ContextChanged(usage, in_flight):
+                session.context_changed(usage, in_flight)
+            case RetryWaiting(seconds, attempt, attempts, failure):
+                stage.activity.begin(
+                    f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message
+                )
+            case CompactionStarted(before, _):
+                stage.activity.begin(f"Compacting {tokens(before)}…", "Esc to cancel")
+            case CompactionEnded(outcome, text, records):
+                self._told.add(text)
+                session.compaction_ended(outcome, text, records)
+            case Notice(level, text, _):
+                self._told.add(text)
+                stage.say(level, text)
+            case QueueChanged(queued, steer, held):
+                stage.queue_view.show(queued, steer, held)
+            case TurnEnded(reason, failure):
+                if reason == "interrupted" and self._says_so():
+                    pass
+                elif reason in STOP_TEXT:
+                    stage.say("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
+                elif reason == "error" and failure is None:
+                    stage.say("error", "The turn ended with an error.")
+                if failure is not None and failure.message not in self._told:
+                    stage.say("error", failure.message)
+                self._told.clear()
+                session.turn_ended(reason)
+            case _:
+                stage.say("warning", f"Unknown event {one_line(repr(event), 300)}")

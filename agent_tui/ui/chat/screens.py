@@ -1,0 +1,147 @@
+"""Opens screens by name and does what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_tui.errors import AgentError
+
+if TYPE_CHECKING:
+    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.ui.chat.host import PilesScreens
+    from agent_tui.ui.chat.needs import HasAgent, RunsCommands, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.stage import Stage
+    from agent_tui.ui.chat.themes import ThemeChoice
+    from agent_tui.ui.prompt.history import History
+    from agent_tui.ui.screens.palette import Entry
+
+R = TypeVar("R")
+
+
+class Screens:
+    """What needs the agent says so while it is still starting. ``rebound`` are the user's own keys."""
+
+    def __init__(
+        self,
+        pile: PilesScreens,
+        seat: HasAgent,
+        stage: Stage,
+        tasks: StartsTasks,
+        themes: ThemeChoice,
+        history: History,
+        commands: RunsCommands,
+        facts: ShowsFacts,
+        rebound: dict[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._pile = pile
+        self._seat = seat
+        self._stage = stage
+        self._tasks = tasks
+        self._themes = themes
+        self._history = history
+        self._commands = commands
+        self._facts = facts
+        self._rebound = rebound
+        self._clock = clock
+
+    def open(self, name: str, data: str = "") -> None:
+        pile, agent = self._pile, self._seat.agent
+        if len(pile.screen_stack) > 1 and name == "palette":
+            return
+        match name:
+            case "help":
+                from agent_tui.ui.screens.help import HelpScreen
+
+                pile.push_screen(HelpScreen(agent, self._rebound, data), self._command)
+            case "history":
+                from agent_tui.ui.screens.past import HistoryPicker
+
+                pile.push_screen(HistoryPicker(self._history, data), self._into_prompt)
+            case "themes":
+                self._open_themes(data)
+            case "palette":
+                from agent_tui.ui.screens.palette import Palette
+
+                pile.push_screen(Palette(agent), self._palette)
+            case _ if agent is None:
+                self._stage.hint("Still starting…")
+            case "context":
+                from agent_tui.ui.screens.context import ContextScreen
+
+                pile.push_screen(ContextScreen(agent))
+            case "sessions":
+                from agent_tui.ui.screens.sessions import SessionPicker
+
+                pile.push_screen(SessionPicker(agent, data), partial(self._resume, agent))
+            case "models":
+                from agent_tui.ui.screens.models import ModelPicker
+
+                pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
+            case "rewind":
+                self._open_rewind(agent)
+            case _:
+                self._stage.say("warning", f"There is no screen {name}.")
+
+    def _work(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        async def run() -> None:
+            try:
+                await work()
+            except AgentError as error:
+                self._stage.say("error", str(error))
+            self._facts.facts_changed()
+
+        self._tasks.begin(run)
+
+    def _command(self, name: str | None) -> None:
+        if name:
+            self._tasks.begin(partial(self._commands.command, f"/{name}"))
+
+    def _into_prompt(self, text: str | None) -> None:
+        if text:
+            self._stage.prompt.set_text(text)
+        self._stage.prompt.focus()
+
+    def _palette(self, entry: Entry | None) -> None:
+        if entry is None:
+            return
+        if entry.action:
+            self._pile.call_later(self._pile.run_action, entry.action)
+        elif entry.needs_args:
+            self._stage.prompt.set_text(entry.command + " ")
+        else:
+            self._command(entry.command.removeprefix("/"))
+
+    def _open_themes(self, name: str) -> None:
+        from agent_tui.ui.screens.themes import ThemePicker
+
+        if not name or not self._themes.wear(name):
+            self._pile.push_screen(ThemePicker(self._themes.load(), self._themes.current, name), self._themes.keep)
+
+    def _resume(self, agent: ChatAgent, session_id: str | None) -> None:
+        if session_id:
+            self._work(partial(agent.resume, session_id))
+
+    def _open_rewind(self, agent: ChatAgent) -> None:
+        from agent_tui.commands.sessions import NOTHING_TO_REWIND
+        from agent_tui.ui.screens.rewind import RewindPicker
+
+        if not any(m.role == "user" for m in agent.messages):
+            self._stage.hint(NOTHING_TO_REWIND)
+            return
+
+        async def go(message_id: str, files: bool, fork: bool) -> None:
+            if fork:
+                await agent.fork(message_id)
+                self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
+            text = "" if fork else await agent.rewind(message_id, files)
+            if text and self._stage.prompt.is_empty:
+                self._stage.prompt.set_text(text)
+
+        def done(answer: tuple[str, bool, bool] | None) -> None:
+            if answer is not None:
+                self._work(partial(go, *answer))
+
+        self._pile.push_screen(RewindPicker(agent, clock=self._clock), done)

@@ -1,0 +1,135 @@
+"""What the agent's events change around the transcript: status, title, the line above the prompt, the banner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.ui.widgets.status import StatusFacts
+
+if TYPE_CHECKING:
+    from agent_tui.config import Settings
+    from agent_tui.models.context import ContextUsage
+    from agent_tui.models.messages import Message
+    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.ui.chat.needs import CallsUser, FollowsSession, ForgetsQuestions, GoesStale, HasTitle, ShowsFacts
+    from agent_tui.ui.chat.seat import Seat
+    from agent_tui.ui.chat.stage import Stage
+
+LONG_TURN = 10.0
+"""Seconds after which the end of a turn is worth a notification."""
+
+
+class SessionView:
+    """Shows the session in front and how its turn goes."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        stage: Stage,
+        settings: Settings,
+        window: HasTitle,
+        caller: CallsUser,
+        questions: ForgetsQuestions,
+        files: GoesStale,
+    ) -> None:
+        self._seat = seat
+        self._stage = stage
+        self._settings = settings
+        self._window = window
+        self._caller = caller
+        self._questions = questions
+        self._files = files
+        self._facts = StatusFacts()
+        self._turn_runs = False
+
+    def session_changed(self, reload: bool) -> None:
+        agent = self._seat.opening
+        if agent is None:
+            return
+        if reload:
+            self._questions.clear()
+            self._stage.transcript.load(agent.messages, agent.records, _summaries(agent))
+            if not agent.messages:
+                self._show_banner(agent)
+        self.facts_changed()
+
+    def _show_banner(self, agent: ChatAgent) -> None:
+        lines = ["agent-tui", f"{agent.spec.key} in {agent.root}"]
+        if is_demo(agent):
+            lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
+        lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
+        self._stage.transcript.add_banner(lines)
+
+    def facts_changed(self) -> None:
+        """Mode, model, branch or title may be others now."""
+        agent = self._seat.opening
+        if agent is None:
+            return
+        facts, state = self._facts, agent.info.state
+        facts.starting = False
+        facts.model = agent.spec.key
+        facts.demo = is_demo(agent)
+        facts.mode = agent.mode
+        facts.branch = agent.branch
+        facts.read_only = agent.read_only
+        facts.paused = state.compaction_paused
+        facts.off = state.compaction_off or not self._settings.context.auto_compact
+        self._stage.status.update_facts(facts)
+        for mode, name in (("accept-edits", "-edits"), ("plan", "-plan"), ("auto", "-auto")):
+            self._stage.prompt.set_class(agent.mode == mode, name)
+        title = agent.info.title
+        self._window.set_title(f"{'✳ ' if agent.busy else ''}{title or 'agent-tui'}")
+
+    def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
+        self._facts.usage, self._facts.in_flight = usage, in_flight
+        if in_flight:
+            self._stage.status.refresh()
+        else:
+            self.facts_changed()
+
+    def turn_started(self) -> None:
+        self._turn_runs = True
+        self._stage.phase("Working")
+        self.facts_changed()
+
+    def turn_ended(self, reason: str) -> None:
+        lasted = self._stage.activity.seconds
+        self._turn_runs = False
+        self._stage.activity.end()
+        self._questions.clear()
+        self._files.stale()
+        self.facts_changed()
+        if lasted >= LONG_TURN and reason != "interrupted":
+            title = self._seat.agent.info.title if self._seat.agent is not None else ""
+            self._caller.call_user(f"{title or 'The turn'} is done")
+
+    def compaction_ended(self, outcome: str, text: str, records: list[CompactionRecord]) -> None:
+        stage, agent = self._stage, self._seat.agent
+        # A compaction that the user asked for is still busy here, but nothing follows it.
+        if self._turn_runs:
+            stage.phase("Working")
+        else:
+            stage.activity.end()
+        level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
+        stage.say(level, text)
+        if agent is not None and outcome == "done":
+            summaries = _summaries(agent)
+            for record in records:
+                summary = summaries.get(record.summary_id or "")
+                if summary is not None:
+                    stage.transcript.add_summary(record, summary)
+        self.facts_changed()
+
+
+def _summaries(agent: ChatAgent) -> dict[str, Message]:
+    """The summary messages of the session, by id."""
+    return agent.store.summaries(agent.info.id) if agent.records else {}
+
+
+def is_demo(agent: ChatAgent) -> bool:
+    return agent.spec.model == "demo"
+
+
+_FACTS: type[ShowsFacts] = SessionView
+_FOLLOWS: type[FollowsSession] = SessionView

@@ -1,0 +1,97 @@
+"""The widgets of the main screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agent_tui.ui.prompt.widget import Prompt
+from agent_tui.ui.widgets.activity import Activity
+from agent_tui.ui.widgets.status import StatusLine
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+    from textual.widget import Widget
+
+    from agent_tui.config import UiConfig
+    from agent_tui.ui.chat.needs import Tells
+    from agent_tui.ui.prompt.history import History
+    from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.transcript import Transcript
+    from agent_tui.ui.widgets.queue import Queue
+
+ROOMY = 22
+"""From this many lines on, the prompt has air above and below."""
+
+
+class Stage:
+    """What is on the main screen, and lines for the user on it.
+
+    Only what the first frame shows is made at once. ``transcript``, ``queue_view`` and ``completions`` are there from
+    ``furnish`` on, which comes right after the first frame: their modules cost as much time as the whole start of the
+    prompt.
+    """
+
+    transcript: Transcript
+    queue_view: Queue
+    completions: Completions
+    furnished = False
+
+    def __init__(self, settings: UiConfig, history: History, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self.activity = Activity(settings.reduced_motion, clock)
+        self.prompt = Prompt(history)
+        self.status = StatusLine()
+        self._queue_lines = 4
+
+    @property
+    def screen(self) -> Screen[object]:
+        """The main screen, whatever lies on top of it."""
+        return self.prompt.screen
+
+    async def furnish(self) -> None:
+        """Puts transcript, queue and completions around the prompt."""
+        from agent_tui.ui.prompt.popup import Completions
+        from agent_tui.ui.transcript import Transcript
+        from agent_tui.ui.widgets.queue import Queue
+
+        ui, screen = self._settings, self.screen
+        self.transcript = Transcript(
+            id="transcript", show_reasoning=ui.show_reasoning, reduced_motion=ui.reduced_motion
+        )
+        self.queue_view = Queue()
+        self.completions = Completions()
+        await screen.query("#room").remove()
+        await screen.mount_all([self.transcript, self.queue_view], before=self.activity)
+        await screen.mount(self.completions, before=self.prompt)
+        self.prompt.completions = self.completions
+        self.queue_view.set_limit(self._queue_lines)
+        self.furnished = True
+
+    def arrange(self, height: int) -> None:
+        """The screen has ``height`` lines now."""
+        self.prompt.set_class(height >= ROOMY, "-roomy")
+        self._queue_lines = 0 if height < 8 else 1 if height < 14 else 4
+        if self.furnished:
+            self.queue_view.set_limit(self._queue_lines)
+
+    def show_question(self, panel: Widget) -> None:
+        """Puts a question into the flow above the prompt."""
+        self.screen.mount(panel, before=self.activity)
+
+    def hint(self, text: str) -> None:
+        """A short line above the prompt, gone with the next key."""
+        self.activity.hint(text)
+
+    def say(self, level: str, text: str) -> None:
+        """A line in the transcript that is not part of the conversation."""
+        self.transcript.add_notice(level, text)
+
+    def phase(self, phase: str) -> None:
+        """What the line above the prompt says while the agent works."""
+        if phase != self.activity.phase:
+            roomy = self.prompt.app.size.width > 70
+            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}")
+
+
+_TELLS: type[Tells] = Stage

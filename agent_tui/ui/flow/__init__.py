@@ -1,0 +1,1 @@
+"""Text becomes lines: wrapped to a width, cleaned of what would reach the terminal, painted with a palette."""

@@ -1,0 +1,218 @@
+"""Logical rows (a paragraph, a line of code) and the screen lines they become at a width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from textual.strip import Strip
+
+from agent_tui.ui.flow.palette import Palette
+from agent_tui.ui.flow.wrap import chop, wrap
+
+Run: TypeAlias = tuple[int, str, str | None]
+"""``(end, style names, link)``: the text from the end of the run before up to ``end``."""
+Decoration: TypeAlias = tuple[tuple[str, str], ...]
+"""``(text, style names)`` pieces that are drawn and never copied."""
+Action: TypeAlias = tuple[str, str | list[str]]
+"""``("copy", lines of text)`` or ``("fold", key)``: what a click does."""
+Wrap: TypeAlias = Literal["word", "char", "cut"]
+
+MAX_PROSE = 120
+"""Prose wider than this many cells is hard to read; code and tables use all there is."""
+
+
+class Line:
+    """One line on the screen. ``starts`` holds for each segment where in the row's text it begins, -1 for decoration.
+    ``actions`` are ``(from cell, to cell, action)``. ``strip`` is the plain painted line, once it was painted."""
+
+    __slots__ = ("actions", "fill", "row", "segments", "starts", "strip", "text")
+
+    def __init__(
+        self,
+        row: int,
+        text: str,
+        segments: list[tuple[str, Style]],
+        starts: list[int],
+        fill: Style,
+        actions: tuple[tuple[int, int, Action], ...] = (),
+    ) -> None:
+        self.row = row
+        self.text = text
+        self.segments = segments
+        self.starts = starts
+        self.fill = fill
+        self.actions = actions
+        self.strip: Strip | None = None
+
+    @property
+    def plain(self) -> str:
+        return "".join(text for text, _ in self.segments)
+
+
+class Flow:
+    """A logical row: its text, how the text is styled, what stands before its lines.
+
+    ``lead`` is what copying puts before the text when the row is copied from its start (a list's marker).
+    ``silent`` rows are decoration only and never copied. ``right`` is drawn at the right end of the first line.
+    ``fill`` is the background; ``bare`` pieces of the decoration stay without it.
+    """
+
+    __slots__ = (
+        "action",
+        "bare",
+        "base",
+        "fill",
+        "first",
+        "lead",
+        "rest",
+        "right",
+        "right_action",
+        "runs",
+        "silent",
+        "text",
+        "wide",
+        "wrap",
+    )
+
+    def __init__(
+        self,
+        text: str = "",
+        runs: Sequence[Run] = (),
+        *,
+        base: str = "",
+        first: Decoration = (),
+        rest: Decoration | None = None,
+        fill: str = "",
+        bare: int = 0,
+        wrap: Wrap = "word",
+        wide: bool = False,
+        lead: str = "",
+        silent: bool = False,
+        right: str = "",
+        right_action: Action | None = None,
+        action: Action | None = None,
+    ) -> None:
+        self.text = text
+        self.runs = runs
+        self.base = base
+        self.first = first
+        self.rest = first if rest is None else rest
+        self.fill = fill
+        self.bare = bare
+        self.wrap: Wrap = wrap
+        self.wide = wide
+        self.lead = lead
+        self.silent = silent
+        self.right = right
+        self.right_action = right_action
+        self.action = action
+
+    def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
+        """The row's lines at ``width`` cells."""
+        first, rest = bounded(self.first, width), bounded(self.rest, width)
+        indent = max(_cells(first), _cells(rest))
+        room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(self.right) + 2))
+        if not self.wide:
+            room = min(room, MAX_PROSE)
+        fill = palette(self.fill)
+        out: list[Line] = []
+        for start, end in self._ranges(room):
+            segments: list[tuple[str, Style]] = []
+            starts: list[int] = []
+            for k, (text, style) in enumerate(first if not out else rest):
+                segments.append((text, palette(style if k < self.bare else f"{self.fill} {style}")))
+                starts.append(-1)
+            self._text(segments, starts, start, end, palette, room)
+            out.append(Line(row, self.text, segments, starts, fill))
+        self._finish(out[0], width, palette)
+        return out
+
+    def _ranges(self, room: int) -> list[tuple[int, int]]:
+        if not self.text:
+            return [(0, 0)]
+        if self.wrap == "cut":
+            return [(0, len(self.text))]
+        return chop(self.text, room) if self.wrap == "char" else wrap(self.text, room)
+
+    def _text(
+        self, segments: list[tuple[str, Style]], starts: list[int], start: int, end: int, palette: Palette, room: int
+    ) -> None:
+        text, fill, base = self.text, self.fill, self.base
+        if self.wrap != "char":
+            while end > start and text[end - 1] == " ":
+                end -= 1
+        left = room if self.wrap == "cut" else -1
+        begin = start
+        for run_end, names, link in self.runs or ((len(text), "", None),):
+            if run_end <= begin:
+                continue
+            stop = min(run_end, end)
+            if stop > begin:
+                piece = text[begin:stop]
+                if left >= 0:
+                    size = cell_len(piece)
+                    if size > left:
+                        piece = set_cell_size(piece, max(0, left - 1)) + "…"
+                        size = left
+                    left -= size
+                segments.append((piece, palette(f"{fill} {base} {names}", link)))
+                starts.append(begin)
+                begin = stop
+                if left == 0:
+                    break
+            if run_end >= end:
+                break
+
+    def _finish(self, line: Line, width: int, palette: Palette) -> None:
+        actions: list[tuple[int, int, Action]] = []
+        if self.right:
+            used = sum(cell_len(text) for text, _ in line.segments)
+            at = width - 1 - cell_len(self.right)
+            if at > used:
+                line.segments += [
+                    (" " * (at - used), palette(self.fill)),
+                    (self.right, palette(f"{self.fill} label")),
+                ]
+                line.starts += [-1, -1]
+                if self.right_action is not None:
+                    actions.append((at, width, self.right_action))
+        if self.action is not None:
+            actions.append((0, width, self.action))
+        line.actions = tuple(actions)
+
+
+class Drawn(Flow):
+    """A silent row whose decoration depends on the width: a rule, a table's border."""
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Callable[[int], str], *, base: str = "", first: Decoration = (), fill: str = "") -> None:
+        super().__init__(base=base, first=first, fill=fill, silent=True)
+        self._draw = draw
+
+    def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
+        first = bounded(self.first, width)
+        segments = [(text, palette(f"{self.fill} {style}")) for text, style in first]
+        segments.append((self._draw(max(1, width - _cells(first) - 1)), palette(f"{self.fill} {self.base}")))
+        return [Line(row, "", segments, [-1] * len(segments), palette(self.fill))]
+
+
+def blank(first: Decoration = (), fill: str = "") -> Flow:
+    """An empty row, copied as an empty line."""
+    return Flow("", first=first, fill=fill)
+
+
+def bounded(decoration: Decoration, width: int) -> Decoration:
+    """Decoration that leaves at least half of the line to the text."""
+    size = _cells(decoration)
+    if size * 2 <= width or not decoration:
+        return decoration
+    text = "".join(text for text, _ in decoration)[: max(0, width // 2)]
+    return ((text, decoration[-1][1]),) if text else ()
+
+
+def _cells(decoration: Decoration) -> int:
+    return sum(cell_len(text) for text, _ in decoration)

@@ -1,0 +1,75 @@
+"""Painting a line: segments with the offsets that text selection needs, the selection and what was found marked."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from agent_tui.ui.flow.lines import Line
+from agent_tui.ui.flow.palette import Palette
+
+ROW_BITS = 24
+"""Bits of the row in a selection's y; above it the piece, then the entry. See ``key``."""
+
+
+def key(entry: int, piece: int, row: int) -> int:
+    """A logical row as one number that grows down the transcript: the y of Textual's selection offsets.
+
+    It does not change when things above change height, so a selection stays on its text."""
+    return (entry << 2 * ROW_BITS) | (piece << ROW_BITS) | row
+
+
+def unkey(value: int) -> tuple[int, int, int]:
+    """Entry, piece, row."""
+    mask = (1 << ROW_BITS) - 1
+    return value >> 2 * ROW_BITS, (value >> ROW_BITS) & mask, value & mask
+
+
+Mark = tuple[int, int, str]
+"""From and to which character, and the style's name."""
+
+
+def paint(line: Line, y: int, width: int, palette: Palette, marks: list[Mark], selection: Style | None) -> Strip:
+    """The line at exactly ``width`` cells. ``marks`` are ranges of characters of the row to be marked."""
+    if line.strip is not None and not marks and line.strip.cell_length == width:
+        return line.strip
+    out: list[Segment] = []
+    at = next((start for start in line.starts if start >= 0), 0)
+    for (text, style), start in zip(line.segments, line.starts, strict=True):
+        if start < 0:
+            offset = Style(meta={"offset": (at, y)})
+            out += [Segment(char, style + offset) for char in text] if len(text) < 8 else [Segment(text, style)]
+            continue
+        cuts = sorted({0, len(text), *(p - start for a, b, _ in marks for p in (a, b) if 0 < p - start < len(text))})
+        for a, b in itertools.pairwise(cuts):
+            marked = style
+            for begin, end, name in marks:
+                if begin <= start + a and start + b <= end:
+                    marked += selection if name == "selected" and selection is not None else palette(name)
+            out.append(Segment(text[a:b], marked + Style(meta={"offset": (start + a, y)})))
+        at = start + len(text)
+    used = sum(cell_len(segment.text) for segment in out)
+    if not any(start >= 0 for start in line.starts):
+        out.append(Segment(" " * max(1, width - used), line.fill + Style(meta={"offset": (0, y)})))
+        used = max(width, used + 1)
+    strip = Strip(out, used)
+    if used != width:
+        strip = strip.adjust_cell_length(width, line.fill)
+    if not marks:
+        line.strip = strip
+    return strip
+
+
+def found(pattern: re.Pattern[str] | None, text: str, current: int | None) -> list[Mark]:
+    """Marks of all matches in a row; the one that starts at ``current`` looks different."""
+    if pattern is None or not text:
+        return []
+    return [
+        (match.start(), match.end(), "match_now" if match.start() == current else "match")
+        for match in pattern.finditer(text)
+    ]

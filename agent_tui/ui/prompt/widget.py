@@ -1,0 +1,327 @@
+"""The prompt: several lines, history, completion, long pastes as placeholders, an undo that the shell's keys reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import TextArea
+
+from agent_tui.ui.prompt.completion import Query, query_at
+from agent_tui.ui.prompt.placeholders import Placeholders
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.textual_private import bindings_of
+
+if TYPE_CHECKING:
+    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.ui.prompt.history import History
+    from agent_tui.ui.prompt.popup import Completions
+
+PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
+
+
+class Host(Protocol):
+    """What has to be answered before the next key: a message would come too late for keys that arrive in a burst."""
+
+    def typed(self) -> None:
+        """A key was pressed here. Tab is none: it leaves."""
+
+    def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+        """Enter. ``text`` has every paste in place. ``steer``: it is meant for the running turn."""
+
+    def take_back(self) -> None:
+        """↑ on an empty prompt."""
+
+    def send_waiting(self) -> None:
+        """Enter on an empty prompt."""
+
+    def pasted(self, text: str) -> None:
+        """Text came from the terminal's paste; it may name an image file."""
+
+    def refused(self, text: str) -> bool:
+        """Whether this cannot be sent now; then it stays in the prompt."""
+
+
+class Prompt(Guarded, TextArea, inherit_css=True):
+    """Where the user types. It knows nothing of sessions: it hands its text to its host."""
+
+    DEFAULT_CSS = """
+    Prompt {
+        height: auto; max-height: 12; min-height: 1; padding: 0 1; margin: 0;
+        border: none; border-left: outer $primary; background: $surface;
+        scrollbar-size-vertical: 1;
+    }
+    Prompt.-roomy { padding: 1 1; max-height: 16; }
+    Prompt:focus { border: none; border-left: outer $primary; }
+    Prompt.-edits, Prompt.-edits:focus { border-left: outer $success; }
+    Prompt.-plan, Prompt.-plan:focus { border-left: outer $accent; }
+    Prompt.-auto, Prompt.-auto:focus { border-left: outer $error; }
+    Prompt.-shell, Prompt.-shell:focus { border-left: outer $warning; }
+    Prompt .text-area--placeholder { color: $faint; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", show=False, id="send"),
+        Binding("ctrl+j,shift+enter,alt+enter", "newline", "New line", show=False, id="newline"),
+        Binding("ctrl+s", "steer", "Send into the running turn", show=False, id="steer"),
+        Binding("up", "up", "Older", show=False, id="older"),
+        Binding("down", "down", "Newer", show=False, id="newer"),
+        Binding("tab", "tab", "Complete", show=False, id="complete"),
+        Binding("escape", "escape", "Interrupt or close", show=False, id="escape"),
+        Binding("ctrl+r", "history", "Search history", show=False, id="history"),
+        Binding("ctrl+g", "editor", "External editor", show=False, id="editor"),
+        Binding("ctrl+v", "paste_any", "Paste text or image", show=False, id="paste"),
+        Binding("ctrl+d", "delete_or_quit", "Delete, quit on empty", show=False, id="quit"),
+        Binding("ctrl+z", "app.suspend_process", "Suspend", show=False, id="suspend"),
+        Binding("ctrl+underscore,ctrl+minus,ctrl+shift+minus,ctrl+slash", "undo", "Undo", show=False, id="undo"),
+        Binding("alt+underscore,alt+shift+minus,ctrl+y", "redo", "Redo", show=False, id="redo"),
+        Binding("pageup", "app.scroll_transcript(-1)", "Transcript up", show=False, id="page_up"),
+        Binding("pagedown", "app.scroll_transcript(1)", "Transcript down", show=False, id="page_down"),
+        Binding("ctrl+home", "app.scroll_transcript(-1000)", "Transcript start", show=False, id="start"),
+        Binding("ctrl+end", "app.scroll_transcript(1000)", "Transcript end", show=False, id="end"),
+    ]
+
+    @dataclass
+    class Asked(Message):
+        """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
+        ``keys``, ``panel``."""
+
+        what: str
+
+    @dataclass
+    class Completing(Message):
+        """What is to be completed changed; None when nothing is."""
+
+        query: Query | None
+
+    def __init__(self, history: History) -> None:
+        self.history_file = history
+        self.host: Host | None = None
+        self.completions: Completions | None = None
+        self.placeholders = Placeholders()
+        self._query: Query | None = None
+        self._dismissed: Query | None = None
+        super().__init__(
+            id="prompt",
+            highlight_cursor_line=False,
+            placeholder=Content(PLACEHOLDER),
+            max_checkpoints=200,
+        )
+        self.cursor_blink = False
+
+    # Text
+
+    @property
+    def is_empty(self) -> bool:
+        return self.document.line_count == 1 and not self.document.get_line(0)
+
+    @property
+    def whole_text(self) -> str:
+        """What was typed, with every paste in place."""
+        return self.placeholders.expand(self.text)[0]
+
+    def set_text(self, text: str) -> None:
+        """Replaces everything (undoable) and puts the cursor at the end; long text becomes a placeholder."""
+        self.replace(self.placeholders.collapse(text), (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
+    def insert_text(self, text: str) -> None:
+        self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
+
+    def give_back(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
+        """Puts a message that was not sent in front of what has been typed since."""
+        text, typed = self.placeholders.restore(text, attachments), self.text
+        self.set_text(f"{text}\n{typed}" if typed else text)
+
+    def take(self) -> tuple[str, list[AttachmentPart]]:
+        """What was typed, with pastes in place, and its images; the prompt is empty afterwards."""
+        text, images = self.placeholders.expand(self.text)
+        self.close_completions()
+        self.load_text("")
+        self.placeholders.clear()
+        self.history_file.reset()
+        return text, images
+
+    # Keys
+
+    async def on_key(self, event: events.Key) -> None:
+        if self.host is not None and event.key != "tab":
+            self.host.typed()
+        if event.character == "?" and self.is_empty:
+            event.prevent_default()
+            event.stop()
+            self.post_message(self.Asked("keys"))
+        elif not event.is_printable:
+            if event.key == "enter":
+                # Not a character here: the binding decides, so that it can be bound to something else.
+                event.prevent_default()
+            action = self._bound(event.key)
+            if action is not None:
+                # Textual runs bindings when the key has gone up to the app: keys that came with it are text by then.
+                event.prevent_default()
+                event.stop()
+                await self.app.run_action(action, self)
+
+    def _bound(self, key: str) -> str | None:
+        """The prompt's own action for a key, as the user bound it."""
+        own = (b.action for b in bindings_of(self, key) if not b.priority and not b.action.startswith("app."))
+        return next(own, None)
+
+    async def on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        if self.host is not None:
+            self.host.pasted(event.text)
+
+    def action_send(self) -> None:
+        if self.completing and self._accept(sending=True):
+            return
+        line, column = self.cursor_location
+        if line == self.document.line_count - 1 and self.document.get_line(line)[:column].endswith("\\"):
+            self.replace("\n", (line, column - 1), (line, column))
+            return
+        self._send(steer=False)
+
+    def action_steer(self) -> None:
+        self._send(steer=True)
+
+    def _send(self, steer: bool) -> None:
+        if self.host is None or self.host.refused(self.text):
+            return
+        if not self.text.strip():
+            self.host.send_waiting()
+            return
+        text, images = self.take()
+        self.history_file.add(text)
+        self.host.sent(text.strip("\n"), images, steer)
+
+    def action_newline(self) -> None:
+        self.insert_text("\n")
+
+    def action_tab(self) -> None:
+        if self.completing:
+            self._accept()
+        else:
+            self.post_message(self.Asked("panel"))
+
+    def action_escape(self) -> None:
+        if self.completing:
+            self._dismissed = self._query
+            self.close_completions()
+        else:
+            self.post_message(self.Asked("escape"))
+
+    def action_history(self) -> None:
+        self.post_message(self.Asked("history"))
+
+    def action_editor(self) -> None:
+        self.post_message(self.Asked("editor"))
+
+    def action_paste_any(self) -> None:
+        self.post_message(self.Asked("paste"))
+
+    def action_delete_or_quit(self) -> None:
+        if self.is_empty:
+            self.post_message(self.Asked("quit"))
+        else:
+            self.action_delete_right()
+
+    def action_delete_left(self) -> None:
+        row, column = self.selection.end
+        start = self.placeholders.before(self.document.get_line(row), column) if self.selection.is_empty else None
+        if start is None:
+            super().action_delete_left()
+        else:
+            self.delete((row, start), (row, column), maintain_selection_offset=False)
+
+    def action_up(self) -> None:
+        if self.completing and not self.history_file.browsing:
+            self.completing.action_move(-1)
+        elif self.is_empty and not self.history_file.browsing:
+            if self.host is not None:
+                self.host.take_back()
+        elif self.navigator.is_first_wrapped_line(self.cursor_location):
+            self.recall_older()
+        else:
+            self.action_cursor_up()
+
+    def action_down(self) -> None:
+        if self.completing and not self.history_file.browsing:
+            self.completing.action_move(1)
+        elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.browsing:
+            newer = self.history_file.newer()
+            if newer is not None:
+                self.set_text(newer)
+        else:
+            self.action_cursor_down()
+
+    def recall_older(self) -> None:
+        """Shows the entry of the history before this one."""
+        older = self.history_file.older(self.text)
+        if older is not None:
+            self.set_text(older)
+
+    # Completion
+
+    def on_text_area_changed(self) -> None:
+        self.set_class(self.document.get_line(0).startswith("!"), "-shell")
+
+    def watch_selection(self) -> None:
+        self._look_for_query()
+
+    def _look_for_query(self) -> None:
+        query = None
+        if not self.history_file.browsing and self.selection.is_empty:
+            row, column = self.cursor_location
+            query = query_at(self.document.get_line(row), column, row == 0)
+        if query == self._query:
+            return
+        self._query = query
+        if query is None or query == self._dismissed:
+            self.hide_completions()
+        else:
+            self._dismissed = None
+        self.post_message(self.Completing(None if query == self._dismissed else query))
+
+    def ask_again(self) -> None:
+        """Asks once more for proposals, when nobody could answer before."""
+        if self._query is not None:
+            self.post_message(self.Completing(self._query))
+
+    @property
+    def query_now(self) -> Query | None:
+        return self._query
+
+    @property
+    def completing(self) -> Completions | None:
+        """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
+        popup = self.completions
+        return popup if popup is not None and popup.open and popup.made_for == self._query else None
+
+    def hide_completions(self) -> None:
+        if self.completions is not None and self.completions.open:
+            self.completions.show_proposals(())
+
+    def close_completions(self) -> None:
+        self.hide_completions()
+        self._query = None
+
+    def _accept(self, sending: bool = False) -> bool:
+        """Inserts the chosen proposal. When Enter was pressed, a finished command is to be sent instead: False."""
+        proposal, query = self.completing.current if self.completing else None, self._query
+        if proposal is None or query is None:
+            return False
+        row, column = self.cursor_location
+        typed = self.document.get_line(row)[query.start : column]
+        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
+            return False
+        self.hide_completions()
+        self.replace(proposal.insert, (row, query.start), (row, column), maintain_selection_offset=False)
+        end = (row, query.start + len(proposal.insert))
+        self.move_cursor(end)
+        runs = query.kind == "command" and not proposal.insert.endswith(" ")
+        return not (sending and runs)

@@ -1,0 +1,50 @@
+"""Running the chat, from its first frame to its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_tui import door
+from agent_tui.config import Settings
+from agent_tui.errors import EXIT_ERROR, EXIT_OK
+from agent_tui.paths import Paths
+from agent_tui.ui.app import AgentApp
+from agent_tui.ui.chat.opening import AgentFactory
+
+
+def run_ui(
+    agent_factory: AgentFactory,
+    settings: Settings,
+    paths: Paths,
+    root: Path,
+    *,
+    prompt: str = "",
+    problems: Sequence[str] = (),
+) -> int:
+    """Runs the chat until the user leaves; returns the exit code.
+
+    ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
+    it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
+    """
+    app = AgentApp(agent_factory, settings, paths, root, prompt=prompt, problems=problems, detect_colors=True)
+
+    async def main() -> int:
+        try:
+            code = await app.run_async()
+        finally:
+            await app.close_agent()
+        return code if code is not None else app.return_code or EXIT_OK
+
+    try:
+        code = asyncio.run(main())
+    except KeyboardInterrupt:
+        code = EXIT_OK
+    except Exception as error:
+        app.net.caught(error)
+        code = EXIT_ERROR
+    if app.failure is not None:
+        door.complain(str(app.failure))
+        return app.failure.exit_code
+    return code

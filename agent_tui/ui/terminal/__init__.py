@@ -1,0 +1,1 @@
+"""The terminal around the screen: its driver, title and bell, and the clipboards."""

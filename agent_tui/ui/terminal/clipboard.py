@@ -1,0 +1,71 @@
+"""The platform's own clipboard, through the tools that are there. Everything here blocks: call it in a thread."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+IMAGE_LIMIT = 40_000_000
+"""Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
+_TIMEOUT = 5.0
+
+
+def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
+    try:
+        done = subprocess.run(
+            command,
+            input=data,
+            stdin=subprocess.DEVNULL if data is None else None,
+            stdout=subprocess.PIPE if data is None else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or b"") if done.returncode == 0 else None
+
+
+def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> bytes | None:
+    for command in commands:
+        if shutil.which(command[0]):
+            found = _run(command, data)
+            if found is not None and (found or data is not None):
+                return found
+    return None
+
+
+def copy_text(text: str) -> bool:
+    """Puts text into the platform's clipboard; False where there is no tool for it."""
+    commands: list[list[str]]
+    if sys.platform == "darwin":
+        commands = [["pbcopy"]]
+    elif sys.platform == "win32":
+        commands = [["clip"]]
+    else:
+        commands = [["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"]]
+    return _first(commands, text.encode("utf-8", "replace")) is not None
+
+
+def read_image() -> bytes | None:
+    """A PNG from the platform's clipboard, or None."""
+    if sys.platform == "darwin":
+        commands = [["pngpaste", "-"]]
+    else:
+        commands = [["wl-paste", "--type", "image/png"], ["xclip", "-selection", "clipboard", "-t", "image/png", "-o"]]
+    found = _first(commands)
+    return found if found and found.startswith(b"\x89PNG") and len(found) <= IMAGE_LIMIT else None
+
+
+def read_text() -> str | None:
+    """Text from the platform's clipboard, or None."""
+    if sys.platform == "darwin":
+        commands = [["pbpaste"]]
+    elif sys.platform == "win32":
+        commands = [["powershell", "-NoProfile", "-Command", "Get-Clipboard"]]
+    else:
+        commands = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
+    found = _first(commands)
+    return found.decode("utf-8", "replace") if found else None

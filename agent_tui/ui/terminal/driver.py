@@ -1,0 +1,107 @@
+"""A terminal that may vanish: the window is closed, the connection drops. Then the program ends instead of hanging.
+
+Textual writes from a thread through a bounded queue. When the terminal is gone the thread dies of the error, the queue
+fills up and the next frame waits for ever, so that not even a signal handler runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from agent_tui.ui.textual_private import loop_of, messages_of, wrap_output
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+
+class Patient:
+    """A text file whose writes never fail: after the first error they go nowhere, and ``lost`` is called once."""
+
+    def __init__(self, file: TextIO, lost: Callable[[], None]) -> None:
+        self._file = file
+        self._lost: Callable[[], None] | None = lost
+
+    def write(self, text: str) -> int:
+        if self._lost is not None:
+            try:
+                return self._file.write(text)
+            except (OSError, ValueError):
+                self._fail()
+        return len(text)
+
+    def flush(self) -> None:
+        if self._lost is not None:
+            try:
+                self._file.flush()
+            except (OSError, ValueError):
+                self._fail()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        return self._file.isatty()
+
+    def _fail(self) -> None:
+        lost, self._lost = self._lost, None
+        if lost is not None:
+            lost()
+
+
+def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
+    """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. None where Textual's own
+    is to be used."""
+    if sys.platform == "win32" or sys.__stderr__ is None:
+        return None
+    from textual.drivers.linux_driver import LinuxDriver
+
+    class TerminalDriver(LinuxDriver):
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more)
+            self._typed_early = ""
+            wrap_output(self, lambda file: Patient(file, self._gone))
+
+        def _gone(self) -> None:
+            loop_of(self).call_soon_threadsafe(leave)
+
+        def start_application_mode(self) -> None:
+            self._typed_early = typed_ahead(self.fileno)
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+
+        def run_input_thread(self) -> None:
+            try:
+                self._replay()
+                super().run_input_thread()
+            except OSError:
+                self._gone()
+
+        def _replay(self) -> None:
+            early, self._typed_early = self._typed_early, ""
+            if early:
+                for message in messages_of(early):
+                    self.process_message(message)
+
+    return TerminalDriver
+
+
+def typed_ahead(terminal: int) -> str:
+    """The lines that were typed before the terminal sends keys. Until then it makes line feeds of Enter, which would
+    be Ctrl+J afterwards: here they are Enter again."""
+    import array
+    import fcntl
+    import termios
+
+    lines = b""
+    try:
+        if not os.isatty(terminal) or not termios.tcgetattr(terminal)[3] & termios.ICANON:
+            return ""
+        waiting = array.array("i", [0])
+        # In this mode only finished lines are counted, so that reading them never waits.
+        while fcntl.ioctl(terminal, termios.FIONREAD, waiting) == 0 and waiting[0] > 0:
+            lines += os.read(terminal, waiting[0])
+    except (OSError, termios.error):
+        pass
+    return lines.decode("utf-8", "replace").replace("\n", "\r")

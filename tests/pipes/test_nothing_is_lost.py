@@ -1,0 +1,160 @@
+"""Every message of every pipe, with every field other than its default, arrives as it was sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import pytest
+
+from agent_tui.models.messages import PART_TYPES
+from agent_tui.models.requests import Delta, StreamItem
+from agent_tui.pipes import lines
+from agent_tui.pipes.lines import BadLineError, Language, UnknownNameError
+from agent_tui.providers.worker import protocol
+from agent_tui.tools.mcp import lines as host_lines
+from tests.support.filled import every_field, filled, local_fields, without_local
+
+LANGUAGES = {
+    "to worker": protocol.TO_WORKER,
+    "from worker": protocol.FROM_WORKER,
+    "to host": host_lines.TO_HOST,
+    "from host": host_lines.FROM_HOST,
+}
+MESSAGES = [
+    pytest.param(language, cls, id=f"{where}: {name}")
+    for where, language in LANGUAGES.items()
+    for name, cls in language.messages.items()
+]
+
+
+@dataclass
+class _Inner:
+    text: str = ""
+
+
+@dataclass
+class _Message:
+    number: int = 0
+    inner: list[_Inner] = field(default_factory=list)
+
+
+@dataclass
+class _LaterMessage:
+    number: int = 0
+    later: str = ""
+    inner: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class _LaterInside:
+    number: int = 0
+    inner: list[dict[str, Any]] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(("language", "cls"), MESSAGES)
+def test_every_message_arrives_whole(language: Language, cls: type[Any]) -> None:
+    sent = list(filled(cls))
+    assert sent
+    for message in sent:
+        line = language.line(message, 12)
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
+        call_id, arrived = language.read(line)
+        assert call_id == 12
+        assert every_field(arrived) == every_field(without_local(message))
+
+
+def test_the_fields_that_stay_behind_are_known() -> None:
+    stay = {name for language in LANGUAGES.values() for cls in language.messages.values() for name in local_fields(cls)}
+    assert stay == {"SentMessage.stored"}
+
+
+def test_every_part_and_stream_item_is_among_them() -> None:
+    whole = next(filled(protocol.Stream))
+    assert {p.type for m in whole.request.messages for p in m.message.parts} == set(PART_TYPES)
+    assert set(StreamItem.__args__) <= set(protocol.FROM_WORKER.messages.values())
+
+
+@pytest.mark.parametrize("cls", [protocol.Stream, protocol.CountExactly])
+def test_a_request_arrives_whole_also_when_its_messages_are_kept(cls: type[Any]) -> None:
+    encoder = protocol.RequestEncoder()
+    for message in filled(cls):
+        for _ in range(2):
+            call_id, arrived = protocol.TO_WORKER.read(encoder.encode(message, 3))
+            assert call_id == 3
+            assert every_field(arrived) == every_field(without_local(message))
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Delta) if f.name not in ("index", "kind")])
+def test_joining_deltas_loses_no_field(name: str) -> None:
+    plain = Delta(1, "text")
+    for whole in filled(Delta):
+        marked = Delta(1, "text", **{name: getattr(whole, name)})
+        for pair in ((plain, marked), (marked, plain)):
+            joined = protocol.merge(*pair)
+            assert joined is None or getattr(joined, name) == getattr(marked, name)
+
+
+def test_a_huge_delta_arrives_whole() -> None:
+    for delta in filled(Delta):
+        whole = Delta(**{f.name: getattr(delta, f.name) for f in fields(Delta)} | {"text": "x" * 150_000})
+        joined, *rest = [protocol.FROM_WORKER.read(line)[1] for line in protocol.item_lines(1, whole)]
+        assert len(rest) == 2
+        for piece in rest:
+            joined = protocol.merge(joined, piece)
+            assert joined is not None
+        assert joined == whole
+
+
+OLD, NEW = Language({"m": _Message}), Language({"other": _Inner})
+SURPRISES = [
+    pytest.param(Language({"m": _LaterMessage}).line(_LaterMessage(4, "x"), 9), "field _Message.later", id="field"),
+    pytest.param(
+        Language({"m": _LaterInside}).line(_LaterInside(4, [{"text": "t", "odd": 1}]), 9),
+        "field _Inner.odd",
+        id="field of a field",
+    ),
+    pytest.param(NEW.line(_Inner("x"), 9), "operation other", id="operation"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), SURPRISES)
+def test_an_unknown_name_is_an_error_in_tests(line: bytes, named: str) -> None:
+    with pytest.raises(UnknownNameError, match=named) as error:
+        OLD.read(line)
+    assert error.value.id == 9
+
+
+@pytest.mark.parametrize(("line", "named"), SURPRISES)
+def test_an_unknown_name_is_one_line_of_the_log_in_production(
+    line: bytes, named: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv(lines.STRICT)
+    monkeypatch.setattr(lines, "_told", set())
+    known = json.loads(line)
+    with caplog.at_level(logging.WARNING, "agent_tui"):
+        for _ in range(3):
+            call_id, message = OLD.read(line)
+            assert call_id == 9
+            if known["op"] == "m":
+                assert message.number == 4
+                assert [i.text for i in message.inner] == [i["text"] for i in known["v"]["inner"]]
+            else:
+                assert message is None
+    (told,) = [r.getMessage() for r in caplog.records]
+    assert f"unknown {named}" in told
+
+
+@pytest.mark.parametrize("line", [b"", b"\xff", b"[]", b"{}", b'{"op":"m"}', b'{"op":"m","id":"x"}', b"42"])
+def test_what_is_no_line_is_one_error(line: bytes) -> None:
+    with pytest.raises(BadLineError):
+        OLD.read(line)
+
+
+def test_a_message_that_lacks_something_says_whose_it_is() -> None:
+    with pytest.raises(BadLineError, match="index") as error:
+        protocol.FROM_WORKER.read(b'{"op":"delta","id":5,"v":{"text":"x"}}')
+    assert error.value.id == 5

@@ -1,0 +1,137 @@
+"""What is private to other libraries and used all the same: each name that a version lacks is told with its use."""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_tui.providers.litellm import private
+from agent_tui.providers.net import httpx_private
+from tests.support.loopback import Loopback, Reply
+from tests.support.recorded import litellm
+
+_LITELLM = {
+    "finish reasons of its stream": "believing an answer's end",
+    "chunks of its stream": "telling real usage from invented usage",
+    private.SKIP_MCP: "leaving its MCP gateway out (20 MB)",
+    "stream_chunk_builder": "the end of a stream without 80 µs a chunk",
+    private.DEFAULT_ENCODING: "one vocabulary in memory instead of two (39 MB)",
+    ".".join(private.BEDROCK): "sending redacted thinking back to Bedrock",
+    private.TABLE_FILE: "limits and prices",
+    private.PROVIDERS_FILE: "telling misspelt providers",
+    "/".join(private.VOCABULARIES): "counting without the network",
+}
+
+
+def _has(name: str) -> bool:
+    module = litellm()
+    if name.endswith("of its stream"):
+        from litellm.litellm_core_utils.streaming_handler import CustomStreamWrapper
+
+        log = types.SimpleNamespace(model_call_details={})
+        stream = CustomStreamWrapper(None, "m", logging_obj=log, custom_llm_provider="openai")
+        names = private.FINISH_REASONS if name.startswith("finish") else (private.CHUNKS,)
+        return all(hasattr(stream, wanted) for wanted in names)
+    if name == private.SKIP_MCP:
+        return bool(private.lean_arguments(module))
+    if name == "stream_chunk_builder":
+        return callable(getattr(module, name, None))
+    if name == private.DEFAULT_ENCODING:
+        return private.place("litellm_core_utils", "default_encoding.py") is not None
+    if name == ".".join(private.BEDROCK):
+        return private.bedrock_converter()[1] is not None
+    if name.endswith(".json"):
+        return bool(private.data_file(name))
+    return private.place(*private.VOCABULARIES) is not None
+
+
+@pytest.mark.parametrize("name", _LITELLM)
+def test_litellm_still_has_it(name: str) -> None:
+    assert _has(name), f"LiteLLM no longer has {name}: used for {_LITELLM[name]}"
+
+
+def test_a_file_that_is_gone_is_no_table() -> None:
+    assert private.data_file("no such file.json") == {}
+    assert private.place("no", "such", "place") is None
+
+
+def test_redacted_thinking_goes_back_to_bedrock() -> None:
+    litellm()
+    _, convert = private.bedrock_converter()
+    assert "redactedContent" in str(convert([{"type": "redacted_thinking", "data": "eA=="}]))
+
+
+@pytest.mark.parametrize("way", ["aiter_lines", "aiter_text", "aread"])
+async def test_every_way_of_reading_a_response_goes_through_the_replaced_one(way: str) -> None:
+    response = httpx.Response(200, content=_pieces(b"their own"))
+
+    async def ours(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        yield b"ours"
+
+    httpx_private.replace_body(response, ours)
+    found: Any = getattr(response, way)()
+    text = await found if way == "aread" else [piece async for piece in found]
+    assert "ours" in str(text), f"httpx's Response.{way} no longer reads by aiter_bytes: used for the bounds of bodies"
+    assert "their" not in str(text)
+
+
+async def _pieces(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def test_every_way_of_asking_goes_through_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpx.AsyncClient, "send", httpx.AsyncClient.send)
+    monkeypatch.setattr(httpx.Client, "send", httpx.Client.send)
+    monkeypatch.setattr(httpx.AsyncClient.send, "_replaced", False, raising=False)
+    heard: list[str] = []
+
+    def one(original: Any) -> Any:
+        async def send(self: Any, request: httpx.Request, **kwargs: Any) -> httpx.Response:
+            heard.append(f"{request.method} {sorted(kwargs)}")
+            return httpx.Response(200, request=request, content=b"x")
+
+        return send
+
+    def blocking(original: Any) -> Any:
+        def send(self: Any, request: httpx.Request, **kwargs: Any) -> httpx.Response:
+            heard.append(request.method)
+            return httpx.Response(200, request=request)
+
+        return send
+
+    httpx_private.replace_send(one, blocking)
+    async with httpx.AsyncClient() as client:
+        await client.post("http://127.0.0.1:9/")
+        async with client.stream("GET", "http://127.0.0.1:9/"):
+            pass
+    with httpx.Client() as plain:
+        await asyncio.to_thread(plain.get, "http://127.0.0.1:9/")
+    why = "httpx's clients no longer ask by send(stream=, follow_redirects=): used for the tap and against redirects"
+    assert [line.split()[0] for line in heard] == ["POST", "GET", "GET"], why
+    assert all("follow_redirects" in line for line in heard[:2]), why
+    assert "stream" in heard[1], why
+
+
+async def test_opening_a_connection_is_told_and_keeping_one_is_not(server: Loopback) -> None:
+    server.serve("*", Reply([b"ok"]))
+    async with httpx.AsyncClient() as client:
+        opened = []
+        for _ in range(2):
+            request = client.build_request("GET", server.url)
+            notes = httpx_private.note_openings(request)
+            await client.send(request)
+            opened.append(bool(notes))
+    assert opened[0], "httpcore no longer tells connect_tcp: used for telling kept connections from new ones"
+
+
+async def test_an_error_of_httpx_is_known_as_one() -> None:
+    with pytest.raises(httpx.HTTPError) as error:
+        async with httpx.AsyncClient() as client:
+            await client.get("http://127.0.0.1:1/")
+    assert httpx_private.is_of_httpx(error.value)
+    assert not httpx_private.is_of_httpx(ValueError())

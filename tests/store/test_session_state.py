@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from agent_tui.models.messages import JSON
+from agent_tui.models.session import SessionState
+from agent_tui.store.session_state import dump_state, load_state
+
+FULL = SessionState(("/p/notes.md", "/p/\ud800"), 3, True, True, "high", "Linux\x00", {"later": {"x": [1]}})
+
+WRONG: dict[str, list[JSON]] = {
+    "pinned": [None, "/p", 1, {}, ["/p", 1]],
+    "compaction_failures": [None, -1, 1.5, "3", True, []],
+    "compaction_paused": [None, 0, "true", []],
+    "compaction_off": [None, 1, "", {}],
+    "thinking": ["most", 1, True, ["high"]],
+    "environment": [1, False, ["Linux"], {}],
+}
+
+
+def test_every_field_is_stored_under_its_name() -> None:
+    stored = json.loads(json.dumps(dump_state(FULL)))
+    names = {f.name for f in dataclasses.fields(SessionState)} - {"newer"}
+    assert set(stored) == {*names, "later"}
+    assert names == set(WRONG)
+    assert load_state(stored) == (FULL, ())
+    assert all(getattr(FULL, name) != getattr(SessionState(), name) for name in names)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_of_another_type_costs_its_field_alone(name: str) -> None:
+    stored = json.loads(json.dumps(dump_state(FULL)))
+    for value in WRONG[name]:
+        found, lost = load_state({**stored, name: value})
+        assert lost == (name,), value
+        assert found == dataclasses.replace(FULL, **{name: getattr(SessionState(), name)}), value
+
+
+@pytest.mark.parametrize("data", [None, [], "x", 1, [{}]])
+def test_what_is_no_object_is_a_lost_state(data: JSON) -> None:
+    assert load_state(data) == (SessionState(), ("state",))
+
+
+def test_keys_that_older_versions_did_not_have_are_no_damage() -> None:
+    assert load_state({}) == (SessionState(), ())
+    assert load_state({"pinned": ["/p"]}) == (SessionState(("/p",)), ())

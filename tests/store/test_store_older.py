@@ -1,0 +1,167 @@
+"""A database of an earlier version: everything in it reads as before, also when its migration was killed."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_tui.errors import StoreError
+from agent_tui.models.codec import to_dict
+from agent_tui.models.session import SessionState
+from agent_tui.store import Store, schema
+from agent_tui.store.database import Database
+from agent_tui.store.export_data import session_row
+from agent_tui.store.repair import check, repair_file
+from tests.support.agents import parts_for, running
+from tests.support.older_databases import PROJECT, as_it_read, restore, rows
+
+OLD = schema.MIGRATIONS[:8]
+LATER = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]
+
+KILLED = """
+import os, signal, sqlite3, sys
+from agent_tui.store import schema
+
+path, done = sys.argv[1], int(sys.argv[2])
+later = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]
+connection = sqlite3.connect(path, isolation_level=None)
+connection.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
+connection.execute("PRAGMA journal_mode = WAL").fetchone()
+connection.execute("PRAGMA cache_size = 1")
+schema.migrate(connection, [*schema.MIGRATIONS[:8], (*later[:done], "SELECT die()")])
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return restore(tmp_path / "data" / "sessions.db")
+
+
+def kinds(store: Store) -> dict[str, str]:
+    return {info.title: info.kind for info in store.sessions(subagents=True)}
+
+
+def require_as_before(path: Path) -> None:
+    then = as_it_read()
+    subagents = [session["id"] for session in then["sessions"] if session["state"].get("subagent")]
+    assert len(subagents) == 1
+    with Store.open(path) as store:
+        assert [session_row(info) for info in store.sessions()] == then["listed"]
+        newest = store.newest_session(PROJECT)
+        assert newest is not None
+        assert newest.id == then["newest"]
+        assert check(store).sound
+        for session in then["sessions"]:
+            # The mark in the state became the kind; all else is the same.
+            subagent = session["state"].pop("subagent", False)
+            expected = {**session, "kind": "subagent" if subagent else "user"}
+            assert store.export(session["id"])["session"] == expected
+            assert [to_dict(m) for m in store.waiting(session["id"])[0]] == then["waiting"][session["id"]]
+            found = [message.id for message in store.path(session["id"], session["head_id"])]
+            assert found == then["paths"][session["id"]]
+
+
+def test_everything_reads_as_before(path: Path) -> None:
+    before = rows(path, "session", "sqlite_sequence")
+    require_as_before(path)
+    assert rows(path, "session", "sqlite_sequence") == before
+    require_as_before(path)
+
+
+async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    restore(home / "data" / "sessions.db")
+    first = next(s for s in as_it_read()["sessions"] if s["state"]["thinking"] and s["messages"] == 8)
+    async with running(parts_for(home, tmp_path / "project", resume=first["id"])) as (agent, _):
+        assert [m.text for m in agent.messages if m.role == "user"] == ["Where is add?", "Plan it again"]
+        assert agent.pinned == [f"{PROJECT}/notes.md"]
+        assert agent.effort == "high"
+        assert agent.info.state == SessionState(
+            (f"{PROJECT}/notes.md",), 3, True, True, "high", first["state"]["environment"]
+        )
+        assert len(agent.held) == 2
+        assert agent.held[0] == "and then the changelog"
+        assert agent.context_usage().anchor_step is not None
+        agent.submit("go on")
+        await agent.join()
+        assert agent.messages[-1].role == "assistant"
+        await agent.fork()
+        assert (agent.info.kind, agent.info.parent_session) == ("user", first["id"])
+
+
+def test_deleting_takes_the_subagents_along(path: Path) -> None:
+    with Store.open(path) as store:
+        child = next(info for info in store.sessions(subagents=True) if info.kind == "subagent")
+        fork = store.fork_session(child.id, child.head_id)
+        assert fork.kind == "user"
+        assert child.parent_session is not None
+        store.delete_session(child.parent_session)
+        assert set(kinds(store)) == {"A copy of it", "Hello", child.title}
+        assert store.session(fork.id).parent_session == child.id
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize("done", range(len(LATER) + 1))
+def test_a_migration_that_is_killed_leaves_the_old_database(path: Path, done: int) -> None:
+    before = rows(path)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(path), str(done)], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    old = Database.open(path, 1.0, OLD)
+    assert old.one("PRAGMA user_version") == (8,)
+    assert old.one("""SELECT count(*) FROM session WHERE instr(state, '"subagent":true') > 0""") == (1,)
+    assert old.one("PRAGMA integrity_check") == ("ok",)
+    old.close()
+    assert rows(path) == before
+    require_as_before(path)
+
+
+def test_an_older_program_says_that_the_database_is_newer(path: Path) -> None:
+    Store.open(path).close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="written by a newer agent-tui") as error:
+        Database.open(path, 1.0, OLD)
+    assert "upgrade agent-tui" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("owner", [b"\0\0\0\0", b"abcd"])
+def test_a_damaged_one_is_repaired_into_the_present_schema(path: Path, owner: bytes) -> None:
+    data = bytearray(path.read_bytes())
+    data[:24] = b"\0" * 24
+    data[60:64] = (3).to_bytes(4, "big")
+    data[68:72] = owner
+    path.write_bytes(data)
+    assert repair_file(path) is not None
+    require_as_before(path)
+
+
+def test_a_state_that_is_no_json_does_not_stop_the_migration(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("""UPDATE session SET state = '{"subagent":true' WHERE instr(state, '"subagent":true') > 0""")
+    connection.execute("UPDATE session SET state = x'ff00' WHERE title = CAST('Hello' AS BLOB)")
+    connection.commit()
+    connection.close()
+    with Store.open(path) as store:
+        assert sorted(kinds(store).values()) == ["subagent", "user", "user", "user"]
+        assert len(store.sessions()) == 3
+        assert sum(bool(missing) for _, missing in check(store).sessions) == 2
+
+
+def test_lists_are_read_from_an_index_in_their_order(path: Path) -> None:
+    with Store.open(path) as store:
+        asked: list[str] = []
+        store.database.connection.set_trace_callback(asked.append)
+        store.sessions()
+        store.sessions(PROJECT, limit=1, empty=False)
+        store.database.connection.set_trace_callback(None)
+        plans = [store.database.all(f"EXPLAIN QUERY PLAN {sql}") for sql in asked]
+    told = [" ".join(str(row[3]) for row in plan) for plan in plans]
+    assert "session_by_age" in told[0]
+    assert "session_by_project" in told[1]
+    assert not [line for line in told if "TEMP B-TREE" in line]

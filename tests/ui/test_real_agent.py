@@ -1,0 +1,334 @@
+"""The main paths on the real agent: what the user does with keys, what they see, and what is then on the disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_tui.models.events import (
+    CompactionEnded,
+    ContextChanged,
+    PermissionAnswered,
+    PermissionAsked,
+    QueueChanged,
+    SessionChanged,
+    TurnEnded,
+)
+from agent_tui.models.messages import Message
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.options import Options
+from agent_tui.store.store import Store
+from tests.support.real_app import Chat, Home, make_home
+
+HANGING = """
+[[step]]
+match = "first"
+text = "half of an answer"
+chunk = 4
+hang = true
+after = 17
+"""
+
+
+def says(text: str, **keys: object) -> str:
+    """A step of the demo model's script that answers with a text."""
+    lines = ["[[step]]", f"text = {json.dumps(text)}", *(f"{key} = {json.dumps(value)}" for key, value in keys.items())]
+    return "\n".join(lines) + "\n"
+
+
+def calls(name: str, **arguments: object) -> str:
+    """A step that calls a tool."""
+    lines = ["[[step]]", "[[step.tool_calls]]", f"name = {json.dumps(name)}"]
+    return "\n".join([*lines, f"arguments = {json.dumps(json.dumps(arguments))}"]) + "\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return make_home(tmp_path, monkeypatch)
+
+
+def only_session(store: Store) -> str:
+    (info,) = store.sessions()
+    return info.id
+
+
+def conversation(home: Home) -> list[Message]:
+    """The path of the only session on the disk."""
+    with home.store() as store:
+        info = store.session(only_session(store))
+        return store.path(info.id, info.head_id)
+
+
+def steps(home: Home) -> list[Step]:
+    with home.store() as store:
+        return store.steps(only_session(store))
+
+
+def records(home: Home) -> list[CompactionRecord]:
+    with home.store() as store:
+        return store.records(only_session(store))
+
+
+def waiting(home: Home) -> list[str]:
+    with home.store() as store:
+        return [message.text for message in store.waiting(only_session(store))[0]]
+
+
+def spoken(home: Home) -> list[tuple[str, str, str]]:
+    return [(m.role, m.text, m.status) for m in conversation(home)]
+
+
+def newest_is(text: str) -> Callable[[QueueChanged], bool]:
+    return lambda event: event.queued[-1:] == [text]
+
+
+async def ask(chat: Chat, text: str) -> TurnEnded:
+    await chat.say(text)
+    return await chat.seen.next(TurnEnded)
+
+
+async def test_a_message_is_sent_answered_and_stored(home: Home) -> None:
+    home.script(says("An answer that was *streamed*.", chunk=5))
+    async with home.chat() as chat:
+        assert "demo DEMO" in chat.status
+        ended = await ask(chat, "what is this?")
+        assert ended.stop_reason == "end"
+        await chat.shows("what is this?", "An answer that was streamed.")
+        await chat.until(lambda: " % · " in chat.status and "16k" in chat.status)
+        assert spoken(home) == [
+            ("user", "what is this?", "complete"),
+            ("assistant", "An answer that was *streamed*.", "complete"),
+        ]
+        (step,) = steps(home)
+        assert (step.kind, step.status, step.model) == ("turn", "complete", "demo")
+        assert step.usage is not None
+        assert step.usage.input > 0
+        assert step.usage.source == "provider"
+
+
+async def test_what_is_queued_is_shown_taken_back_and_sent_after_the_turn(home: Home) -> None:
+    home.script(
+        calls("write", path="a.txt", content="a\n") + says("Written.") + says("The second.") + says("The third.")
+    )
+    async with home.chat() as chat:
+        await chat.say("first")
+        await chat.seen.next(PermissionAsked)
+        # The question came while the user was typing: the keys are the next message's.
+        await chat.shows("Allow write?")
+        for text in ("second", "third", "never"):
+            await chat.say(text)
+            await chat.seen.next(QueueChanged, newest_is(text))
+        await chat.shows("queued  second", "queued  third", "queued  never")
+        assert waiting(home) == ["second", "third", "never"]
+        await chat.press("up")
+        await chat.until(lambda: chat.prompt == "never")
+        assert waiting(home) == ["second", "third"]
+        await chat.press(*["backspace"] * len("never"))
+        await chat.until(lambda: chat.prompt == "")
+        await chat.press("tab")
+        await chat.look()
+        await chat.press("y")
+        for _ in range(3):
+            assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
+        await chat.shows("Written.", "The second.", "The third.")
+        await chat.hides("queued  ")
+        assert waiting(home) == []
+        assert [text for role, text, _ in spoken(home) if role == "user"] == ["first", "second", "third"]
+
+
+async def test_an_interrupted_turn_keeps_what_came_and_what_waits(home: Home) -> None:
+    home.script(HANGING + says("Now the second."))
+    async with home.chat() as chat:
+        await chat.say("first")
+        await chat.shows("half of an answer")
+        await chat.say("second")
+        await chat.shows("queued  second")
+        await chat.press("escape")
+        assert (await chat.seen.next(TurnEnded)).stop_reason == "interrupted"
+        await chat.shows("half of an answer", "Interrupted", "second")
+        assert spoken(home) == [("user", "first", "complete"), ("assistant", "half of an answer", "stopped")]
+        assert steps(home)[-1].status == "stopped"
+        assert waiting(home) == ["second"]
+        await chat.press("enter")
+        assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
+        await chat.shows("Now the second.")
+        assert spoken(home)[2:] == [("user", "second", "complete"), ("assistant", "Now the second.", "complete")]
+        assert waiting(home) == []
+
+
+async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Home) -> None:
+    home.script(
+        calls("write", path="yes.txt", content="written\n")
+        + says("Done.")
+        + calls("write", path="no.txt", content="never\n")
+        + says("As you wish.")
+    )
+    async with home.chat() as chat:
+        await chat.say("write it")
+        asked = await chat.seen.next(PermissionAsked)
+        assert asked.tool == "write"
+        await chat.shows("Allow write?", "yes.txt", "+written", "Yes, this once", "Waiting for your permission")
+        assert not (home.project / "yes.txt").exists()
+        await chat.look()
+        await chat.press("y")
+        assert (await chat.seen.next(PermissionAnswered)).allowed
+        await chat.seen.next(TurnEnded)
+        await chat.shows("Done.")
+        await chat.hides("Allow write?")
+        assert (home.project / "yes.txt").read_text() == "written\n"
+
+        await chat.say("again")
+        await chat.seen.next(PermissionAsked)
+        await chat.shows("Allow write?", "no.txt")
+        await chat.look()
+        await chat.press("n")
+        assert not (await chat.seen.next(PermissionAnswered)).allowed
+        await chat.seen.next(TurnEnded)
+        await chat.shows("As you wish.")
+        assert not (home.project / "no.txt").exists()
+        results = [m.tool_result for m in conversation(home) if m.tool_result is not None]
+        assert [(r.name, r.is_error) for r in results] == [("write", False), ("write", True)]
+        with home.store() as store:
+            changed = store.snapshots(only_session(store))
+        assert changed[0].content is None
+        assert {Path(snapshot.path).name for snapshot in changed} == {"yes.txt"}
+
+
+async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
+    home.script(calls("write", path="a.txt", content="a\n") + says("Done."))
+    async with home.chat() as chat:
+        await chat.say("write it")
+        asked = await chat.seen.next(PermissionAsked)
+        await chat.shows("Always allow")
+        await chat.look()
+        await chat.press("a")
+        await chat.seen.next(TurnEnded)
+    (home.project / "a.txt").unlink()
+    home.script(calls("write", path="a.txt", content="b\n") + says("Done again."))
+    async with home.chat() as chat:
+        await ask(chat, "write it once more")
+        await chat.shows("Done again.")
+        assert not [event for event in chat.seen.events if isinstance(event, PermissionAsked)]
+        await chat.say("/permissions")
+        await chat.shows(asked.patterns[0])
+    assert (home.project / "a.txt").read_text() == "b\n"
+
+
+async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: Home) -> None:
+    long = "All of this can be told again in a word. " * 130
+    home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
+    async with home.chat() as chat:
+        for n in range(5):
+            assert (await ask(chat, f"question {n}")).stop_reason == "end"
+        await chat.say("/compact")
+        ended = await chat.seen.next(CompactionEnded)
+        assert ended.outcome == "done", ended.text
+        await chat.seen.next(ContextChanged)
+        await chat.shows("Compacted")
+        with home.store() as store:
+            session = only_session(store)
+            found = store.records(session)
+            assert found
+            assert all(record.active and record.reason == "manual" for record in found)
+            summary = next(record for record in found if record.kind == "summary")
+            assert summary.summary_id in store.summaries(session)
+            assert len(store.messages(session)) == 10
+        await chat.say("/compact undo")
+        assert (await chat.seen.next(CompactionEnded)).outcome == "undone"
+        await chat.shows("Compaction undone", "compaction paused")
+        assert not any(record.active for record in records(home))
+        with home.store() as store:
+            assert store.session(only_session(store)).state.compaction_paused
+
+
+async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) -> None:
+    home.script(says("The first answer.") + says("The second answer.") + says("Another second answer."))
+    async with home.chat() as chat:
+        await ask(chat, "one")
+        await ask(chat, "two")
+        await chat.shows("The second answer.")
+        await chat.press("escape", "escape")
+        await chat.shows("Go back to before", "1 message after it leaves the conversation")
+        await chat.look()
+        await chat.press("enter")
+        await chat.seen.next(SessionChanged, lambda event: event.reload)
+        await chat.until(lambda: chat.prompt == "two")
+        await chat.shows("The first answer.")
+        await chat.hides("The second answer.")
+        assert [text for _, text, _ in spoken(home)] == ["one", "The first answer."]
+        await chat.press("enter")
+        await chat.seen.next(TurnEnded)
+        await chat.shows("Another second answer.")
+        texts = [text for _, text, _ in spoken(home)]
+        assert texts == ["one", "The first answer.", "two", "Another second answer."]
+        with home.store() as store:
+            session = only_session(store)
+            assert len(store.messages(session)) == 6
+
+
+async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -> None:
+    home.script(HANGING)
+    async with home.chat() as chat:
+        await chat.say("first")
+        await chat.shows("half of an answer")
+        await chat.say("second")
+        await chat.shows("queued  second")
+    with home.store() as store:
+        session = only_session(store)
+        assert store.steps(session)[-1].status == "stopped"
+    home.script(says("Here I go on."))
+    async with home.chat() as chat:
+        assert "half of an answer" not in chat.screen()
+        await chat.say("/resume")
+        await chat.shows("Resume a session", "first")
+        await chat.press("enter")
+        opened = await chat.seen.next(SessionChanged, lambda event: event.reload and event.info.id == session)
+        assert opened.info.kind == "user"
+        await chat.shows("half of an answer", "not sent  second")
+        await chat.press("enter")
+        assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
+        await chat.shows("Here I go on.")
+        await chat.hides("not sent")
+    assert [(role, text) for role, text, _ in spoken(home)] == [
+        ("user", "first"),
+        ("assistant", "half of an answer"),
+        ("user", "second"),
+        ("assistant", "Here I go on."),
+    ]
+
+
+async def test_continuing_opens_the_newest_session(home: Home) -> None:
+    home.script(says("The answer of before."))
+    async with home.chat() as chat:
+        await ask(chat, "remember this")
+    async with home.chat(Options(model="demo", continue_newest=True)) as chat:
+        await chat.shows("remember this", "The answer of before.")
+        await ask(chat, "and on")
+    assert len(conversation(home)) == 4
+
+
+async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
+    home.configure(
+        'default_model = "small"\n[models.small]\nmodel = "demo"\n'
+        '[models.roomy]\nmodel = "demo"\ncontext_window = 64000\n'
+    )
+    home.script(says("From the small one.") + says("From the roomy one."))
+    async with home.chat(Options()) as chat:
+        assert "small DEMO" in chat.status
+        await ask(chat, "hello")
+        await chat.say("/model")
+        await chat.shows("search, or type any LiteLLM name", "64k")
+        await chat.press(*"roomy")
+        await chat.press("enter")
+        await chat.shows("Model is now roomy (64k window).")
+        await chat.until(lambda: "roomy DEMO" in chat.status and "64k" in chat.status)
+        await ask(chat, "hello again")
+        await chat.shows("From the roomy one.")
+        assert [step.model_key for step in steps(home) if step.kind == "turn"] == ["small", "roomy"]
+        with home.store() as store:
+            assert store.session(only_session(store)).model == "roomy"
+    async with home.chat(Options(continue_newest=True)) as chat:
+        assert "roomy DEMO" in chat.status

@@ -1,0 +1,117 @@
+"""What is private to Textual: all of it in one module, and whatever is gone from Textual is named."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from textual.app import App
+from textual.containers import Vertical
+from textual.drivers.linux_driver import LinuxDriver
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.widgets import Input, Static, TextArea
+
+from agent_tui.ui import textual_private
+from agent_tui.ui.textual_private import USES
+
+UI = Path(textual_private.__file__).parent
+FILES = [path for path in sorted(UI.rglob("*.py")) if path.name != "textual_private.py"]
+BASES: tuple[type, ...] = (App, ModalScreen, ScrollView, TextArea, Input, Static, Vertical, LinuxDriver)
+"""What the screen's classes are made from."""
+
+
+def owner_of(path: str) -> type | ModuleType:
+    module, _, name = path.rpartition(".")
+    if name[:1].isupper():
+        found: type = getattr(importlib.import_module(module), name)
+        return found
+    return importlib.import_module(path)
+
+
+@cache
+def given_to_instances(module: str) -> set[str]:
+    """Private names that the classes of a module give their instances."""
+    return set(re.findall(r"\bself\.(_[a-z]\w*)", inspect.getsource(importlib.import_module(module))))
+
+
+@cache
+def private_names(*owners: type) -> set[str]:
+    """Names with an underscore that classes or their bases have or give their instances."""
+    bases = {base for owner in owners for base in owner.__mro__ if base.__module__.startswith("textual")}
+    names = {name for owner in owners for name in dir(owner) if is_private(name)}
+    return names.union(*map(given_to_instances, {base.__module__ for base in bases}))
+
+
+@pytest.mark.parametrize(("path", "name", "needed_for"), USES, ids=[f"{path}.{name}" for path, name, _ in USES])
+def test_textual_still_has(path: str, name: str, needed_for: str) -> None:
+    gone = f"Textual no longer has {path}.{name}: used for {needed_for}"
+    try:
+        owner = owner_of(path)
+    except (ImportError, AttributeError):
+        pytest.fail(gone)
+    known = private_names(owner) if isinstance(owner, type) else set(dir(owner))
+    assert name in known, gone
+
+
+def test_every_private_name_in_the_seam_is_listed() -> None:
+    listed = {name for _, name, _ in USES}
+    tree = ast.parse(Path(textual_private.__file__).read_text("utf-8"))
+    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_private(node.attr)}
+    used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef) and is_private(node.name)}
+    used |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and is_private(node.name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and "._" in (node.module or ""):
+            used |= {name.name for name in node.names}
+    assert used == listed
+
+
+def is_private(name: str) -> bool:
+    return re.match(r"_[a-z]", name) is not None
+
+
+def uses_of_private_names(tree: ast.Module, textual: set[str]) -> Iterator[str]:
+    """Private attributes of something else, private modules of Textual, and own names that Textual has too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual"):
+            if "._" in (node.module or "") or any(is_private(name.name) for name in node.names):
+                yield f"line {node.lineno}: import from {node.module}"
+        elif isinstance(node, ast.Attribute) and is_private(node.attr):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not own and node.attr in textual:
+                yield f"line {node.lineno}: {ast.unparse(node)}"
+        elif isinstance(node, ast.ClassDef) and node.bases:
+            for inner in ast.walk(node):
+                name = inner.name if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+                if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) in ("self", "super()"):
+                    name = inner.attr
+                if is_private(name) and name in textual:
+                    yield f"line {getattr(inner, 'lineno', node.lineno)}: {node.name}.{name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(UI)))
+def test_nothing_else_uses_what_is_private_to_textual(path: Path) -> None:
+    textual = private_names(*BASES)
+    assert list(uses_of_private_names(ast.parse(path.read_text("utf-8")), textual)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from textual._xterm_parser import XTermParser",
+        "driver = app._driver",
+        "class A(Widget):\n    def _scroll_to(self): ...",
+        "class A(Widget):\n    def go(self): self._scroll_update(1)",
+        "class A(Widget):\n    def go(self): super()._dispatch_message(1)",
+    ],
+)
+def test_a_use_elsewhere_would_be_found(source: str) -> None:
+    textual = private_names(*BASES)
+    assert list(uses_of_private_names(ast.parse(source), textual))
