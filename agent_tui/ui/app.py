@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.activity import Activity
+    from agent_tui.ui.widgets.ask import AskPanel
     from agent_tui.ui.widgets.find import FindBar
     from agent_tui.ui.widgets.permission import PermissionPanel
+    from agent_tui.ui.widgets.plan import PlanPanel
     from agent_tui.ui.widgets.queue import Queue
 
 FIRST_KEYS = 0.02
@@ -336,6 +338,12 @@ class AgentApp(Guarded, AnswersErrors):
 
     def on_permission_panel_answered(self, event: PermissionPanel.Answered) -> None:
         self.chat.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
+
+    def on_plan_panel_answered(self, event: PlanPanel.Answered) -> None:
+        self.chat.permissions.answer_plan(event.asked, event.mode, event.plan, event.feedback)
+
+    def on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
+        self.chat.permissions.answer_question(event.asked, event.chosen, event.text)
 
 
 # What the App provides to what it is put together from.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from agent_tui.models.messages import PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
@@ -61,8 +62,10 @@ class ToldMode:
             message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
         else:
             # Not every provider takes anything but text between a call and the next answer.
-            result.text = f"{result.text}\n\n[{text}]"
-            result.display = {**(result.display or {}), TOLD_MODE: text}
+            told_result = replace(
+                result, text=f"{result.text}\n\n[{text}]", display={**(result.display or {}), TOLD_MODE: text}
+            )
+            message.parts[message.parts.index(result)] = told_result
 
 
 def told(view: Sequence[SentMessage]) -> str | None:

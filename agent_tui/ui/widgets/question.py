@@ -125,13 +125,18 @@ class Choices(Lines):
         self.cursor = 0
         self.short = False
 
-    def set_short(self, short: bool) -> None:
-        """All choices in one line, for low screens."""
-        short = short and bool(self._words)
-        if short != self.short:
-            self.short = short
-            self.set_height(1 if short else len(self.choices))
+    def fit(self, short: bool, room: int) -> None:
+        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to."""
+        self.short = short and bool(self._words)
+        height = 1 if self.short else max(1, min(len(self.choices), room))
+        if height != self.line_count:
+            self.set_height(height)
             self.refresh(layout=True)
+
+    @property
+    def _top(self) -> int:
+        """The first row that is drawn."""
+        return max(0, min(self.cursor, len(self.choices) - 1) - self.line_count + 1)
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.short:
@@ -144,6 +149,7 @@ class Choices(Lines):
                 pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
                 pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
             return pieces
+        y += self._top
         choice = self.choices[y]
         here = y == self.cursor
         label = self._mark(choice) + choice.label
@@ -155,9 +161,9 @@ class Choices(Lines):
 
     def on_click(self, event: events.Click) -> None:
         panel = self.parent
-        if isinstance(panel, QuestionPanel) and not self.short and 0 <= event.y < len(self.choices):
+        if isinstance(panel, QuestionPanel) and not self.short and 0 <= event.y < self.line_count:
             event.stop()
-            panel.clicked(self.choices[event.y])
+            panel.clicked(self.choices[event.y + self._top])
 
 
 class QuestionPanel(Guarded, Vertical, can_focus=True):
@@ -236,7 +242,12 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self._arrange(self.screen.size.height)
         self.guard.appeared()
         # Counted anew from when it is drawn: a busy screen shows it later.
-        self.call_after_refresh(self.guard.appeared)
+        self.call_after_refresh(self._drawn)
+
+    def _drawn(self) -> None:
+        self.guard.appeared()
+        # What else is on the screen has its height only now.
+        self._arrange(self.screen.size.height)
 
     @property
     def writing(self) -> bool:
@@ -284,15 +295,15 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
     def _arrange(self, height: int) -> None:
         """The choices are always to be seen; the text takes what is left and scrolls."""
         short = height < SHORT
-        self._choices.set_short(short)
         tiny = height < TINY
         self.set_class(tiny, "-tiny")
         self._body.wrap(max(1, self._body.scrollable_content_region.width))
         self._header.set_height(1 if tiny else self._header_height)
         siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
-        others = sum(w.outer_size.height for w in siblings) + (TRANSCRIPT_ROOM if not short else 0)
-        frame = (0 if tiny else 2) + self._header.line_count + self._choices.line_count
-        room = max(0, height - others - frame)
+        others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
+        room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
+        self._choices.fit(short, room)
+        room = max(0, room - self._choices.line_count)
         lines = len(self._body.lines) or self._body.text.count("\n") + 1
         self._body.styles.height = min(lines, self._body_rows, room) if self._body.text else 0
 
