@@ -29,7 +29,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.rules import parse_rule
+from agent_tui.tools.rules.rule import parse_rule
 from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:

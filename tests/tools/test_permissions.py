@@ -8,8 +8,8 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 
 Make = Callable[..., Permissions]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
-from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
 
 

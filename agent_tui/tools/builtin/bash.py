@@ -66,7 +66,7 @@ class BashTool:
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
         if self._own:
-            from agent_tui.tools.children.environment import QUIET
+            from agent_tui.tools.sandbox.environment import QUIET
 
             launch = free(command, dict(os.environ) | QUIET)
         elif jail is None:
@@ -91,7 +91,7 @@ def _arguments(arguments: Metadata) -> BashArguments:
 
 def environment() -> dict[str, str]:
     """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
-    from agent_tui.tools.children.environment import child_env
+    from agent_tui.tools.sandbox.environment import child_env
 
     return child_env(os.environ)
 

@@ -14,10 +14,10 @@ from typing import Literal
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.paths import is_within
-from agent_tui.tools.files.protected import is_protected
-from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
-from agent_tui.tools.permissions.rules import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
+from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
 from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.protected import is_protected
 
 
 class Permissions:

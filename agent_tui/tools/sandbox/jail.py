@@ -91,7 +91,7 @@ class Jail:
 
     def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
         """The environment of a child: without secrets, and with caches of its own where it is held."""
-        from agent_tui.tools.children.environment import cache_env, child_env
+        from agent_tui.tools.sandbox.environment import cache_env, child_env
 
         held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)

@@ -8,8 +8,10 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.errors import ConfigError, ToolError
-from agent_tui.tools.sandbox import Domain, Launch, Network, SandboxPolicy, box, domain_for, free, places, probe, words
+from agent_tui.tools.sandbox import box, places, words
+from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, domain_for, free
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
 
@@ -85,20 +87,18 @@ async def test_it_is_tried_once_a_process(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("mode", "free_asked", "domain"),
+    ("mode", "domain"),
     [
-        ("plan", False, "look"),
-        ("ask", False, "look"),
-        ("accept-edits", False, "work"),
-        ("auto", False, "work"),
-        ("bypass", False, "free"),
-        ("plan", True, "free"),
-        ("auto", True, "free"),
-        ("something new", False, "look"),
+        ("plan", "look"),
+        ("ask", "look"),
+        ("accept-edits", "work"),
+        ("auto", "work"),
+        ("bypass", "free"),
+        ("something new", "look"),
     ],
 )
-def test_modes_have_domains(mode: str, free_asked: bool, domain: str) -> None:
-    assert domain_for(mode, free_asked) == domain
+def test_modes_have_domains(mode: str, domain: str) -> None:
+    assert domain_for(mode) == domain
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from agent_tui.config import SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.sandbox import Sandbox, places
+from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from tests.support import sandbox_world as world
 from tests.support.tool_context import make_context

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agent_tui.tools.permissions.rules import Rule
+from agent_tui.tools.rules.rule import Rule
 from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
 Action = Literal["allow", "ask", "deny"]

@@ -1,0 +1,51 @@
+"""What the judge of commands asks the permissions of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from agent_tui.config import PermissionMode
+from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.rules.rule import Rule
+from agent_tui.tools.sandbox.policy import Domain, Network
+
+
+class Ground(Protocol):
+    """The standing of a command: where it runs, what holds it there, and what the user said of paths and programs."""
+
+    @property
+    def mode(self) -> PermissionMode: ...
+
+    @property
+    def root(self) -> Path: ...
+
+    @property
+    def cwd(self) -> Path: ...
+
+    @property
+    def folders(self) -> Sequence[Path]: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @property
+    def trusted(self) -> bool: ...
+
+    @property
+    def has_denied_files(self) -> bool: ...
+
+    def holds(self, domain: Domain, /) -> bool:
+        """Whether commands are held to a domain of the sandbox here."""
+        ...
+
+    def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision: ...
+
+    def protected(self, path: Path) -> bool: ...
+
+    def denies_reading(self, path: Path) -> bool: ...
+
+    def command_rule(
+        self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]
+    ) -> bool: ...
