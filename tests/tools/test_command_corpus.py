@@ -110,7 +110,7 @@ def test_everyday_commands_ask_no_more_than_they_did(world: World, mode: Permiss
         ("cat ../outside/secret", "free", False),
         ("cp README.md ../outside", "free", False),
         ("ls; git push", "free", False),
-        ("case x in x) ls;; esac", "work", False),
+        ("f() { ls; }; f", "work", False),
     ],
 )
 def test_a_question_names_the_narrowest_domain_that_does(
@@ -123,7 +123,7 @@ def test_a_question_names_the_narrowest_domain_that_does(
 def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
     for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
         assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command
-    for command in ("python -c 1", "case x in x) ls;; esac", "$CMD"):
+    for command in ("python -c 1", "f() { ls; }; f", "$CMD"):
         assert held(world, command, "ask").action == "ask", command
         assert (held(world, command, "plan").action, held(world, command, "plan").domain) == ("allow", "look"), command
     for command in ("sudo ls", "kill 1", "rm x"):
@@ -194,7 +194,7 @@ def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
     assert permissions.decide("bash", Intent("command", command, command=command)).action == "allow"
     program = command.split()[0]
     for other in (f"{program} --evil", f"{program} evil", program):
-        if other != "git" and not other.startswith(pattern.removesuffix(" *")):
+        if other != "git" and "=" not in other and not other.startswith(pattern.removesuffix(" *")):
             assert permissions.decide("bash", Intent("command", other, command=other)).action == "ask", other
 
 

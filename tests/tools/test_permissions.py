@@ -185,8 +185,8 @@ cat `echo src/a.py`
 $CMD
 $(echo rm) x
 for f in *; do cat $f; done
-cat {src/a.py,.env}
-cat $'src/a.py'
+cat {src/a.py,"/etc/hostname"}
+cat $'\x2fetc/hostname'
 (rm x)
 { rm x; }
 ! rm x

@@ -6,22 +6,55 @@ sandbox's to say.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Literal
 
-from agent_tui.tools.judge.kinds import PRIVILEGED, WRAPPERS
+from agent_tui.tools.judge.kinds import PRIVILEGED, REMOVERS, WRAPPERS
 from agent_tui.tools.judge.looking import looked_at, looks
-from agent_tui.tools.judge.running import named_files, runs
+from agent_tui.tools.judge.running import named_files, runs, runs_unseen, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
-from agent_tui.tools.judge.subject import Subject, in_plan
-from agent_tui.tools.judge.syntax import NotUnderstoodError
+from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, in_plan
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.values import own_variable
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.rules.rule import command_matches
 
+_NAMED = "|".join(map(re.escape, sorted(PRIVILEGED | (REMOVERS - {"find", "cp", "ln"}))))
+_LEAVING = re.compile(rf"(?:^|[;|&(\n{{`!]|\b(?:then|do|else|if|while|until|time|xargs|env))\s*(?:{_NAMED})(?![\w.-])")
+"""What is asked about by its name wherever it stands in something that is not understood."""
 
-def judge(ground: Ground, source: str, tool: str) -> Decision:
-    """The decision on a whole command line."""
+
+def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
+    """The decision on a whole command line. ``outside``: it asks to leave the sandbox."""
+    if outside and ground.holds("work"):
+        return _outside(ground, source)
+    found = _whole(ground, source, COMMAND_TOOL)
+    if found.action != "allow" or not ground.holds("work") or not (found.domain == "free" or found.network):
+        return found
+    # A rule lets one of them out; the others come along, and were let pass because the sandbox holds them.
+    rest = _whole(ground.unheld, source, COMMAND_TOOL)
+    if rest.action == "allow":
+        return found
+    where = "outside the sandbox" if found.domain == "free" else "with the network open"
+    return replace(found, action="ask", reason=f"{rest.reason}, and would run {where} with the rest of the line")
+
+
+def _outside(ground: Ground, source: str) -> Decision:
+    """Only a question, or a rule made for it, lets a command out that could run inside."""
+    if ground.mode == "plan":
+        return Decision("deny", "plan mode is read only", f"{PLAN_MESSAGE} (Nothing leaves the sandbox.)")
+    found = _whole(ground.unheld, source, OUTSIDE_TOOL)
+    if found.action == "deny":
+        return found
+    if not ground.trusted and re.search(r"\bgit\b", source):
+        return untrusted_git()
+    return replace(found, domain="free")
+
+
+def _whole(ground: Ground, source: str, tool: str) -> Decision:
     try:
         commands = parse_command(source)
     except (NotUnderstoodError, RecursionError) as problem:
@@ -39,10 +72,12 @@ def judge(ground: Ground, source: str, tool: str) -> Decision:
 
 
 def _not_understood(ground: Ground, source: str, tool: str, problem: str) -> Decision:
-    if ground.command_rule(tool, "deny", lambda rule: command_matches(rule.pattern, source)):
+    if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
         return Decision("deny", "a rule denies it", "Refused: a rule of the user denies this command. Do not retry it.")
     if ground.mode == "plan":
         return in_plan(ground, problem)
+    if runs_unseen(ground) and not _LEAVING.search(source):
+        return replace(ALLOWED, domain="work")
     return Decision("ask", f"not fully understood: {problem}", domain="work")
 
 
@@ -72,7 +107,7 @@ def _redirects(subject: Subject) -> list[Decision]:
 
 
 def _program(subject: Subject) -> Decision:
-    if not subject.words and not subject.command.assignments:
+    if not subject.words and all(_own(word) for word in subject.command.assignments):
         return ALLOWED
     look = looked_at(subject)
     plan = subject.ground.mode == "plan"
@@ -83,6 +118,11 @@ def _program(subject: Subject) -> Decision:
     if look is not None:
         return looks(subject, look)
     return runs(subject)
+
+
+def _own(assignment: Word) -> bool:
+    """Whether an assignment that stands alone sets a variable that only the line itself gets to see."""
+    return own_variable(assignment.text.partition("=")[0].removesuffix("+"))
 
 
 def _refused_or(subject: Subject, decision: Decision) -> Decision:

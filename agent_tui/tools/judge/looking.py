@@ -72,7 +72,7 @@ def _below(subject: Subject, look: Reading, word: Word) -> list[Decision]:
     for path in named_paths(word, subject.folders):
         if look.walks and (denied := holds_denied(ground, path)):
             decisions.append(denied)
-        if look.follows and leads_out(path, ground.folders):
+        if look.follows and not ground.holds("look") and leads_out(path, ground.folders):
             reason = f"{subject.name} follows links, and one below {path} leads outside the project"
             decisions.append(Decision("ask", reason, domain="free"))
     return decisions

@@ -147,7 +147,8 @@ def _with_started(found: Reading, started: list[list[Word]], regular: bool) -> R
             return None
         found.paths += [word for word in inner.paths if "{}" not in word.text]
         found.walks = True
-        found.held = found.held or inner.held or ("" if regular else "what it finds may be links")
+        found.held = found.held or inner.held
+        found.follows = found.follows or not regular  # what it finds may be links
         found.unseen = found.unseen or bool(found.held)
     return found
 

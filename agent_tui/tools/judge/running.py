@@ -24,25 +24,43 @@ from agent_tui.tools.judge.kinds import (
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.readers import known_reader, sed_in_place
-from agent_tui.tools.judge.subject import Subject, outside
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, outside
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
+from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.sandbox.policy import Domain
+from agent_tui.tools.word_sets import word_set
+
+_TAKERS = CHANGERS | COPIERS | word_set("mkdir mktemp")
 
 
 def runs(subject: Subject) -> Decision:
     """A program that may do more than look."""
-    paths = named_files(subject)
+    try:
+        paths = named_files(subject)
+    except NotUnderstoodError as problem:
+        seen = runs_unseen(subject.ground) and subject.name not in REMOVERS
+        paths = ALLOWED if seen else Decision("ask", f"not fully understood: {problem}")
     if paths.action == "deny":
         return paths
     ground, domain = subject.ground, _domain(subject)
     network = domain == "work" and ground.network == "ask" and _reaches_out(subject)
     if domain == "free" and subject.name == "git" and not ground.trusted:
-        line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
-        return Decision("deny", "git outside the sandbox needs a trusted folder", line)
+        return untrusted_git()
     if paths.action != "allow":
         return replace(paths, domain="free" if "free" in (domain, paths.domain) else domain, network=network)
     return replace(_by_rules_and_mode(subject, domain, network), domain=domain, network=network)
+
+
+def runs_unseen(ground: Ground) -> bool:
+    """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
+    wants to know more."""
+    return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
+
+
+def untrusted_git() -> Decision:
+    line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
+    return Decision("deny", "git outside the sandbox needs a trusted folder", line)
 
 
 def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decision:
@@ -80,6 +98,8 @@ def named_files(subject: Subject) -> Decision:
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
         for path in named_paths(word, subject.folders):
             decision = ground.path("read", "read", path)
+            if outside(decision) and subject.seen(path, "edit" if subject.name in _TAKERS else "read"):
+                continue
             decisions.append(_changed(subject, path) if decision.action == "allow" else decision)
     program = subject.words[0] if subject.words else ""
     if "/" in program:
@@ -139,6 +159,8 @@ def _problem(subject: Subject) -> str:
     name, arguments = subject.name, subject.command.words[1:]
     if name in PRIVILEGED and not (name in ("docker", "podman", "kubectl") and prefix(subject.words)):
         return f"{name} acts on more than the project"
+    if name in ("source", ".") and _activates(subject):
+        return ""
     if not subject.words or (name in OPAQUE and name not in SHELL_FREE) or subject.started.given:
         return f"what {name or 'an assignment'} does is not visible here"
     if subject.command.assignments and not all(setting_within(word.text) for word in subject.command.assignments):
@@ -154,6 +176,12 @@ def _problem(subject: Subject) -> str:
     if subject.starts_others() or (known_reader(name) and name not in SHELL_FREE):
         return f"what an option of {name} does is not visible here"
     return ""
+
+
+def _activates(subject: Subject) -> bool:
+    """``source .venv/bin/activate``: the project's own, which is run as its tests are."""
+    words = subject.words[1:]
+    return len(words) == 1 and not words[0].startswith(("/", "~")) and words[0].endswith("/bin/activate")
 
 
 def _runs_a_file(subject: Subject) -> bool:

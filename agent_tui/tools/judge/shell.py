@@ -1,26 +1,29 @@
 """Takes a shell command apart into the simple commands it would run. What is not fully understood is refused.
 
 This is not a shell: it answers one question, "which programs with which words, and which files are written", and it
-answers only where the answer is certain. Loops, functions, arithmetic, arrays and the rarer expansions raise
-``NotUnderstoodError``, and the user is asked.
+answers only where the answer is certain. Functions, arrays and the rarer expansions raise ``NotUnderstoodError``, and
+the user is asked. A loop over a few words is gone through word by word.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
+from agent_tui.tools.judge.compounds import Compounds
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Redirect, SimpleCommand, Word
+from agent_tui.tools.judge.values import Values
 from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
 from agent_tui.tools.word_sets import word_set
 
 MAX_LENGTH = 50_000
 
-_RESERVED = word_set("case esac select function coproc ]]")
+_RESERVED = word_set("select function coproc ]]")
 _OPENING = word_set("if then else elif while until do { ! time")
-_CLOSING = word_set("fi done }")
-_KEYWORDS = _OPENING | _CLOSING | {"[[", "for"}
-_COMPARED = word_set("! ( ) && || < > == = != -a -o -z -n -e -f -d -r -w -x -s -L -h -nt -ot -ef -b -c -p -S")
+_CLOSING = word_set("fi done } esac")
+_KEYWORDS = _OPENING | _CLOSING | {"[[", "for", "case"}
+MAX_COMMANDS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 
 
@@ -35,7 +38,7 @@ def parse_command(source: str) -> list[SimpleCommand]:
     if re.search(r"[^ \t]\\\n", source):
         # The shell joins such lines before it looks at them, so an operator may be spread over two.
         raise NotUnderstoodError("a line is continued in the middle of a word")
-    reader = WordReader(source, 0, 0, [], _read_commands)
+    reader = WordReader(source, 0, 0, [], Values(source), _read_commands)
     _read_commands(reader, None)
     return reader.commands
 
@@ -49,8 +52,12 @@ def _unseen(char: str) -> bool:
 
 
 class _Statements:
+    """``_certain``: what comes next is run in any case, by this shell itself."""
+
     def __init__(self, reader: WordReader) -> None:
         self.reader = reader
+        self._compounds = Compounds(reader)
+        self._certain, self._joined = True, False
 
     def list_until(self, closing: str | None) -> None:
         """Reads commands up to ``closing`` (which is consumed) or the end of the source."""
@@ -69,13 +76,16 @@ class _Statements:
                 return
             if char == "\n":
                 reader.at += 1
+                self._certain = self._certain or not self._joined
                 self._heredoc_bodies()
             elif char in ";&|":
                 if reader.ahead(";;", ";&"):
-                    raise NotUnderstoodError("it uses a case statement")
-                if reader.ahead("&>"):
+                    self._compounds.next_case()
+                elif reader.ahead("&>"):
                     self._simple()
                 else:
+                    self._certain = char == ";"
+                    self._joined = char != ";"
                     reader.at += 1
             elif char == "(":
                 if reader.ahead("(("):
@@ -97,12 +107,13 @@ class _Statements:
             if not self._redirect(command):
                 break
         if command.redirects:
-            reader.commands.append(command)
+            self._append(command)
         if reader.peek() not in ("", "\n", ";", "&", "|", ")"):
             raise NotUnderstoodError("something follows the end of a group")
 
     def _simple(self) -> None:
         reader = self.reader
+        self._joined = False
         command = SimpleCommand()
         begin = reader.at
         while True:
@@ -112,33 +123,43 @@ class _Statements:
             char = reader.peek()
             if char == "(":
                 raise NotUnderstoodError("it defines a function or an array")
-            if reader.at == begin and (keyword := self._bare()) in _KEYWORDS:
+            if reader.at == begin and (keyword := self._compounds.keyword()) in _KEYWORDS:
                 self._keyword(keyword)
                 return
             if char == "" or (char in OPERATOR_START and not reader.ahead("<(", ">(")):
                 break
             start = reader.at
-            word = reader.word()
+            assigned = not command.words and _ASSIGNMENT.match(reader.source, start) is not None
+            found = [reader.word()] if assigned else reader.words()
             raw = reader.source[start : reader.at]
             if "\n" in raw:
                 reader.no_open_heredoc()
-            if not command.words and _ASSIGNMENT.match(raw):
+            if assigned:
                 if "[" in raw.partition("=")[0]:
                     raise NotUnderstoodError("it assigns to an array")
-                command.assignments.append(word)
+                command.assignments += found
                 continue
-            if not command.words and not word.quoted and word.text in _RESERVED | _KEYWORDS:
-                raise NotUnderstoodError(f"it uses the shell keyword {word.text}")
-            command.words.append(word)
+            for word in found:
+                if not command.words and not word.quoted and word.text in _RESERVED | _KEYWORDS:
+                    raise NotUnderstoodError(f"it uses the shell keyword {word.text}")
+                command.words.append(word)
         if reader.at == begin:
             raise NotUnderstoodError(f"{reader.peek()!r} is not expected here")
-        reader.commands.append(command)
+        self._append(command)
 
-    def _bare(self) -> str:
-        """The word ahead, when it is plain letters or signs up to a blank, a line's end or an operator."""
+    def _append(self, command: SimpleCommand) -> None:
         reader = self.reader
-        match = re.compile(r"(?:[a-z]+|\[\[|[{}!])(?=[\s;&|()<>]|$)").match(reader.source, reader.at)
-        return match.group() if match else ""
+        if len(reader.commands) >= MAX_COMMANDS:
+            raise NotUnderstoodError("it runs very many commands")
+        reader.commands.append(command)
+        alone = not command.words and not command.redirects and len(command.assignments) == 1
+        inner = reader.depth or self._compounds.open
+        here = not re.compile(r"\|(?!\|)|&(?!&)").match(reader.source, reader.at)
+        if alone and not inner and here and self._certain:
+            word = command.assignments[0]
+            name, _, value = word.text.partition("=")
+            if name.isidentifier():
+                reader.values.note(name, replace(word, text=value))
 
     def _keyword(self, word: str) -> None:
         """A word of a loop or a condition. That all of them stand where they should is left to the shell, which runs
@@ -146,56 +167,21 @@ class _Statements:
         reader = self.reader
         reader.at += len(word)
         if word == "for":
-            self._for()
+            self._compounds.for_loop()
         elif word == "[[":
-            self._condition()
-        elif word in _CLOSING:
+            self._compounds.condition()
             self._after_subshell()
+        elif word == "case":
+            self._compounds.case()
+        elif word in _CLOSING:
+            if self._compounds.close(word):
+                self._after_subshell()
         elif word == "time":
             reader.blanks()
             if re.compile(r"-p\s").match(reader.source, reader.at):
                 reader.at += 2
-
-    def _for(self) -> None:
-        """``for NAME in WORDS``: the words may run commands; what NAME is, is only known later. Names in capitals may
-        be settings of programs (``PATH``)."""
-        reader = self.reader
-        match = re.compile(r"[ \t]+(?!\w*_proxy)[a-z][a-z0-9_]*[ \t]+in(?=[ \t;\n])").match(reader.source, reader.at)
-        if match is None:
-            raise NotUnderstoodError("it uses an unusual loop")
-        reader.at = match.end()
-        while True:
-            reader.blanks()
-            char = reader.peek()
-            if char in ("", ";", "\n"):
-                return
-            if char in OPERATOR_START and not reader.ahead("<(", ">("):
-                raise NotUnderstoodError("it uses an unusual loop")
-            start = reader.at
-            reader.word()
-            if reader.at == start:
-                raise NotUnderstoodError("it uses an unusual loop")
-
-    def _condition(self) -> None:
-        """``[[ … ]]``: nothing is started but by substitutions. Comparing numbers evaluates values, which may be
-        subscripts with commands in them; patterns may hold operators."""
-        reader = self.reader
-        while True:
-            reader.blanks()
-            operator = re.compile(r"&&|\|\||[()<>\n]").match(reader.source, reader.at)
-            if operator and not reader.ahead("<(", ">("):
-                reader.at = operator.end()
-                continue
-            start = reader.at
-            word = reader.word()
-            raw = reader.source[start : reader.at]
-            if raw == "]]":
-                self._after_subshell()
-                return
-            if not raw or (raw.startswith("-") and raw not in _COMPARED) or raw == "=~":
-                raise NotUnderstoodError("it uses a condition that is not plain")
-            if word.pipe:
-                raise NotUnderstoodError("it uses a condition that is not plain")
+        else:
+            self._compounds.begin(word)
 
     def _redirect(self, command: SimpleCommand) -> bool:
         reader = self.reader
@@ -232,6 +218,7 @@ class _Statements:
     def _heredoc_bodies(self) -> None:
         reader = self.reader
         for delimiter, quoted, stripped in reader.heredocs:
+            lines: list[str] = []
             while True:
                 if reader.at >= len(reader.source):
                     raise NotUnderstoodError("a here-document does not end")
@@ -241,6 +228,9 @@ class _Statements:
                 reader.at = min(end + 1, len(reader.source))
                 if (line.lstrip("\t") if stripped else line) == delimiter:
                     break
-                if not quoted and re.search(r"[$`\\]", line):
-                    raise NotUnderstoodError("a here-document contains expansions")
+                lines.append(line)
+                if not quoted and line.endswith("\\"):
+                    raise NotUnderstoodError("a line of a here-document is continued")
+            if not quoted:
+                reader.body("\n".join(lines))
         reader.heredocs.clear()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.git import names_a_place, starting
 from agent_tui.tools.judge.kinds import STARTING, WRAPPERS
@@ -16,6 +17,11 @@ from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, D
 from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
 from agent_tui.tools.sandbox.policy import Domain
+
+COMMAND_TOOL = "bash"
+"""The name in rules for commands, and ``OUTSIDE_TOOL`` for those that leave the sandbox for that alone."""
+
+OUTSIDE_TOOL = "outside"
 
 
 class Subject:
@@ -29,10 +35,21 @@ class Subject:
         self.name = self.words[0].rpartition("/")[2] if self.words else ""
 
     def on_paths(self, kind: Literal["read", "edit"], word: Word) -> list[Decision]:
-        found = [self.ground.path(kind, kind, path) for path in named_paths(word, self.folders)]
+        """The decisions on every path that a word may mean."""
+        return [self._on_path(kind, path) for path in named_paths(word, self.folders)]
+
+    def _on_path(self, kind: Literal["read", "edit"], path: Path) -> Decision:
         # To look is enough for reading inside the project; the rest needs as much as the question is about.
         domain: Domain = "work" if kind == "edit" else "look"
-        return [replace(decision, domain="free" if outside(decision) else domain) for decision in found]
+        decision = self.ground.path(kind, kind, path)
+        if not outside(decision):
+            return replace(decision, domain=domain)
+        return ALLOWED if self.seen(path, kind) else replace(decision, domain="free")
+
+    def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
+        """Whether a path outside the project is there for a command that is held to looking."""
+        ground = self.ground
+        return ground.holds("look") and not is_within(path, ground.folders) and ground.sees(path, kind)
 
     def named_by(self, which: Literal["deny", "ask", "allow"], broadly: bool = False) -> bool:
         """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
@@ -53,7 +70,8 @@ class Subject:
                 return False
             return any(command_matches(rule.pattern, text) for text in texts)
 
-        return self.ground.command_rule(self.tool, which, matches)
+        tools = {self.tool} if which == "allow" else {self.tool, COMMAND_TOOL}
+        return any(self.ground.command_rule(tool, which, matches) for tool in tools)
 
     def starts_others(self) -> bool:
         """Whether an option makes it start what it is given: more than a rule with a star was meant for."""

@@ -6,29 +6,43 @@ import re
 from collections.abc import Callable
 
 from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
+from agent_tui.tools.judge.values import Values
 
 MAX_DEPTH = 10
+MAX_NUMBERS = 100
 OPERATOR_START = frozenset("|&;()<>\n")
+
+_END = r"(?=[\s;|&<>)]|$)"
+_BRACES = re.compile(r"([\w./@:+%*?-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
+_WHOLE_VALUE = re.compile(r'"\$(?:(\w+)|\{(\w+)\})"' + _END)
+# Without := (it sets the variable), @ (may run its value) and ! (names another), and with numbers for places alone.
+_EXPANSION = re.compile(r"\$\{#?\w+\}|\$\{\w+(?:(?::?[-+?]|[#%/^,])[^{}()<>$`\"'\\]*|:\d+(?::\d+)?)\}")
+_ARITHMETIC = re.compile(r"\$\(\(([^()$`'\"\\]*)\)\)")
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\[nt\\'\"])*)'")
+_ESCAPES = {"n": "\n", "t": "\t"}
 
 Nested = Callable[["WordReader", "str | None"], None]
 """Reads the commands from where the reader stands up to a closing sign, which is consumed, or the end."""
 
 
 class WordReader:
-    """A place in ``source``. The commands of the substitutions on the way go to ``commands``."""
+    """A place in ``source``. The commands of the substitutions on the way go to ``commands``; ``values`` is what is
+    known of variables."""
 
-    def __init__(self, source: str, depth: int, at: int, commands: list[SimpleCommand], nested: Nested) -> None:
+    def __init__(
+        self, source: str, depth: int, at: int, commands: list[SimpleCommand], values: Values, nested: Nested
+    ) -> None:
         if depth > MAX_DEPTH:
             raise NotUnderstoodError("it is nested too deeply")
         self.source, self.depth, self.at = source, depth, at
-        self.commands = commands
+        self.commands, self.values = commands, values
         self.heredocs: list[tuple[str, bool, bool]] = []  # delimiter, quoted, tabs stripped
         self._nested = nested
 
     def inside(self, closing: str) -> None:
         """Reads the commands up to ``closing``."""
         self.no_open_heredoc()
-        inner = WordReader(self.source, self.depth + 1, self.at, self.commands, self._nested)
+        inner = WordReader(self.source, self.depth + 1, self.at, self.commands, self.values, self._nested)
         self._nested(inner, closing)
         self.at = inner.at
 
@@ -55,7 +69,29 @@ class WordReader:
             else:
                 return
 
+    def words(self) -> list[Word]:
+        """The word ahead, or the several that plain braces make of it."""
+        match = _BRACES.match(self.source, self.at)
+        if match is None:
+            return [self.word()]
+        before, inside, after = match.groups()
+        parts = inside.split(",")
+        if len(parts) == 1:
+            first, last = (int(number) for number in inside.split(".."))
+            if abs(last - first) > MAX_NUMBERS or inside != f"{first}..{last}":
+                raise NotUnderstoodError("it uses brace expansion")
+            parts = [str(number) for number in range(first, last + 1)] or [str(n) for n in range(first, last - 1, -1)]
+        self.at = match.end()
+        texts = [before + part + after for part in parts]
+        return [Word(text, glob="*" in text or "?" in text) for text in texts if text]
+
     def word(self) -> Word:
+        """The word ahead, as a single one."""
+        if match := _WHOLE_VALUE.match(self.source, self.at):
+            pattern = self.values.pattern(match[1] or match[2])
+            if pattern is not None:
+                self.at = match.end()
+                return pattern
         word = Word()
         first, brace = True, False
         while char := self.peek():
@@ -145,20 +181,33 @@ class WordReader:
         rest = self.source[self.at + 1 : self.at + 3]
         start = self.at
         if rest.startswith("(("):
-            raise NotUnderstoodError("it uses arithmetic")
-        if rest.startswith("("):
+            match = _ARITHMETIC.match(self.source, self.at)
+            if match is None or not self.values.counts(match[1]):
+                raise NotUnderstoodError("it uses arithmetic")
+            self.at = match.end()
+        elif rest.startswith("("):
             self.at += 2
             self.inside(")")
-        elif rest.startswith("{"):
-            match = re.compile(r"\$\{\w+\}").match(self.source, self.at)
-            if match is None:
-                raise NotUnderstoodError("it uses a parameter expansion")
-            self.at = match.end()
         elif rest.startswith("["):
             raise NotUnderstoodError("it uses arithmetic")
         elif not quoted and rest[:1] in ("'", '"') and rest:
-            raise NotUnderstoodError("it uses $-quoting")
-        elif match := re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])").match(self.source, self.at):
+            match = _ANSI.match(self.source, self.at)
+            if match is None:
+                raise NotUnderstoodError("it uses $-quoting")
+            self.at = match.end()
+            word.text += re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), match[1])
+            word.quoted = True
+            return
+        elif match := re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|[0-9@*#?$!-])").match(self.source, self.at):
+            self.at = match.end()
+            known = self.values.text(match[1] or match[2] or "", quoted)
+            if known is not None:
+                word.text += known
+                return
+        elif rest.startswith("{"):
+            match = _EXPANSION.match(self.source, self.at)
+            if match is None:
+                raise NotUnderstoodError("it uses a parameter expansion")
             self.at = match.end()
         else:
             word.text += "$"
@@ -166,6 +215,23 @@ class WordReader:
             return
         word.dynamic = True
         word.text += self.source[start : self.at]
+
+    def expansions(self) -> None:
+        """Reads the rest as the body of a here-document: nothing counts in it but what is expanded."""
+        word = Word()
+        while char := self.peek():
+            if char == "\\":
+                self.at += 2
+            elif char == "$":
+                self._dollar(word, quoted=True)
+            elif char == "`":
+                self._backticks(word)
+            else:
+                self.at += 1
+
+    def body(self, text: str) -> None:
+        """Reads ``text`` as the body of a here-document in which values are expanded."""
+        WordReader(text, self.depth + 1, 0, self.commands, self.values, self._nested).expansions()
 
     def _backticks(self, word: Word) -> None:
         start = self.at
@@ -180,6 +246,6 @@ class WordReader:
             inner += char
             self.at += 1
         self.at += 1
-        self._nested(WordReader(inner, self.depth + 1, 0, self.commands, self._nested), None)
+        self._nested(WordReader(inner, self.depth + 1, 0, self.commands, self.values, self._nested), None)
         word.dynamic = True
         word.text += self.source[start : self.at]

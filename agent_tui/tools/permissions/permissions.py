@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Literal
 
@@ -25,8 +26,9 @@ class Permissions:
 
     ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
-    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here, and
-    ``network`` what ``work`` may reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
+    ``sees`` whether a path outside the project is there for a command that is held, and ``network`` what ``work`` may
+    reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``). With
     ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
     rule that cannot be read.
@@ -48,6 +50,7 @@ class Permissions:
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
         trusted: Callable[[], bool] = lambda: True,
+        sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
@@ -60,11 +63,19 @@ class Permissions:
         self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
         self._save = save
         self.can_ask = can_ask
-        self.holds, self.network, self._trusted = holds, network, trusted
+        self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._looking_tools = [parse_rule(name) for name in looking_tools]
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
         )
+
+    @property
+    def unheld(self) -> Permissions:
+        """A copy that judges as where no sandbox holds, and lets no program run by its mode."""
+        other = copy(self)
+        other.holds = lambda domain: domain == "free"
+        other.mode = "accept-edits" if self.mode in ("accept-edits", "auto") else "ask"
+        return other
 
     @property
     def trusted(self) -> bool:
@@ -101,7 +112,7 @@ class Permissions:
         if intent.kind == "command":
             from agent_tui.tools.judge.commands import judge
 
-            return judge(self, intent.command or "", tool)
+            return judge(self, intent.command or "", intent.outside)
         if intent.kind in ("read", "edit"):
             return worst([self.path(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -149,6 +160,10 @@ class Permissions:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
         return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+
+    def guards(self, tool: str) -> bool:
+        """Whether a rule denies, or asks about, anything that a command could do."""
+        return any(r.names(tool) or r.names("edit") or r.names("write") for r in (*self._deny, *self._ask))
 
     def command_rule(self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]) -> bool:
         """Whether any rule of a kind that names ``tool`` satisfies ``matches``."""

@@ -36,8 +36,21 @@ class Ground(Protocol):
     @property
     def has_denied_files(self) -> bool: ...
 
+    @property
+    def unheld(self) -> Ground:
+        """The same where no sandbox holds, and no mode lets programs run because one does."""
+        ...
+
     def holds(self, domain: Domain, /) -> bool:
         """Whether commands are held to a domain of the sandbox here."""
+        ...
+
+    def sees(self, path: Path, kind: Literal["read", "edit"], /) -> bool:
+        """Whether a path outside the project can be read or changed by a command that a sandbox holds."""
+        ...
+
+    def guards(self, tool: str) -> bool:
+        """Whether rules deny, or ask about, anything that a command could do: it has to be understood then."""
         ...
 
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision: ...
