@@ -19,7 +19,7 @@ BUDGETS = {
     "list": 55,
     "glob": 60,
     "grep": 105,
-    "bash": 65,
+    "bash": 75,
     "fetch": 40,
     "todo": 80,
     "subagent": 75,

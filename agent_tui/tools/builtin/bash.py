@@ -30,6 +30,7 @@ _LIVE_CHARACTERS = 8_000
 class BashArguments:
     command: str
     timeout: float | None = None
+    outside: bool = False
 
 
 class BashTool:
@@ -45,6 +46,7 @@ class BashTool:
             "properties": {
                 "command": {"type": "string"},
                 "timeout": {"type": "number", "description": "seconds"},
+                "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
             },
             "required": ["command"],
         },
@@ -58,7 +60,7 @@ class BashTool:
         line = " ".join(pictured(args.command).split())
         summary = line if len(line) <= 100 else line[:99] + "…"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display)
+        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)

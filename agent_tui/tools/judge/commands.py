@@ -10,11 +10,12 @@ import re
 from dataclasses import replace
 from typing import Literal
 
+from agent_tui.tools.judge.bypass import bypassed
 from agent_tui.tools.judge.kinds import PRIVILEGED, REMOVERS, WRAPPERS
 from agent_tui.tools.judge.looking import looked_at, looks
 from agent_tui.tools.judge.running import named_files, runs, runs_unseen, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
-from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, in_plan
+from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.values import own_variable
 from agent_tui.tools.judge.wrappers import started_by
@@ -29,6 +30,8 @@ _LEAVING = re.compile(rf"(?:^|[;|&(\n{{`!]|\b(?:then|do|else|if|while|until|time
 
 def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
     """The decision on a whole command line. ``outside``: it asks to leave the sandbox."""
+    if ground.mode == "bypass":
+        return bypassed(ground, source)
     if outside and ground.holds("work"):
         return _outside(ground, source)
     found = _whole(ground, source, COMMAND_TOOL)
@@ -45,7 +48,7 @@ def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
 def _outside(ground: Ground, source: str) -> Decision:
     """Only a question, or a rule made for it, lets a command out that could run inside."""
     if ground.mode == "plan":
-        return Decision("deny", "plan mode is read only", f"{PLAN_MESSAGE} (Nothing leaves the sandbox.)")
+        return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Nothing leaves the sandbox.)")
     found = _whole(ground.unheld, source, OUTSIDE_TOOL)
     if found.action == "deny":
         return found
@@ -73,7 +76,7 @@ def _whole(ground: Ground, source: str, tool: str) -> Decision:
 
 def _not_understood(ground: Ground, source: str, tool: str, problem: str) -> Decision:
     if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
-        return Decision("deny", "a rule denies it", "Refused: a rule of the user denies this command. Do not retry it.")
+        return denied_command("it")
     if ground.mode == "plan":
         return in_plan(ground, problem)
     if runs_unseen(ground) and not _LEAVING.search(source):
@@ -91,8 +94,7 @@ def _decision(subject: Subject) -> Decision:
     if subject.name in WRAPPERS and "cd" in subject.words:
         raise NotUnderstoodError("where cd leads is not clear")
     if subject.named_by("deny", broadly=True):
-        text = "Refused: a rule of the user denies this command. Do not retry it."
-        return Decision("deny", f"a rule denies {subject.name}", text)
+        return denied_command(subject.name)
     return worst([*_redirects(subject), _program(subject)])
 
 

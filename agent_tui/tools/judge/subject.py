@@ -91,6 +91,12 @@ class Subject:
         return [f"{self.tool}({pattern})"]
 
 
+def denied_command(name: str) -> Decision:
+    """The refusal of a command that a rule denies."""
+    text = "Refused: a rule of the user denies this command. Do not retry it."
+    return Decision("deny", f"a rule denies {name}", text)
+
+
 def outside(decision: Decision) -> bool:
     return decision.action == "ask" and ("outside" in decision.reason or "decides what may run" in decision.reason)
 

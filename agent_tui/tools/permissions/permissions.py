@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
+from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
@@ -58,13 +60,15 @@ class Permissions:
         self.folders = [self.root, *(folder.resolve() for folder in added_dirs)]
         self._readable = [folder.resolve() for folder in readable]
         self._protected = [folder.resolve() for folder in protected]
-        self._deny = [parse_rule(rule) for rule in config.deny]
-        self._ask = [parse_rule(rule) for rule in config.ask]
-        self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
+        self._deny = checked_rules(config.deny, "permissions.deny")
+        self._ask = checked_rules(config.ask, "permissions.ask")
+        self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        self._session: list[Rule] = []
+        self._when_changed: list[Callable[[], None]] = []
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
-        self._looking_tools = [parse_rule(name) for name in looking_tools]
+        self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
         )
@@ -82,8 +86,13 @@ class Permissions:
         return self._trusted()
 
     def change_mode(self, mode: PermissionMode) -> None:
-        """Judges by another mode from now on."""
+        """Judges by another mode from now on, and tells those who wait for that."""
         self.mode = mode
+        for changed in self._when_changed:
+            changed()
+
+    def when_mode_changes(self, changed: Callable[[], None]) -> None:
+        self._when_changed.append(changed)
 
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
@@ -92,6 +101,10 @@ class Permissions:
             if rule not in self._allow:
                 self._allow.append(rule)
                 self._save(text)
+
+    def allow_for_session(self, text: str) -> None:
+        """Allows what a rule says until the program ends: edits, or a folder outside the project."""
+        self._session.append(parse_rule(text))
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -114,13 +127,15 @@ class Permissions:
 
             return judge(self, intent.command or "", intent.outside)
         if intent.kind in ("read", "edit"):
-            return worst([self.path(tool, intent.kind, path) for path in intent.paths])
+            return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
             return self._network(tool, intent.url or "")
         if rule := self._matching(self._deny, tool, None):
             return denied_by(rule)
         if intent.kind == "internal":
             return ALLOWED
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
         if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if self._matching(self._ask, tool, None):
@@ -139,6 +154,8 @@ class Permissions:
             return denied_by(rule)
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
@@ -151,6 +168,30 @@ class Permissions:
         if kind == "read" or matching(self._allow) or self.mode in ("accept-edits", "auto"):
             return ALLOWED
         return Decision("ask", "changes a file", patterns=self._path_patterns(path))
+
+    def _file(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
+        """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
+        too. Commands do not: what they name is not all that they reach."""
+        decision = self.path(tool, kind, path)
+        if decision.action != "ask" or self.protected(path):
+            return decision
+        if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
+            self._path_rule(rule, tool, kind, path) for rule in self._ask
+        ):
+            return ALLOWED
+        return replace(decision, session=self._for_session(kind, path))
+
+    def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
+        """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
+        folder = path.parent
+        if set(str(folder)) & set("*?[]{}\\()\n") or folder in (Path("/"), Path.home(), Path("/tmp"), Path("/etc")):
+            return []
+        if not is_within(path, self.folders):
+            return [f"{kind}({folder}/**)"]
+        if kind == "read" or not path.is_relative_to(self.root):
+            return []
+        inside = folder.relative_to(self.root).as_posix()
+        return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
 
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
@@ -178,6 +219,8 @@ class Permissions:
 
         if rule := matching(self._deny):
             return denied_by(rule)
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
         parsed = parse_url(url)
         if not parsed.public:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")

@@ -99,6 +99,7 @@ GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "rem
 """What makes git run something later, or send what is there elsewhere, in a repository's own folder."""
 
 _GIT_FOLDERS = 200
+_LINKS = 8
 _FRESH = 30.0
 """Seconds for which it is known what there is on this machine."""
 
@@ -118,6 +119,31 @@ def interpreter() -> list[Path]:
     own = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     # An interpreter in /usr/bin would otherwise make a root of /usr's parent.
     return [*sorted(path.resolve() for path in own if len(path.parts) > 2), Path(__file__).resolve().parent]
+
+
+def project_interpreters(root: Path) -> list[Path]:
+    """Where the interpreters of the project's virtual environments lie: an environment is links to one elsewhere.
+
+    A file in the project says where, so it is believed only where an installation of Python is, and nothing secret.
+    """
+    found: list[Path] = []
+    for name in (".venv", "venv", "env"):
+        link = root / name / "bin" / "python"
+        for _ in range(_LINKS):
+            if not link.is_symlink():
+                break
+            link = link.parent.resolve() / link.readlink()
+            installed = _resolved(link.parent).parent
+            if link.parent.name == "bin" and any(installed.glob("lib/python3*")) and not _is_secret(installed):
+                found.append(installed)
+    return found
+
+
+def _is_secret(path: Path) -> bool:
+    """Whether a place is the home, holds it, or is one of the secret ones or in it."""
+    below = home()
+    inside = any(path.is_relative_to(place) for place in _usual_secrets(below, moment()))
+    return inside or below.is_relative_to(path)
 
 
 def readable(policy: SandboxPolicy) -> list[Path]:

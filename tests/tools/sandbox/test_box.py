@@ -20,6 +20,7 @@ class Pretender:
 
     name = "Pretender"
     subtracts = True
+    own_tmp = False
 
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
