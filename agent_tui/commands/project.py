@@ -42,14 +42,13 @@ def _permission_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 async def permissions(agent: CommandAgent, args: str) -> CommandResult:
     """Shows or sets what the agent may do without asking.
 
-    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through the first three. Rules added with "always" can be
-    removed with /permissions remove RULE.
+    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through the first three. Rules added with
+    "always" can be removed with /permissions remove RULE.
     """
     for mode in PERMISSION_MODES:
         if args == mode == "bypass" != agent.mode:
-            return Text(
-                "bypass is for the start: --permission-mode bypass, or mode in your own config.toml.", error=True
-            )
+            line = "bypass is for the start: --permission-mode bypass, or mode in your own configuration."
+            return Text(line, error=True)
         if args == mode:
             agent.set_mode(mode)
             return Text(f"Permission mode: {mode} ({MODE_HELP[mode]}).")

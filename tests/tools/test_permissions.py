@@ -458,5 +458,5 @@ def test_who_cannot_be_asked_refuses_and_says_what_would_allow_it(make: Make, ro
 
 @pytest.mark.parametrize("rule", ["", "(x)", "bash(", "bash)x(", "a b"])
 def test_a_rule_that_cannot_be_read_is_an_error(make: Make, rule: str) -> None:
-    with pytest.raises(ConfigError, match="permissions.allow: the rule"):
+    with pytest.raises(ConfigError, match=r"permissions\.allow: the rule"):
         make(allow=[rule])

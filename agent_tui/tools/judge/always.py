@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from agent_tui.tools.word_sets import word_set
 
 _WHOLE = word_set(
     "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier tsc jest vitest mocha "
-    "rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
+    "tox nox rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
 )
 _CODE_TOOLS = _WHOLE | word_set("unittest doctest coverage")
 _RUNNERS = word_set("npx bunx uvx")
@@ -52,6 +53,7 @@ _TWO: dict[str, frozenset[tuple[str, str]]] = {
 }
 _SCRIPTS = word_set("npm pnpm yarn bun")
 _BEHIND_RUN = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec", "pdm": "run"}
+_OWN = re.compile(r"(?:\./)?(?:\.?venv/bin|env/bin|node_modules/\.bin)/\w[\w-]*")
 _PLAIN = re.compile(r"[A-Za-z0-9@_][\w.@/:-]*")
 
 
@@ -59,6 +61,8 @@ def prefix(line: Sequence[str]) -> list[str]:
     """The words at the start of a command line that name what was asked about; empty where only the whole command
     does."""
     name, rest = line[0], list(line[1:])
+    if _OWN.fullmatch(name) and PurePosixPath(name).name in _WHOLE:
+        return [name]
     if "/" in name or not all(_PLAIN.fullmatch(word) for word in rest[:1]):
         return [name] if name in _WHOLE else _module(line)
     if name in _WHOLE:

@@ -55,6 +55,8 @@ STARTING = {
     "rsync": re.compile(r"-\w*e.*|--rsh.*|--rsync-path.*"),
     "zip": re.compile(r"-T.*|--unzip-command.*"),
     "make": re.compile(r"SHELL.*|\.SHELL.*|--eval.*|-\w*[fCIE].*|MAKEFLAGS.*|--(file|makefile|directory).*"),
+    "tox": re.compile(r"-c.*|--(conf|root|workdir|override).*|-x.*"),
+    "nox": re.compile(r"-f.*|--(noxfile|envdir).*"),
     "pytest": re.compile(r"--(rootdir|confcutdir|basetemp).*/.*"),
     "npm": re.compile(r"--(script-shell|node-options|prefix|userconfig|globalconfig).*"),
     "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint.*|fls)"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.judge.git import git_reaches_out
@@ -45,9 +45,11 @@ _FETCHING = {
 }
 
 
-def reaches_out(line: Sequence[Word]) -> bool:
-    """Whether a command is one that needs the network to do what it is for."""
+def reaches_out(line: Sequence[Word], folders: Iterable[Path]) -> bool:
+    """Whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it runs."""
     name = line[0].text.rpartition("/")[2]
+    if name in ("npx", "bunx") and _installed(line[1:], folders):
+        return False
     if name in _REACHES:
         return True
     if name == "git":
@@ -57,6 +59,13 @@ def reaches_out(line: Sequence[Word]) -> bool:
     return (name in _FETCHING and any(word.text in _FETCHING[name] for word in line[1:3])) or (
         name == "yarn" and len(line) == 1
     )
+
+
+def _installed(arguments: Sequence[Word], folders: Iterable[Path]) -> bool:
+    """Whether what ``npx`` is to run lies in the project."""
+    rest = [word.text for word in arguments if word.text not in ("--no-install", "--no", "--")]
+    plain = bool(rest) and re.fullmatch(r"[\w.-]+", rest[0]) is not None and not rest[0].startswith(("-", "."))
+    return plain and all((folder / "node_modules/.bin" / rest[0]).exists() for folder in folders)
 
 
 def transfer_asks(line: Sequence[Word]) -> tuple[str, list[Word]]:

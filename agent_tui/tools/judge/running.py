@@ -86,7 +86,7 @@ def _domain(subject: Subject) -> Domain:
 
 
 def _reaches_out(subject: Subject) -> bool:
-    return bool(subject.command.words) and reaches_out(subject.command.words)
+    return bool(subject.command.words) and reaches_out(subject.command.words, subject.folders)
 
 
 def named_files(subject: Subject) -> Decision:

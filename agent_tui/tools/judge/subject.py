@@ -9,7 +9,7 @@ from typing import Literal
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.git import names_a_place, starting
-from agent_tui.tools.judge.kinds import STARTING, WRAPPERS
+from agent_tui.tools.judge.kinds import INTERPRETERS, STARTING, WRAPPERS
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.syntax import Word
 from agent_tui.tools.judge.wrappers import Started
@@ -81,10 +81,17 @@ class Subject:
         pattern = STARTING.get(self.name)
         return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
 
+    def _takes_code(self) -> bool:
+        """Whether it runs what it reads: a rule for its words would be one for any code."""
+        arguments = self.words[1:]
+        if self.name.rstrip("0123456789.") not in INTERPRETERS:
+            return False
+        return not arguments or "-" in arguments or arguments[-1:] == ["-s"] or "/dev/stdin" in arguments
+
     def patterns(self) -> list[str]:
         """What "always" would allow: the program with its subcommand, or exactly this where that would be a blank
         cheque."""
-        if not self.words or self.command.dynamic or self.started.given:
+        if not self.words or self.command.dynamic or self.started.given or self._takes_code():
             return []
         start = [] if self.command.assignments or self.starts_others() else prefix(self.words)
         pattern = f"{' '.join(exact(word) for word in start)} *" if start else exact(self.command.text)
