@@ -275,7 +275,7 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
         await shown(run, question(tool="edit", summary="edit src/a.py", patterns=["edit(./src/a.py)"], session=rules))
         assert "Yes, all edits in the project this session" in run.shown()
         assert "Yes, edits in src this session" in run.shown()
-        run.clock.now += PAUSE
+        run.clock.now += 1
         await run.pilot.press("s")
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [("r1", True, "edit(./**)", "")]
@@ -284,7 +284,7 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
 async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
-        run.clock.now += PAUSE
+        run.clock.now += 1
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
         assert run.agent.mode == "accept-edits" and not run.agent.called("answer_permission")

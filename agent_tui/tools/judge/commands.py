@@ -38,7 +38,8 @@ def judge(ground: Ground, source: str, outside: bool = False) -> Decision:
     if found.action != "allow" or not ground.holds("work") or not (found.domain == "free" or found.network):
         return found
     # A rule lets one of them out; the others come along, and were let pass because the sandbox holds them.
-    rest = _whole(ground.unheld, source, COMMAND_TOOL)
+    edits = ground.mode in ("accept-edits", "auto")
+    rest = _whole(ground.unheld("accept-edits" if edits else "ask"), source, COMMAND_TOOL)
     if rest.action == "allow":
         return found
     where = "outside the sandbox" if found.domain == "free" else "with the network open"
@@ -49,7 +50,7 @@ def _outside(ground: Ground, source: str) -> Decision:
     """Only a question, or a rule made for it, lets a command out that could run inside."""
     if ground.mode == "plan":
         return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Nothing leaves the sandbox.)")
-    found = _whole(ground.unheld, source, OUTSIDE_TOOL)
+    found = _whole(ground.unheld("ask"), source, OUTSIDE_TOOL)
     if found.action == "deny":
         return found
     if not ground.trusted and re.search(r"\bgit\b", source):

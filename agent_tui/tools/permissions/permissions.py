@@ -73,12 +73,11 @@ class Permissions:
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
         )
 
-    @property
-    def unheld(self) -> Permissions:
-        """A copy that judges as where no sandbox holds, and lets no program run by its mode."""
+    def unheld(self, mode: PermissionMode) -> Permissions:
+        """A copy that judges by ``mode`` as where no sandbox holds."""
         other = copy(self)
         other.holds = lambda domain: domain == "free"
-        other.mode = "accept-edits" if self.mode in ("accept-edits", "auto") else "ask"
+        other.mode = mode
         return other
 
     @property

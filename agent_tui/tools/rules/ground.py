@@ -36,9 +36,8 @@ class Ground(Protocol):
     @property
     def has_denied_files(self) -> bool: ...
 
-    @property
-    def unheld(self) -> Ground:
-        """The same where no sandbox holds, and no mode lets programs run because one does."""
+    def unheld(self, mode: PermissionMode) -> Ground:
+        """The same in another mode where no sandbox holds."""
         ...
 
     def holds(self, domain: Domain, /) -> bool:

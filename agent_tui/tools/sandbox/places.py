@@ -100,6 +100,7 @@ GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "rem
 
 _GIT_FOLDERS = 200
 _LINKS = 8
+_INSTALLATION = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 _FRESH = 30.0
 """Seconds for which it is known what there is on this machine."""
 
@@ -135,15 +136,15 @@ def project_interpreters(root: Path) -> list[Path]:
             link = link.parent.resolve() / link.readlink()
             installed = _resolved(link.parent).parent
             if link.parent.name == "bin" and any(installed.glob("lib/python3*")) and not _is_secret(installed):
-                found.append(installed)
+                found += [installed / part for part in _INSTALLATION if (installed / part).exists()]
     return found
 
 
 def _is_secret(path: Path) -> bool:
-    """Whether a place is the home, holds it, or is one of the secret ones or in it."""
+    """Whether a place is the home or one of the secret ones, in one of these, or holds any of them."""
     below = home()
-    inside = any(path.is_relative_to(place) for place in _usual_secrets(below, moment()))
-    return inside or below.is_relative_to(path)
+    known = _usual_secrets(below, moment())
+    return below.is_relative_to(path) or any(path.is_relative_to(one) or one.is_relative_to(path) for one in known)
 
 
 def readable(policy: SandboxPolicy) -> list[Path]:

@@ -28,6 +28,7 @@ _OFFLINE = re.compile(
 _ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
 _MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
 _TAIL = 20_000
+_SHELLS_NAME = re.compile(r"(?m)^\S*\b(?:ba|da|z|k)?sh: (?:line \d+: )?")
 _DENIED = r"permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS"
 _ABSENT = r"no such file or directory|ENOENT"
 _NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
@@ -59,7 +60,7 @@ def refused(output: str, domain: Domain, network: Network | None = None) -> list
 def _path(output: str, problem: str) -> str:
     """The path that the last line of its kind names, in front of the problem or behind it; empty where none does."""
     pattern = rf"(?:{_NAMED})[^\n/~]{{0,40}}(?:{problem})|(?:{problem})[^\n/~]{{0,40}}?(?:{_NAMED})"
-    found = list(re.finditer(pattern, output, re.IGNORECASE))
+    found = list(re.finditer(pattern, _SHELLS_NAME.sub("", output), re.IGNORECASE))
     if not found:
         return ""
     named = next(group for group in found[-1].groups() if group)

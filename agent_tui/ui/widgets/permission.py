@@ -59,7 +59,7 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
     ]
     if len(asked.patterns) > len(shown):
         always[-1] = replace(always[-1], label=f"{always[-1].label} … and {len(asked.patterns) - len(shown)} more")
-    session = [Choice("s" if i == 0 else "", _for_session(rule), True, rule) for i, rule in enumerate(asked.session)]
+    session = [Choice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)]
     return [
         Choice("y", "Yes, this once", True),
         *always,

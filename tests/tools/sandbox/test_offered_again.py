@@ -84,16 +84,17 @@ def test_the_interpreter_of_a_virtual_environment_is_found_where_it_links_to(pro
     (tmp_path / "hop/lib/python3.12").mkdir(parents=True)
     (tmp_path / "hop/bin/python3").symlink_to(installed / "bin/python3.12")
     (project / ".venv/bin/python").symlink_to(tmp_path / "hop/bin/python3")
-    assert places.project_interpreters(project) == [(tmp_path / "hop").resolve(), installed.resolve()]
+    parts = [folder.resolve() / part for folder in (tmp_path / "hop", installed) for part in ("bin", "lib")]
+    assert places.project_interpreters(project) == parts
     jail = Jail(SandboxConfig(), project, tmp_path / "cache")
-    assert installed.resolve() in jail.policy().readable
+    assert set(parts) <= set(jail.policy().readable) and installed.resolve() not in jail.policy().readable
 
 
-@pytest.mark.parametrize("leads", ["secret/bin/python", ".config/bin/python", "bin/python"])
+@pytest.mark.parametrize("leads", ["secret/bin/python", ".config/bin/python", "bin/python", ".local/bin/python"])
 def test_a_link_that_says_so_is_not_believed(
     project: Path, tmp_path: Path, leads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no Python is installed, in a secret place, and the home itself."""
+    """Where no Python is installed, in a secret place, the home itself, and what holds something secret."""
     monkeypatch.setattr(places, "home", lambda: tmp_path / "home")
     places._usual_secrets.cache_clear()
     target = tmp_path / "home" / leads
