@@ -141,7 +141,9 @@ def test_the_profile_for_macos_lists_what_it_must(tmp_path: Path) -> None:
     assert launch.argv[:2] == ["/usr/bin/sandbox-exec", "-p"] and launch.argv[-1] == "true"
 
 
-@pytest.mark.parametrize("text", ['[sandbox]\nmode = "off"\n', '[tools]\nenv_allow = ["*"]\n'])
+@pytest.mark.parametrize(
+    "text", ['[sandbox]\nmode = "off"\n', '[tools]\nenv_allow = ["*"]\n', '[permissions]\nmode = "bypass"\n']
+)
 def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_tui.bootstrap import load_settings
     from agent_tui.options import Options
@@ -153,6 +155,9 @@ def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match="your own configuration only"):
         load_settings(Options(), paths, tmp_path, trusted=True)
     assert load_settings(Options(), paths, tmp_path, trusted=False).sandbox.mode == "auto"
+    paths.config.mkdir()
+    (paths.config / "config.toml").write_text('[permissions]\nmode = "bypass"\n')
+    assert load_settings(Options(), paths, tmp_path, trusted=False).permissions.mode == "bypass"
 
 
 def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: Path) -> None:
