@@ -59,7 +59,7 @@ def test_rules_that_name_tools_are_taken(rule: str) -> None:
 def test_a_servers_tools_are_named_with_and_without_what_they_begin_with(name: str) -> None:
     tool = tool_name("github", "push")
     for key, action in (("deny", "deny"), ("ask", "ask"), ("allow", "allow")):
-        rules = PermissionsConfig("auto" if key != "allow" else "ask", **{key: [name]})  # type: ignore[arg-type]
+        rules = PermissionsConfig("auto" if key != "allow" else "ask", **{key: [name]})
         assert Permissions(Path("/p"), Path("/p"), rules).decide(tool, Intent("mcp", "x")).action == action
     rules = PermissionsConfig("ask", allow=[name])
     assert Permissions(Path("/p"), Path("/p"), rules).decide("mcp__gitlab__push", Intent("mcp", "x")).action == "ask"

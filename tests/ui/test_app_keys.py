@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.models.events import QueueChanged, TurnEnded, TurnStarted
+from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.palette import Palette
@@ -172,8 +172,8 @@ async def test_shift_tab_goes_through_the_permission_modes(tmp_path: Path) -> No
         assert modes == ["accept-edits", "plan", "ask", "accept-edits"], "auto is not one key away"
         assert "edits" in run.shown().splitlines()[-1]
         for mode in ("auto", "bypass"):
-            run.agent.mode = mode  # type: ignore[assignment]
-            run.app.facts_changed()
+            run.agent.set_mode(mode)
+            run.agent.publish(SessionChanged(run.agent.info))
             await run.until(lambda mode=mode: mode in run.shown().splitlines()[-1])  # type: ignore[misc]
             await run.pilot.press("shift+tab")
             assert run.agent.mode == "ask"
