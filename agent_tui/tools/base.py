@@ -24,7 +24,7 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox.
     """
 
     kind: IntentKind
@@ -34,6 +34,7 @@ class Intent:
     url: str | None = None
     display: Metadata | None = None
     tool: str | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)
