@@ -25,7 +25,8 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool. ``only_looks``: a server says of its tool that it changes nothing.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``only_looks``: a server
+    says of its tool that it changes nothing.
     """
 
     kind: IntentKind
@@ -35,6 +36,7 @@ class Intent:
     url: str | None = None
     display: Metadata | None = None
     tool: str | None = None
+    outside: bool = False
     only_looks: bool = False
 
 

@@ -30,6 +30,7 @@ _LIVE_CHARACTERS = 8_000
 class BashArguments:
     command: str
     timeout: float | None = None
+    outside: bool = False
 
 
 class BashTool:
@@ -45,6 +46,7 @@ class BashTool:
             "properties": {
                 "command": {"type": "string"},
                 "timeout": {"type": "number", "description": "seconds"},
+                "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
             },
             "required": ["command"],
         },
@@ -58,7 +60,7 @@ class BashTool:
         line = " ".join(pictured(args.command).split())
         summary = line if len(line) <= 100 else line[:99] + "…"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display)
+        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
@@ -66,7 +68,7 @@ class BashTool:
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
         if self._own:
-            from agent_tui.tools.children.environment import QUIET
+            from agent_tui.tools.sandbox.environment import QUIET
 
             launch = free(command, dict(os.environ) | QUIET)
         elif jail is None:
@@ -91,7 +93,7 @@ def _arguments(arguments: Metadata) -> BashArguments:
 
 def environment() -> dict[str, str]:
     """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
-    from agent_tui.tools.children.environment import child_env
+    from agent_tui.tools.sandbox.environment import child_env
 
     return child_env(os.environ)
 
