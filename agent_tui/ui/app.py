@@ -276,7 +276,9 @@ class AgentApp(Guarded, AnswersErrors):
         await self.chat.finding.open()
 
     def action_next_mode(self) -> None:
-        if self.chat.seat.agent is not None:
+        if self.chat.permissions.plan_waits:
+            self.stage.hint("Your answer to the plan says in which mode to go on")
+        elif self.chat.seat.agent is not None:
             next_mode(self.chat.seat.agent, self.chat.session, self.stage)
 
     def action_palette(self) -> None:

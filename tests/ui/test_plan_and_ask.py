@@ -70,6 +70,18 @@ async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN + "\nyea!", "")]
 
 
+async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        before = run.agent.mode
+        await run.pilot.press("shift+tab")
+        await run.pilot.pause()
+        assert "in which mode to go on" in run.shown()
+        await run.pilot.press("e")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode == before
+
+
 async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())

@@ -44,6 +44,13 @@ class Permissions:
     def ask_question(self, asked: QuestionAsked) -> None:
         self._open(asked, f"A question: {asked.question}")
 
+    @property
+    def plan_waits(self) -> bool:
+        """Whether a plan is open: what it is answered with sets the permission mode."""
+        from agent_tui.models.events import PlanPresented
+
+        return self.panel is not None and isinstance(self.panel.asked, PlanPresented)
+
     def _open(self, asked: Asked, call: str) -> None:
         self.open.append(asked)
         self._caller.call_user(call)
