@@ -39,7 +39,7 @@ def test_stop_reasons_are_all_there() -> None:
 
 
 def test_tools_are_all_there() -> None:
-    line = re.search(r"The model has ([a-z, ]+);", README)
+    line = re.search(r"The model has ([a-z_, ]+);", README)
     assert line is not None
     assert set(re.split(r", | and ", line[1])) == {tool.schema.name for tool in builtin_tools()}
 
