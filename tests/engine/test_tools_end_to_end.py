@@ -573,3 +573,19 @@ async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, 
         pass
     with Store.open(tmp_path / "home" / "data" / "sessions.db") as store:
         assert store.sessions(project, subagents=True) == []
+
+
+async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Path, project: Path) -> None:
+    script = (
+        step(read={"path": "src/calc.py", "limit": None, "explanation": "to \x1b[31m look", "offset": "2"})
+        + step(todo={"items": [{"text": "a", "status": "pending", "id": 7}]})
+        + step("Done.")
+    )
+    async with running(parts(tmp_path, project, script)) as agent:
+        await say(agent, "go")
+        read, todo = results(agent)
+        assert not read.is_error and not todo.is_error
+        assert read.text == (
+            "2\t    return a - b\n[read has no argument explanation: ignored. It takes: path, offset, limit]"
+        )
+        assert todo.text.endswith("[todo has no argument items.id: ignored. It takes: items]")

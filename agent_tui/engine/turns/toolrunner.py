@@ -25,8 +25,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import MASK, Redactor
-from agent_tui.text.clean import pictured
-from agent_tui.tools.arguments import parse_arguments
+from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
@@ -47,6 +47,7 @@ class _Job:
     intent: Intent | None = None
     arguments: Metadata | None = None
     error: str | None = None
+    note: str = ""
     versions: list[tuple[int, ...] | None] = field(default_factory=list)
 
 
@@ -87,6 +88,7 @@ class ToolRunner:
         try:
             job.tool = self._registry.get(call.name)
             job.arguments = parse_arguments(call.arguments)
+            job.note = _passed_over(job.tool, job.arguments)
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
         except ToolError as error:
@@ -127,6 +129,8 @@ class ToolRunner:
                 outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        if job.note:
+            outcome = replace(outcome, text=f"{outcome.text}\n{job.note}")
         context = self._context()
         outcome = _masked(await _fitted(outcome, context.images), context.secrets)
         parts: list[Part] = [
@@ -182,6 +186,18 @@ class ToolRunner:
             return ToolOutcome(str(error), is_error=True)
         except Exception as error:
             return ToolOutcome(_unexpected(call, error), is_error=True)
+
+
+def _passed_over(tool: Tool, arguments: Metadata) -> str:
+    """A line on arguments that a tool does not know. What a server's tool takes is the server's to say."""
+    if tool.group.startswith("mcp:"):
+        return ""
+    parameters = tool.schema.parameters
+    unknown = [pictured_line(name)[:60] for name in unknown_arguments(parameters, arguments)[:5]]
+    if not unknown:
+        return ""
+    takes = ", ".join(parameters.get("properties", {})) or "none"
+    return f"[{tool.schema.name} has no argument {', '.join(unknown)}: ignored. It takes: {takes}]"
 
 
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
