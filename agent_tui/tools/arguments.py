@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Hashable
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -115,7 +113,7 @@ def _fitted(cls: type[Any], value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     fitted: Metadata = {}
-    hints = _hints(cls)
+    hints = get_type_hints(cls)
     for field in dataclasses.fields(cls):
         if field.name not in value:
             continue
@@ -135,11 +133,6 @@ def _fitted(cls: type[Any], value: Any) -> Any:
             given = [_fitted(cast(type[Any], element), _unquoted(entry, {dict})) for entry in given]
         fitted[field.name] = given
     return fitted
-
-
-@cache
-def _hints(cls: Hashable) -> dict[str, Any]:
-    return get_type_hints(cls)
 
 
 def _unquoted(value: Any, kinds: set[Any]) -> Any:

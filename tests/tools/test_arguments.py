@@ -65,7 +65,7 @@ def test_what_was_plainly_meant_is_taken(given: Any, name: str, expected: Any) -
     "given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}]
 )
 def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, Any]) -> None:
-    with pytest.raises(ToolError, match="tool: wrong arguments.*It takes: name, count, share"):
+    with pytest.raises(ToolError, match=r"tool: wrong arguments.*It takes: name, count, share"):
         validate(Outer, {"name": "n", **given}, "tool")
 
 
