@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 
+from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.base import Tool
@@ -45,8 +46,8 @@ class ToolRegistry:
         raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")
 
 
-def builtin_tools() -> list[Tool]:
-    """The tools every session has, in the order they are sent."""
+def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
+    """The tools every session has, in the order they are sent; ``config`` holds the limits they speak of."""
     from agent_tui.tools.builtin.bash import BashTool
     from agent_tui.tools.builtin.edit import EditTool
     from agent_tui.tools.builtin.fetch import FetchTool
@@ -65,7 +66,7 @@ def builtin_tools() -> list[Tool]:
         ListTool(),
         GlobTool(),
         GrepTool(),
-        BashTool(),
+        BashTool(config=config),
         FetchTool(),
         TodoTool(),
         SubagentTool(),

@@ -307,7 +307,7 @@ async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path:
         assert [r.text for r in results(agent)] == [INTERRUPTED_RESULT]
         (child,) = [s for s in agent.store.sessions(project, subagents=True) if s.id != agent.info.id]
         path = agent.store.path(child.id, child.head_id)
-        assert path[-1].tool_result is not None and path[-1].tool_result.text == INTERRUPTED_RESULT
+        assert path[-1].tool_result is not None and path[-1].tool_result.text.startswith(INTERRUPTED_RESULT)
         assert agent.store.lock(child.id).held
 
 
@@ -350,7 +350,9 @@ async def test_an_interrupt_kills_a_command_with_everything_it_started(tmp_path:
         await until(up)
         agent.interrupt()
         await agent.join()
-        assert seen.last_end.stop_reason == "interrupted" and results(agent)[0].text == INTERRUPTED_RESULT
+        assert seen.last_end.stop_reason == "interrupted" and results(agent)[0].text == (
+            f"{INTERRUPTED_RESULT} by the user. Its output until then:\nup"
+        )
         pids = (project / "pids").read_text().split()
         assert len(pids) == 3 and not [pid for pid in pids if _runs(pid)]
 
@@ -581,7 +583,7 @@ async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Pa
         + step(todo={"items": [{"text": "a", "status": "pending", "id": 7}]})
         + step("Done.")
     )
-    async with running(parts(tmp_path, project, script)) as agent:
+    async with running(parts(tmp_path, project, script)) as (agent, _):
         await say(agent, "go")
         read, todo = results(agent)
         assert not read.is_error and not todo.is_error

@@ -195,3 +195,27 @@ def test_a_diff_can_be_applied(before: list[str], after: list[str]) -> None:
     hunks, added, removed = unified("".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after))
     assert patched(before, hunks) == after
     assert added == sum(h[0] == "+" for h in hunks) and removed == sum(h[0] == "-" for h in hunks)
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after", "kept"),
+    [
+        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF line ends"),
+        (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n", "byte order mark"),
+        (b"\xef\xbb\xbfa\r\n", "x\n", b"\xef\xbb\xbfx\r\n", "CRLF line ends and byte order mark"),
+        (b"a\r\n", "x\r\ny\n", b"x\r\ny\n", ""),  # whoever writes line ends means them
+        (b"a\r\nb\n", "x\ny\n", b"x\ny\n", ""),  # mixed ones are nothing to keep
+        (b"a\n", "x\n", b"x\n", ""),
+    ],
+)
+async def test_what_is_not_seen_of_a_file_is_kept(
+    context: ToolContext, before: bytes, content: str, after: bytes, kept: str
+) -> None:
+    (context.root / "a").write_bytes(before)
+    await ReadTool().run({"path": "a"}, context)
+    arguments = {"path": "a", "content": content}
+    intent = WriteTool().intent(arguments, context)
+    outcome = await WriteTool().run(arguments, context)
+    assert (context.root / "a").read_bytes() == after
+    assert (f"It keeps its {kept};" in outcome.text) if kept else ("keeps" not in outcome.text)
+    assert intent.display == outcome.display, "what was asked about is what is done"

@@ -70,7 +70,7 @@ class Toolbox:
         self._domain = domain
         self._images = images
         self.registry = ToolRegistry(
-            builtin_tools(),
+            builtin_tools(settings.tools),
             lambda: extra.tools() if extra is not None else [],
             settings.tools.disabled,
         )

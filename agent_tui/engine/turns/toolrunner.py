@@ -58,6 +58,7 @@ class ToolRunner:
         self._registry = registry
         self._context = context
         self._judge = judge
+        self._kept: dict[str, str] = {}
 
     async def run(
         self, calls: Sequence[ToolCallPart], emit: Emit, store: Callable[[Message], None], cut_off: bool = False
@@ -65,8 +66,9 @@ class ToolRunner:
         """Runs all calls and stores a result message for each, in the order of the calls.
 
         ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
-        Cancelling stores what has finished; calls without a result are the caller's to close.
+        Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
+        self._kept.clear()
         position = 0
         while position < len(calls):
             # What a call would do is looked at when its turn comes: the calls before it may have changed that.
@@ -78,6 +80,13 @@ class ToolRunner:
                 batch.append(following)
             await self._batch(batch, emit, store)
             position += len(batch)
+
+    def interrupted(self, call: ToolCallPart) -> Message:
+        """The result of a call that was cut off, with what its tool had said until then."""
+        kept = self._kept.get(call.call_id, "")
+        text = f"{INTERRUPTED_RESULT} by the user. Its output until then:\n{kept}" if kept else INTERRUPTED_RESULT
+        part = ToolResultPart(call.call_id, call.name, text, is_error=True)
+        return Message(new_id("msg"), "tool", [part], created=time.time())
 
     @staticmethod
     def _parallel(job: _Job) -> bool:
@@ -170,9 +179,13 @@ class ToolRunner:
             if ready := live.feed(text):
                 emit(ToolOutput(call.call_id, ready))
 
+        def keep(text: str) -> None:
+            self._kept[call.call_id] = context.secrets.mask(text)
+
         context = replace(
             context,
             emit=show,
+            keep=keep,
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
@@ -270,9 +283,3 @@ def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:
     if intent is not None:
         display.setdefault("summary", intent.summary)
     return display or None
-
-
-def interrupted_result(call: ToolCallPart) -> Message:
-    """The result of a call that was cut off."""
-    part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
-    return Message(new_id("msg"), "tool", [part], created=time.time())

@@ -130,7 +130,7 @@ def _plan(path: Path, edits: list[Edit], context: ToolContext) -> _Planned:
     before, info = files.load(path, name)
     seen.require_unchanged(context, path, info)
     # A file with Windows line ends throughout is edited as the model sees it, and keeps them.
-    windows = "\r\n" in before and before.count("\r\n") == before.count("\n")
+    windows = files.style_of(before).windows
     text = before.replace("\r\n", "\n") if windows else before
     replaced = 0
     for number, edit in enumerate(edits, 1):

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -17,6 +18,30 @@ EDIT_BYTES = 20_000_000
 
 SHOWN_BYTES = 2_000_000
 """Up to this size a file is read on the event loop, to show what an edit would change: a few milliseconds."""
+
+
+BOM = "\ufeff"
+
+
+@dataclass(slots=True, frozen=True)
+class Style:
+    """How a text file is written beside its text: Windows line ends throughout, a mark of its encoding in front."""
+
+    windows: bool = False
+    mark: bool = False
+
+    def __str__(self) -> str:
+        return " and ".join(["CRLF line ends"] * self.windows + ["byte order mark"] * self.mark)
+
+    def applied(self, text: str) -> str:
+        """``text``, whose lines end with a newline, written so. Line ends and a mark that are there stay."""
+        if self.windows and "\r\n" not in text:
+            text = text.replace("\n", "\r\n")
+        return BOM + text if self.mark and not text.startswith(BOM) else text
+
+
+def style_of(text: str) -> Style:
+    return Style("\r\n" in text and text.count("\r\n") == text.count("\n"), text.startswith(BOM))
 
 
 def load(path: Path, name: str) -> tuple[str, os.stat_result]:
