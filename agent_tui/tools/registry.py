@@ -47,7 +47,9 @@ class ToolRegistry:
 
 
 def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
-    """The tools every session has, in the order they are sent; ``config`` holds the limits they speak of."""
+    """The tools every session has, in the order they are sent (of ``edit`` and ``apply_patch`` the one that the model
+    is trained on); ``config`` holds the limits they speak of."""
+    from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
     from agent_tui.tools.builtin.bash import BashTool
     from agent_tui.tools.builtin.edit import EditTool
     from agent_tui.tools.builtin.fetch import FetchTool
@@ -63,6 +65,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         ReadTool(),
         WriteTool(),
         EditTool(),
+        ApplyPatchTool(),
         ListTool(),
         GlobTool(),
         GrepTool(),

@@ -73,14 +73,16 @@ def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, 
 def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
-    needed: dict[str, Any] = {
+    calls: dict[str, dict[str, Any]] = {
         "read": {"path": "a"}, "write": {"path": "b", "content": "c"}, "list": {}, "glob": {"pattern": "*"},
+        "apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
         "edit": {"path": "a", "edits": [{"old_string": "x", "new_string": "y", "replace_all": None}]},
         "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
         "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"},
-    }[tool.schema.name]  # fmt: skip
+    }  # fmt: skip
+    needed = calls[tool.schema.name]
     optional = set(tool.schema.parameters["properties"]) - set(tool.schema.parameters.get("required", []))
-    with_nulls = {**dict.fromkeys(optional), **needed}
+    with_nulls: dict[str, Any] = {**dict.fromkeys(optional), **needed}
     assert tool.intent(with_nulls, context) == tool.intent(needed, context)
 
 

@@ -68,18 +68,16 @@ def is_large(path: Path) -> bool:
         return False
 
 
-def save(context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None) -> None:
+def save(
+    context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None, mode: int | None = None
+) -> None:
     """Writes ``text``, after telling ``before_change``; whole or not at all wherever the file system allows that.
     ``info`` is the state of the file that ``text`` was made from, None where there was none; its permission bits are
-    kept. Folders are created. Raises ToolError, also when the file is no longer in that state."""
+    kept, and a new file gets those of ``mode``. Folders are created. Raises ToolError, also when the file is no longer
+    in that state."""
     data = text.encode("utf-8", "surrogateescape")
-    mode = stat.S_IMODE(info.st_mode) if info is not None else None
-    try:
-        now: os.stat_result | None = path.lstat()
-    except OSError:
-        now = None
-    if (now and seen.version(now)) != (info and seen.version(info)):
-        raise ToolError(f"{name} has changed just now. Read it again, then change it.")
+    mode = stat.S_IMODE(info.st_mode) if info is not None else mode
+    _require_state(path, name, info)
     context.before_change(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +89,28 @@ def save(context: ToolContext, path: Path, text: str, name: str, info: os.stat_r
     except OSError as error:
         raise ToolError(f"{name} cannot be written: {error.strerror or error}.") from None
     context.after_change(path)
+
+
+def remove(context: ToolContext, path: Path, name: str, info: os.stat_result) -> None:
+    """Removes the file whose state is ``info``, after telling ``before_change``. Raises ToolError, also when the file
+    is no longer in that state."""
+    _require_state(path, name, info)
+    context.before_change(path)
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ToolError(f"{name} cannot be removed: {error.strerror or error}.") from None
+    context.memory.files.pop(str(path), None)
+    context.after_change(path)
+
+
+def _require_state(path: Path, name: str, info: os.stat_result | None) -> None:
+    try:
+        now: os.stat_result | None = path.lstat()
+    except OSError:
+        now = None
+    if (now and seen.version(now)) != (info and seen.version(info)):
+        raise ToolError(f"{name} has changed just now. Read it again, then change it.")
 
 
 def _replaceable(path: Path) -> bool:
