@@ -591,3 +591,21 @@ async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Pa
             "2\t    return a - b\n[read has no argument explanation: ignored. It takes: path, offset, limit]"
         )
         assert todo.text.endswith("[todo has no argument items.id: ignored. It takes: items]")
+
+
+async def test_a_file_named_with_an_at_sign_counts_as_read(tmp_path: Path, project: Path) -> None:
+    new = {"path": "src/calc.py", "content": "def add(a, b):\n    return b + a\n"}
+    script = step(write=new) + step("one") + step(write=new, edit={**FIX, "path": "src/check.py"}) + step("two")
+    async with running(parts(tmp_path, project, script, "auto")) as (agent, _):
+        attached, _ = expand_mentions("@src/calc.py", project, [project])
+        await say(agent, "@src/calc.py", tuple(attached))
+        assert results(agent)[0].text == "Replaced src/calc.py: 2 lines."
+        # What was attached is known as it was then: whatever happens to the file meanwhile is not overwritten.
+        attached, _ = expand_mentions("@src/calc.py @src/check.py:1-2", project, [project])
+        for name in ("calc.py", "check.py"):
+            (project / "src" / name).write_text("# by the user, in their editor\n")
+        await say(agent, "@src/calc.py @src/check.py:1-2", tuple(attached))
+        write, edit = results(agent)[1:]
+        assert write.is_error and "has changed since it was read" in write.text
+        assert edit.is_error and "has changed since it was read" in edit.text
+        assert (project / "src" / "calc.py").read_text() == "# by the user, in their editor\n"

@@ -17,6 +17,7 @@ from agent_tui.providers.catalog.families import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
+from agent_tui.tools.files.seen import remember_attached
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
@@ -118,6 +119,7 @@ class Toolbox:
     def message_added(self, message: Message) -> None:
         if message.role == "user":
             self._snapshots.begin_turn(message.id)
+            remember_attached(self.memory, message)
 
     def session_changed(self) -> None:
         self.memory = ToolMemory()
