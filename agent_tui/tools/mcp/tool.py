@@ -14,7 +14,7 @@ from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
-from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, tool_name
+from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
 from agent_tui.tools.output import cap
 
 IMAGES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -40,7 +40,7 @@ class McpTool:
         self._schema = ToolSchema(
             tool_name(server, self.tool), plain(entry.description, DESCRIPTION_LIMIT), safe_schema(entry.schema)
         )
-        self._group = f"mcp:{plain_line(server, 60)}"
+        self._group = server_group(server)
 
     @property
     def schema(self) -> ToolSchema:
