@@ -111,7 +111,7 @@ async def test_without_the_library_one_line_says_how_to_get_it(
     context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (context.root / "a.pdf").write_bytes(pdf("Hello"))
-    monkeypatch.setattr("agent_tui.tools.files.pdf.LIBRARY", "no_such_library")
+    monkeypatch.setattr("agent_tui.tools.builtin.pdf.LIBRARY", "no_such_library")
     with pytest.raises(ToolError, match=r"pip install 'agent-tui\[pdf\]'.*pdftotext") as error:
         await read(context, "a.pdf")
     assert "\n" not in str(error.value)

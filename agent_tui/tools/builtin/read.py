@@ -17,12 +17,12 @@ from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.builtin.pdf import is_pdf, pdf_text
 from agent_tui.tools.children.threads import Stop, in_thread
 from agent_tui.tools.files import seen
 from agent_tui.tools.files.notebook import notebook_text
 from agent_tui.tools.files.opening import open_regular
 from agent_tui.tools.files.paths import resolve, shown
-from agent_tui.tools.files.pdf import is_pdf, pdf_text
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
 DEFAULT_LINES = 2_000
