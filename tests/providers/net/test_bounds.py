@@ -28,7 +28,7 @@ from agent_tui.providers.streams.decode import EventStreamDecoder, FrameBuffer, 
 from agent_tui.providers.streams.tap import Tap
 from agent_tui.providers.streams.usage import normalise
 from agent_tui.providers.worker.client import WorkerClient
-from tests.providers.test_stream_faults import APIS, Api, every_api
+from tests.providers.streams.test_stream_faults import APIS, Api, every_api
 from tests.support.forms import examples
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import Answer, collect, make_request
