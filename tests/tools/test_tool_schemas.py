@@ -16,10 +16,11 @@ BUDGETS = {
     "read": 80,
     "write": 55,
     "edit": 110,
+    "apply_patch": 75,
     "list": 55,
     "glob": 60,
-    "grep": 105,
-    "bash": 75,
+    "grep": 115,
+    "bash": 105,
     "fetch": 40,
     "todo": 80,
     "subagent": 75,
@@ -34,7 +35,8 @@ def test_every_schema_keeps_its_budget() -> None:
         pytest.skip("no tokenizer can be had")
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
-    assert sum(counts.values()) <= 835
+    sent = sum(counts.values())
+    assert sent - counts["apply_patch"] <= 865 and sent - counts["edit"] <= 865, "a model gets one of the two"
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
