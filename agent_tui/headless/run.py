@@ -147,8 +147,10 @@ class Run:
         self._write(self.printer.end_turn)
         self.code = self.code or self._exit_code()
 
-    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = (), *, due: bool = False) -> None:
         self._over.clear()
+        if self._schema is not None:
+            self.agent.expect(self._schema.schema, due)
         self.agent.submit(text, attachments)
         await self._over.wait()
         await self.agent.join()
@@ -166,7 +168,7 @@ class Run:
                 problem = str(error)
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")
-                await self._turn(repair_request(problem))
+                await self._turn(repair_request(problem), due=True)
         self.printer.fits_not(problem)
 
     def _exit_code(self) -> int:
