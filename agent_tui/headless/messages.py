@@ -82,6 +82,13 @@ def parse(line: bytes) -> UserMessage | Interrupt:
         return Interrupt()
     if entry.get("type") != "user":
         raise ValueError('its type is neither "user" nor "interrupt"')
+    found = _user_message(entry)
+    if not found.text.strip() and not found.attachments:
+        raise ValueError("a user message says nothing")
+    return found
+
+
+def _user_message(entry: dict[str, Any]) -> UserMessage:
     if isinstance(text := entry.get("text"), str):
         return UserMessage(text)
     message = entry.get("message")
