@@ -26,7 +26,7 @@ from agent_tui.errors import (
     EXIT_STEP_LIMIT,
     ConfigError,
 )
-from agent_tui.headless.messages import Interrupt, UserMessage, incoming
+from agent_tui.headless.messages import Interrupt, UserMessage, incoming, own_input
 from agent_tui.headless.output import Printer
 from agent_tui.headless.prompt import expanded, need_model, pictures
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
@@ -136,7 +136,7 @@ class Run:
 
     async def _read(self, waiting: asyncio.Queue[UserMessage | ConfigError | None]) -> None:
         try:
-            async for item in incoming(sys.stdin.buffer):
+            async for item in incoming(own_input()):
                 if not isinstance(item, Interrupt):
                     self._unsent += 1
                     await waiting.put(item)

@@ -450,7 +450,7 @@ def test_who_cannot_be_asked_refuses_and_says_what_would_allow_it(make: Make, ro
     decision = bash(permissions, "git commit -m x")
     assert decision.action == "deny"
     assert "nobody can be asked" in decision.message
-    assert 'allow = ["bash(git commit *)"]' in decision.message
+    assert "--allow 'bash(git commit *)'" in decision.message
     assert "--permission-mode accept-edits" in edit(permissions, root / "src/a.py").message
     assert "--add-dir" in read(permissions, Path("/etc/passwd")).message
     assert bash(permissions, "git status").action == "allow"
