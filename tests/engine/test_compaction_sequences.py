@@ -13,7 +13,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.context.tokens.estimate import message_text_for_count
@@ -48,6 +49,7 @@ from tests.support.compaction_world import (
     sections,
     words,
 )
+from tests.support.forms import examples
 
 FIXED = [FixedPart("system", "system", "system", 2_000, "f", 500)]
 
@@ -227,7 +229,11 @@ OPERATION = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@settings(
+    max_examples=examples(20, 150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+)
 @given(st.lists(OPERATION, min_size=10, max_size=30))
 def test_any_sequence_keeps_the_conversation_valid_and_everything_stored(operations: list[tuple[object, ...]]) -> None:
     with sequence() as made:

@@ -17,7 +17,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message
-from agent_tui.models.steps import RowId
+from agent_tui.models.rows import RowId
 
 
 class FixedParts:
@@ -81,7 +81,7 @@ class FixedParts:
         self._stamps = self._workspace.stamps(self.pinned)
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
-        every = self._toolbox.offered(limits)
+        every = self._toolbox.offered(runtime.info)
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_prelude([*blocks, *documents], offered)
         fresh.set_counts(runtime.prelude.counts())

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
-from agent_tui.models.steps import FixedPart, RowId, Step
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import FixedPart, Step
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Prelude:
 
 
 def _of_server(part: FixedPart) -> bool:
-    return part.row == "tools" and part.group.startswith("mcp:")
+    return part.row in ("tools", "servers") and part.group.startswith("mcp:")
 
 
 def schema_text(schema: ToolSchema) -> str:
