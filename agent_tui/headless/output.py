@@ -97,6 +97,8 @@ class Printer:
     def end_turn(self) -> None:
         """Its turn is over."""
         self._tell_problem()
+        if self.stop_reason == "refused":
+            self._notice("warning", "The model refused to answer.", "refused")
         if self._output == "text" and self._final and self.answer:
             self._print(self.answer if self.answer.endswith("\n") else f"{self.answer}\n")
         entry: Metadata = {"stop_reason": self.stop_reason, "text": self.answer}
