@@ -204,9 +204,14 @@ ORACLE = (
 @pytest.mark.parametrize("name", ORACLE)
 def test_through_litellm_it_arrives_as_well(name: str) -> None:
     spec = wire.spec(name)
+    with oracle.Sender() as sender:
+        _compare(sender, spec)
+
+
+def _compare(sender: oracle.Sender, spec: ModelSpec) -> None:
     for due in (False, True):
         request = recorded.request_for(spec, [wire.user("u1", "hi")], effort="medium", tools=[wire.TOOL])
-        mine, theirs = oracle.sent_both(replace(request, output_schema=SCHEMA, output_due=due))
+        mine, theirs = sender.both(replace(request, output_schema=SCHEMA, output_due=due))
         assert [theirs.body.get(f) for f in FIELDS[:-1]] == [mine.body.get(f) for f in FIELDS[:-1]]
         forms = [oracle.camel(sent.body).get("generationConfig", {}) for sent in (mine, theirs)]
         assert forms[0].get("responseJsonSchema") == forms[1].get("responseJsonSchema")
