@@ -239,12 +239,11 @@ def _folder(path: Path) -> Path:
 
 def _appended(options: Options) -> list[str]:
     """What the command line adds to the system prompt."""
-    texts = [(options.append_system_prompt or "").strip()]
-    if options.output_schema is not None:
-        from agent_tui.headless.schema import read_schema
+    return [text for text in ((options.append_system_prompt or "").strip(), *options.instructions) if text]
 
-        texts.append(read_schema(options.output_schema).instructions)
-    return [text for text in texts if text]
+
+_PROMPT_FILE = 1024 * 1024
+"""Bytes of a system prompt: more than most windows take."""
 
 
 def _prompt_file(path: Path | None) -> str:
@@ -252,10 +251,13 @@ def _prompt_file(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        text = path.expanduser().read_text("utf-8")
+        with path.expanduser().open("rb") as file:
+            text = file.read(_PROMPT_FILE + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ConfigError(f"--system-prompt-file {path}: {why}.") from None
+    if len(text) > _PROMPT_FILE:
+        raise ConfigError(f"--system-prompt-file {path}: larger than {_PROMPT_FILE // 1024} kB.")
     if not text.strip() or "\0" in text:
         raise ConfigError(f"--system-prompt-file {path}: {'not text' if text.strip() else 'empty'}.")
     return text

@@ -20,7 +20,7 @@ SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Options:
     """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
-    end, however long that takes."""
+    end, however long that takes. ``instructions``: what the run itself adds to the system prompt."""
 
     prompt: str = ""
     headless: bool = False
@@ -49,3 +49,4 @@ class Options:
     mcp_config: list[Path] = field(default_factory=list)
     trust: bool = False
     can_ask: bool = True
+    instructions: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from typing import IO, Any
 from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given
 from agent_tui.config.run_flags import FLAGS
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_USAGE, AgentError, ConfigError
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options
 
 
@@ -24,7 +24,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_missing_streams()
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        if code == EXIT_OK:
+            sys.stdout.flush()
+        else:
+            # What failed was said already.
+            _give_up_stdout()
     except AgentError as error:
         door.complain(str(error))
         return error.exit_code

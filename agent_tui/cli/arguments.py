@@ -78,11 +78,11 @@ def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
     elif flag.kind in ("texts", "paths"):
         kind |= {"action": "append", "default": [], "metavar": flag.metavar}
         if flag.kind == "paths":
-            kind["type"] = Path
+            kind["type"] = _path
     else:
         kind |= {"metavar": flag.metavar}
         if flag.kind == "path":
-            kind["type"] = Path
+            kind["type"] = _path
         elif flag.kind == "number":
             kind["type"] = int
         if flag.choices:
@@ -90,6 +90,13 @@ def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
         if flag.optional:
             kind |= {"nargs": "?", "const": ""}
     group.add_argument(*flag.spellings, **kind)
+
+
+def _path(text: str) -> Path:
+    """An empty path is a variable that was not set, not the folder one is in."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return Path(text)
 
 
 def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from agent_tui.engine.turns.shell import run_shell
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event
-from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.session import SessionInfo
@@ -164,6 +164,11 @@ class Agent:
     def held(self) -> list[str]:
         """What waited when the session was last left; ``send_waiting`` sends it."""
         return self._own.waiting.held
+
+    def expect(self, schema: Metadata | None, due: bool = False) -> None:
+        """The JSON Schema that answers from now on have to fit: providers that can are asked to see to it. ``due``: the
+        next answer is to be given without calling tools any more. It holds for the session and model in force."""
+        self.runtime.expect(schema, due)
 
     def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening."""

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import json
+import sys
 import threading
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -32,6 +33,15 @@ class UserMessage:
 @dataclass(slots=True, frozen=True)
 class Interrupt:
     """Ends the turn that runs; the next message begins another."""
+
+
+def own_input() -> BinaryIO:
+    """Standard input for a thread that may still be reading at the end of the program: Python ends itself with SIGABRT
+    where another thread holds its own reader of it."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):
+        return sys.stdin.buffer
 
 
 async def incoming(stream: BinaryIO) -> AsyncGenerator[UserMessage | Interrupt, None]:
@@ -82,6 +92,13 @@ def parse(line: bytes) -> UserMessage | Interrupt:
         return Interrupt()
     if entry.get("type") != "user":
         raise ValueError('its type is neither "user" nor "interrupt"')
+    found = _user_message(entry)
+    if not found.text.strip() and not found.attachments:
+        raise ValueError("a user message says nothing")
+    return found
+
+
+def _user_message(entry: dict[str, Any]) -> UserMessage:
     if isinstance(text := entry.get("text"), str):
         return UserMessage(text)
     message = entry.get("message")

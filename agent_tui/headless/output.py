@@ -100,6 +100,8 @@ class Printer:
     def end_turn(self) -> None:
         """Its turn is over."""
         self._tell_problem()
+        if self.stop_reason == "refused":
+            self._notice("warning", "The model refused to answer.", "refused")
         if self._output == "text" and self._final and self.answer:
             self._print(self.answer if self.answer.endswith("\n") else f"{self.answer}\n")
         entry: Metadata = {"stop_reason": self.stop_reason, "text": self.answer}
@@ -112,7 +114,7 @@ class Printer:
     def fits_not(self, problem: str) -> None:
         """The answer is not, and is not asked for again."""
         self.schema_problem = problem
-        self._notice("error", f"The answer does not fit the schema: {problem}.", "schema")
+        self._notice("error", f"{problem}.", "schema")
 
     def handle(self, event: Event) -> None:
         """One event of the turn."""
@@ -228,6 +230,13 @@ class Printer:
         problem, self._problem = self._problem, None
         if problem is not None and (self.failure is None or problem.text not in self.failure.message):
             self._notice(problem.level, problem.text, problem.code)
+
+    def fail(self, text: str) -> None:
+        """The run ends for what came in, which standard error says as well. Other formats have no place for it."""
+        if self._output == "stream-json":
+            self.stop_reason = "error"
+            self._line({"type": "error", "kind": "input", "message": text})
+            self.finish()
 
     def finish(self) -> None:
         """Prints what comes at the end."""

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agent_tui import door
-from agent_tui.commands import registry
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.models.choices import DEMO
 from agent_tui.errors import (
     EXIT_DENIED,
     EXIT_EMPTY,
@@ -28,9 +26,10 @@ from agent_tui.errors import (
     EXIT_STEP_LIMIT,
     ConfigError,
 )
-from agent_tui.headless.messages import Interrupt, UserMessage, incoming
+from agent_tui.headless.messages import Interrupt, UserMessage, incoming, own_input
 from agent_tui.headless.output import Printer
-from agent_tui.headless.schema import REPAIRS, OutputSchema, read_schema, repair_request
+from agent_tui.headless.prompt import expanded, need_model, pictures
+from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
 from agent_tui.models.events import Event, Notice, StopReason, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.options import Options
@@ -51,7 +50,8 @@ EXIT_BY_REASON: dict[StopReason, int] = {
 
 
 class Run:
-    """Messages, one turn each. ``stopped`` is set when no further turn is to begin."""
+    """Messages, one turn each. ``stopped`` is set when no further turn is to begin, ``broken`` when the message that is
+    being made ready is not to be sent."""
 
     def __init__(self, agent: Agent, printer: Printer, options: Options, schema: OutputSchema | None) -> None:
         self.agent = agent
@@ -62,6 +62,8 @@ class Run:
         self._schema = schema
         self._over = asyncio.Event()
         self._stopped = asyncio.Event()
+        self._broken = asyncio.Event()
+        self._unsent = 0
 
     def handle(self, event: Event) -> None:
         """Prints an event. When nobody reads the output any more, the turn is ended."""
@@ -79,9 +81,15 @@ class Run:
     def stop(self) -> None:
         """Ends the turn, and the run with it."""
         self._stopped.set()
+        self.code = self.code or EXIT_INTERRUPTED
         if not self.agent.interrupt():
             self.printer.stop_reason = "interrupted"
             self._over.set()
+
+    def fail(self, error: ConfigError) -> None:
+        """What came in cannot be sent: a stream of events ends as every other does."""
+        if self.agent.opened:
+            self._write(lambda: self.printer.fail(str(error)))
 
     def finish(self) -> None:
         """Prints what comes at the end."""
@@ -100,12 +108,14 @@ class Run:
 
     async def many(self) -> None:
         """The prompt of the command line, if there is one, then the messages of standard input until it ends. The exit
-        code is that of the first turn that did not end well."""
+        code is that of the first turn that did not end well. Raises ConfigError for what is no message, and where none
+        comes at all."""
         waiting: asyncio.Queue[UserMessage | ConfigError | None] = asyncio.Queue()
         reading = asyncio.create_task(self._read(waiting))
         stopping = asyncio.create_task(self._stopped.wait())
         try:
-            if self._options.prompt.strip():
+            asked = bool(self._options.prompt.strip())
+            if asked:
                 await self.one("")
             while not self._stopped.is_set():
                 coming = asyncio.create_task(waiting.get())
@@ -115,7 +125,10 @@ class Run:
                 if isinstance(message, ConfigError):
                     raise message
                 if message is None:
+                    if not asked and not self._stopped.is_set():
+                        raise ConfigError("Nothing to ask: standard input ended without a message.")
                     return
+                asked = True
                 await self._message(partial(self._prepare, message.text, "", (), message.attachments))
         finally:
             reading.cancel()
@@ -123,11 +136,12 @@ class Run:
 
     async def _read(self, waiting: asyncio.Queue[UserMessage | ConfigError | None]) -> None:
         try:
-            async for item in incoming(sys.stdin.buffer):
-                if isinstance(item, Interrupt):
-                    self.agent.interrupt()
-                else:
+            async for item in incoming(own_input()):
+                if not isinstance(item, Interrupt):
+                    self._unsent += 1
                     await waiting.put(item)
+                elif not self.agent.interrupt() and self._unsent:
+                    self._broken.set()
         except ConfigError as error:
             await waiting.put(error)
         await waiting.put(None)
@@ -136,19 +150,25 @@ class Run:
         """One message, its turn, and what it takes until its answer fits the schema."""
         self.printer.begin_turn()
         preparing = asyncio.ensure_future(prepare())
-        stopping = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait({preparing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if self._stopped.is_set():
+        ending = {asyncio.create_task(event.wait()) for event in (self._stopped, self._broken)}
+        await asyncio.wait({preparing, *ending}, return_when=asyncio.FIRST_COMPLETED)
+        for task in ending:
+            task.cancel()
+        self._unsent = max(0, self._unsent - 1)
+        if self._stopped.is_set() or self._broken.is_set():
             preparing.cancel()
+            self._broken.clear()
+            self.printer.stop_reason = "interrupted"
         else:
             await self._turn(*preparing.result())
             await self._fit_schema()
         self._write(self.printer.end_turn)
         self.code = self.code or self._exit_code()
 
-    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = (), *, due: bool = False) -> None:
         self._over.clear()
+        if self._schema is not None:
+            self.agent.expect(self._schema.schema, due)
         self.agent.submit(text, attachments)
         await self._over.wait()
         await self.agent.join()
@@ -164,10 +184,13 @@ class Run:
                 return
             except ValueError as error:
                 problem = str(error)
+            except SchemaFaultError as error:
+                self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
+                return
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")
-                await self._turn(repair_request(problem))
-        self.printer.fits_not(problem)
+                await self._turn(repair_request(problem), due=True)
+        self.printer.fits_not(f"The answer does not fit the schema: {problem}")
 
     def _exit_code(self) -> int:
         printer = self.printer
@@ -193,8 +216,8 @@ class Run:
         agent = self.agent
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready(SERVER_PATIENCE)
-        prompt = await _expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(_pictures, images, agent.cwd)]
+        prompt = await expanded(agent, typed, piped)
+        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd)]
         if "@" in typed:
             from agent_tui.commands.mentions import expand_mentions
 
@@ -213,55 +236,19 @@ class Run:
         return prompt, attached
 
 
-def _pictures(paths: Sequence[Path], cwd: Path) -> list[AttachmentPart]:
-    """The files of ``--image``. Raises ConfigError for what is no picture."""
-    if not paths:
-        return []
-    from agent_tui.commands.mentions import attachment
-
-    found: list[AttachmentPart] = []
-    for path in paths:
-        whole = path.expanduser()
-        try:
-            part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"--image {path}: {getattr(error, 'strerror', None) or error}.") from None
-        if not part.media_type.startswith("image/"):
-            raise ConfigError(f"--image {path}: not an image (PNG, JPEG, GIF or WebP).")
-        found.append(part)
-    return found
+def _on_signals(stop: Callable[[], object]) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop)
 
 
-async def _expanded(agent: Agent, typed: str, piped: str) -> str:
-    """The text to send. A line that looks like a command is one, or a mistake."""
-    prompt = "\n\n".join(part for part in (typed, piped) if part)
-    if not prompt.startswith("/"):
-        return prompt
-    name, args = registry.split(prompt)
-    for own in agent.user_commands():
-        if own.name == name:
-            text = own.expand(args)
-            return text if isinstance(text, str) else await text
-    if registry.find(name) is not None:
-        raise ConfigError(f"/{name} is a command of the chat; -p sends a message.")
-    if registry.is_command(typed or piped, agent):
-        close = registry.nearest(name, agent)
-        hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else ""
-        raise ConfigError(f"Unknown command /{name}.{hint} With a space before it, it is sent as it stands.")
-    return prompt
-
-
-def _need_model(agent: Agent, options: Options) -> None:
-    """Raises ConfigError where the demo model would answer without having been asked for: a script that lost its key
-    must not go on with made-up text."""
-    settings = agent.settings
-    named = options.model is not None or settings.default_model is not None or DEMO in settings.models
-    if agent.spec.model == DEMO and not named:
-        raise ConfigError(
-            "No model is configured. Set a provider's key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …) or "
-            f"name a model in {agent.paths.config_file} (agent-tui config init writes an example); -m demo tries the "
-            "demo model."
-        )
+async def _made(make_agent: Callable[[], Awaitable[Agent]]) -> Agent | None:
+    """The agent; None where a signal came first, and nothing is left of what was begun."""
+    making = asyncio.ensure_future(make_agent())
+    _on_signals(making.cancel)
+    await asyncio.wait({making})
+    return None if making.cancelled() else making.result()
 
 
 async def run_headless(
@@ -277,23 +264,27 @@ async def run_headless(
     Raises AgentError for what the user has to mend before anything can be sent.
     """
     schema = read_schema(options.output_schema) if options.output_schema is not None else None
-    agent = await make_agent()
+    if schema is not None:
+        options.instructions.append(schema.instructions)
+    agent = await _made(make_agent)
+    if agent is None:
+        return EXIT_INTERRUPTED
     printer = Printer(agent, options, out or sys.stdout, sys.stderr)
     run = Run(agent, printer, options, schema)
     agent.subscribe(run.handle)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, run.stop)
+    _on_signals(run.stop)
     try:
         await agent.start()
         printer.begin()
         if agent.read_only:
             run.code = EXIT_ERROR
         else:
-            _need_model(agent, options)
+            need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
         run.finish()
+    except ConfigError as error:
+        run.fail(error)
+        raise
     finally:
         session = agent.info.id if agent.opened else ""
         await agent.close()

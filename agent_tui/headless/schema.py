@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from agent_tui.errors import ConfigError
@@ -16,7 +21,14 @@ REPAIRS = 2
 MAX_FILE = 256 * 1024
 """Bytes of a schema file: all of it goes with every request."""
 
+CHECK_SECONDS = 10.0
+"""How long an answer may take to check: patterns and alternatives can be written that take for ever."""
+
 _FENCE = re.compile(r"\s*```[A-Za-z]*\n(.*?)\n?```\s*", re.DOTALL)
+
+
+class SchemaFaultError(Exception):
+    """Whether an answer fits cannot be told, whatever it is; the message says why."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,25 +47,73 @@ class OutputSchema:
         )
 
     def value(self, answer: str) -> Any:
-        """The value in an answer. Raises ``ValueError`` with one line that says what does not fit and where."""
+        """The value in an answer. Raises ``ValueError`` with one line that says what does not fit and where, and
+        SchemaFaultError."""
+        match = _FENCE.fullmatch(answer)
+        try:
+            value = json.loads(match[1] if match else answer, parse_constant=_no_number)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        except json.JSONDecodeError as error:
+            raise ValueError(f"it is not JSON ({error})" if answer.strip() else "it is empty") from None
+        except ValueError as error:
+            raise ValueError(f"it is not JSON ({str(error).partition(':')[0]})") from None
+        worst = self._worst(value)
+        if worst is not None:
+            raise ValueError(worst)
+        return value
+
+    def _worst(self, value: Any) -> str | None:
+        """What fits least, in one line; None where all does."""
         from jsonschema.exceptions import best_match
         from referencing.exceptions import Unresolvable
 
-        match = _FENCE.fullmatch(answer)
         try:
-            value = json.loads(match[1] if match else answer)
+            with _bounded():
+                worst = best_match(_validator(self.schema).iter_errors(value))
+        except _TooLongError:
+            raise SchemaFaultError(f"checking it takes longer than {CHECK_SECONDS:.0f} s") from None
         except RecursionError:
-            raise ValueError("it is nested too deeply") from None
-        except ValueError as error:
-            raise ValueError(f"it is not JSON ({error})" if answer.strip() else "it is empty") from None
-        try:
-            worst = best_match(_validator(self.schema).iter_errors(value))
-        except (Unresolvable, re.error, RecursionError) as error:
-            raise ValueError(f"the schema cannot be applied: {error}") from None
-        if worst is not None:
-            where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in worst.absolute_path)
-            raise ValueError(f"at ${where}: {' '.join(worst.message.split())[:300]}")
-        return value
+            raise SchemaFaultError("its references go round in a circle, or it is nested too deeply") from None
+        except (Unresolvable, re.error) as error:
+            raise SchemaFaultError(" ".join(str(error).split())[:300]) from None
+        if worst is None:
+            return None
+        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in worst.absolute_path)
+        return f"at ${where}: {' '.join(worst.message.split())[:300]}"
+
+    def try_out(self) -> None:
+        """Raises SchemaFaultError for a schema that shows with any value that it cannot be applied."""
+        values: tuple[Any, ...] = ({}, [], "", 0, None)
+        for value in values:
+            self._worst(value)
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+class _TooLongError(BaseException):
+    """The time is over. No library takes it for an error of its own."""
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Ends what runs in it after ``CHECK_SECONDS``, a pattern that backtracks included, by raising _TooLongError."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def over(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _validator(schema: dict[str, Any]) -> Any:
@@ -72,7 +132,8 @@ def read_schema(path: Path) -> OutputSchema:
 
     flag = f"--output-schema {path}"
     try:
-        data = path.expanduser().read_bytes()
+        with path.expanduser().open("rb") as file:
+            data = file.read(MAX_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{flag}: {error.strerror or error}.") from None
     if len(data) > MAX_FILE:
@@ -80,7 +141,7 @@ def read_schema(path: Path) -> OutputSchema:
     try:
         schema = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{flag}: not JSON: {error}.") from None
+        raise ConfigError(f"{flag}: not JSON: {' '.join(str(error).split())[:200]}.") from None
     if not isinstance(schema, dict):
         raise ConfigError(f"{flag}: no JSON Schema: it must be an object.")
     try:
@@ -88,7 +149,14 @@ def read_schema(path: Path) -> OutputSchema:
     except SchemaError as error:
         where = ".".join(str(part) for part in error.absolute_path)
         raise ConfigError(f"{flag}: no JSON Schema: {where + ': ' if where else ''}{error.message[:300]}.") from None
-    return OutputSchema(schema)
+    except RecursionError:
+        raise ConfigError(f"{flag}: nested too deeply.") from None
+    found = OutputSchema(schema)
+    try:
+        found.try_out()
+    except SchemaFaultError as error:
+        raise ConfigError(f"{flag}: cannot be applied: {error}.") from None
+    return found
 
 
 def repair_request(problem: str) -> str:

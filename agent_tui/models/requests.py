@@ -116,7 +116,8 @@ class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
     ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
     ``content_timeout`` seconds in which bytes come but nothing of the answer. ``kind`` says what the call is for: a
-    provider sends all kinds alike, a scripted one answers them differently."""
+    provider sends all kinds alike, a scripted one answers them differently. ``output_schema``: the JSON Schema that
+    the last answer of the run has to fit; ``output_due``: this request is for that answer, no tool is needed for it."""
 
     id: str
     spec: ModelSpec
@@ -132,6 +133,8 @@ class ModelRequest:
     documents: list[SystemBlock] = field(default_factory=list)
     kind: StepKind = "turn"
     replay: ReplayRule = field(default_factory=ReplayRule)
+    output_schema: Metadata | None = None
+    output_due: bool = False
 
 
 @dataclass(slots=True, frozen=True)

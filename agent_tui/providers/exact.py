@@ -34,7 +34,7 @@ ANSWER_LIMIT = 1_000_000
 _FIELDS: Mapping[Counting, tuple[str, ...]] = MappingProxyType(
     {
         # docs.claude.com/en/api/messages-count-tokens
-        "messages": ("model", "messages", "system", "tools", "tool_choice", "thinking"),
+        "messages": ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"),
         # ai.google.dev/api/tokens
         "generate": ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),
         # platform.openai.com/docs/api-reference/responses/input-tokens

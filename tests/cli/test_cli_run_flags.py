@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from agent_tui.cli.arguments import build_parser
 from agent_tui.config.run_flags import FLAGS, VARIABLES
 from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
+from agent_tui.store.store import Store
 from tests.support.cli import Cli
 
 ECHO = """
@@ -113,6 +116,23 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
     assert (cli.project / "made").exists()
 
 
+@pytest.mark.parametrize(
+    ("mode", "call", "words"),
+    [
+        ("ask", 'name = "bash", arguments = { command = "touch made" }', "--allow 'bash(touch"),
+        ("plan", 'name = "bash", arguments = { command = "touch made" }', "--permission-mode "),
+        ("auto", 'name = "read", arguments = { path = "/etc/passwd" }', "--add-dir"),
+        ("ask", 'name = "fetch", arguments = { url = "https://example.com/" }', "--allow 'fetch(example.com)'"),
+    ],
+)
+def test_a_refusal_names_the_flag_that_would_allow_it(cli: Cli, mode: str, call: str, words: str) -> None:
+    cli.script(f"[[step]]\ntool_calls = [{{ {call} }}]\n{answers('Over.')}")
+    outcome = cli.run("-p", "go", "-m", "demo", "--permission-mode", mode, "--fail-on-denial")
+    assert outcome.code == 77
+    assert words in outcome.error
+    assert f"--permission-mode {mode}" not in outcome.error
+
+
 def test_a_denial_can_fail_the_run(cli: Cli) -> None:
     cli.script(WRITE)
     outcome = cli.run("-p", "make it", "-m", "demo", "--fail-on-denial")
@@ -143,6 +163,23 @@ def test_a_session_is_begun_and_gone_on_with_by_name(cli: Cli) -> None:
     assert (
         cli.run("-p", "one", "-m", "demo", "--session", "ci-4", "--output-format", "json").json["session_id"] == "ci-4"
     )
+
+
+def test_a_session_that_another_process_begins_in_the_same_moment_is_gone_on_with(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.script(ECHO % "one" + ECHO % "two")
+    assert cli.run("-p", "one", "-m", "demo", "--session", "ci-7").code == 0
+    looked: list[str] = []
+    there = Store.has_session
+
+    def late(self: Store, session_id: str) -> bool:
+        looked.append(session_id)
+        return len(looked) > 1 and there(self, session_id)
+
+    monkeypatch.setattr(Store, "has_session", late)
+    assert cli.run("-p", "two", "-m", "demo", "--session", "ci-7").code == 0
+    assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
 
 
 def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +282,69 @@ class TestSchema:
         (cli.project / "bad.json").write_text(text, "utf-8")
         refused(cli, 2, "-p", "hi", "-m", "demo", "--output-schema", "bad.json", words=words)
 
-    def test_a_schema_reaches_for_nothing(self, cli: Cli) -> None:
-        (cli.project / "far.json").write_text('{"$ref": "http://127.0.0.1:9/schema.json"}', "utf-8")
-        cli.script('[[step]]\nrepeat = 0\ntext = "{}"\n')
-        outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "far.json")
-        assert outcome.code == 1
-        assert "cannot be applied" in outcome.err
+    @pytest.mark.parametrize(
+        ("schema", "words"),
+        [
+            ({"$ref": "http://127.0.0.1:9/schema.json"}, "cannot be applied: Unresolvable"),
+            ({"$ref": "#"}, "go round in a circle"),
+            ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "in a circle"),
+            ({"$ref": "#/$defs/nowhere"}, "cannot be applied"),
+        ],
+    )
+    def test_a_schema_that_cannot_be_applied_asks_nobody(self, cli: Cli, schema: Any, words: str) -> None:
+        (cli.project / "bad.json").write_text(json.dumps(schema), "utf-8")
+        refused(cli, 2, "-p", "hi", "-m", "demo", "--output-schema", "bad.json", words=words)
+
+    def test_a_schema_nested_without_end_is_one_line(self, cli: Cli) -> None:
+        (cli.project / "bad.json").write_text('{"not":' * 300 + "{}" + "}" * 300, "utf-8")
+        refused(cli, 2, "-p", "hi", "-m", "demo", "--output-schema", "bad.json", words="nested too deeply")
+
+    @pytest.mark.parametrize(
+        ("schema", "answer"),
+        [
+            ({"type": "string", "pattern": "^(a+)+$"}, json.dumps("a" * 60 + "!")),
+            ({"patternProperties": {"^(a|a)*$": {"type": "null"}}}, json.dumps({"a" * 60 + "!": 1})),
+            (
+                {
+                    "properties": {"a": {"$ref": "#/$defs/d0"}},
+                    "$defs": {
+                        **{f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)},
+                        "d60": {"const": 1},
+                    },
+                },
+                '{"a": 2}',
+            ),
+        ],
+    )
+    def test_checking_is_bounded_and_nobody_is_asked_again_for_it(
+        self, cli: Cli, monkeypatch: pytest.MonkeyPatch, schema: Any, answer: str
+    ) -> None:
+        monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.3)
+        (cli.project / "slow.json").write_text(json.dumps(schema), "utf-8")
+        cli.script(answers(answer))
+        outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "slow.json", "--output-format", "json")
+        assert (outcome.code, outcome.json["steps"], outcome.json["output"]) == (1, 1, None)
+        assert "cannot be checked" in outcome.error
+
+    @pytest.mark.parametrize("answer", ["NaN", "[Infinity]", "9" * 5_000, "[" * 5_000 + "]" * 5_000])
+    def test_what_is_no_json_elsewhere_is_none_here(self, cli: Cli, answer: str) -> None:
+        (cli.project / "any.json").write_text("{}", "utf-8")
+        cli.script(answers(answer, "1"))
+        outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "any.json")
+        assert (outcome.code, outcome.out) == (0, "1\n")
+
+    def test_a_schema_may_come_through_a_pipe(self, cli: Cli) -> None:
+        pipe = cli.project / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_text, args=(json.dumps(SCHEMA),))
+        writer.start()
+        cli.script(answers('{"ok": true}'))
+        assert cli.run("-p", "hi", "-m", "demo", "--output-schema", "pipe").code == 0
+        writer.join()
+
+    def test_files_without_an_end_are_not_read_to_it(self, cli: Cli) -> None:
+        refused(cli, 2, "-p", "hi", "-m", "demo", "--output-schema", "/dev/zero", words="larger than")
+        refused(cli, 2, "-p", "hi", "-m", "demo", "--system-prompt-file", "/dev/zero", words="larger than")
 
 
 class TestMessages:
@@ -283,6 +377,8 @@ class TestMessages:
             (b"[1]", "not a JSON object"),
             (b'{"type": "robot"}', "neither"),
             (b'{"type": "user"}', '"text"'),
+            (b'{"type": "user", "text": " "}', "says nothing"),
+            (b"[" * 100_000, "not JSON"),
             (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
         ],
     )
@@ -294,6 +390,36 @@ class TestMessages:
         assert outcome.code == 2
         assert words in outcome.error
         assert [entry["text"] for entry in outcome.lines if entry["type"] == "turn_end"] == ["First."]
+        error, end = outcome.lines[-2:]
+        assert (error["type"], error["kind"], end["type"], end["steps"]) == ("error", "input", "end", 1)
+        assert words in error["message"]
+
+    def test_a_stream_without_a_message_has_nothing_to_ask(self, cli: Cli) -> None:
+        for stdin in ((), ({"type": "interrupt"},)):
+            outcome = self.send(cli, *stdin)
+            assert (outcome.code, outcome.lines[-1]["type"], outcome.lines[-1]["stop_reason"]) == (2, "end", "error")
+            assert "Nothing to ask" in outcome.error
+
+    def test_an_interrupt_is_for_what_was_sent_before_it(self, cli: Cli) -> None:
+        cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second."))
+        outcome = self.send(
+            cli, {"type": "user", "text": "one"}, {"type": "interrupt"}, {"type": "user", "text": "two"}
+        )
+        ends = [(entry["stop_reason"], entry["text"]) for entry in outcome.lines if entry["type"] == "turn_end"]
+        assert (outcome.code, ends) == (130, [("interrupted", ""), ("end", "Second.")])
+
+    def test_a_signal_between_turns_is_told(self, cli: Cli) -> None:
+        cli.script(answers("First."))
+        process = cli.start(*self.FLAGS, stdin=subprocess.PIPE)
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write('{"type": "user", "text": "one"}\n')
+        process.stdin.flush()
+        next(line for line in process.stdout if json.loads(line)["type"] == "turn_end")
+        process.send_signal(signal.SIGTERM)
+        end = json.loads(process.stdout.read().splitlines()[-1])
+        assert (process.wait(timeout=60), end["type"], end["stop_reason"]) == (130, "end", "interrupted")
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
 
     def test_the_first_failure_is_the_exit_code(self, cli: Cli) -> None:
         cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n' + answers("Fine."))
@@ -355,6 +481,7 @@ class TestStandardInput:
         (("-p", "hi", "--image", "gone.png"), "--image gone.png: No such file"),
         (("-p", "hi", "--input-format", "stream-json"), "goes with --output-format stream-json"),
         (("-p", "/compcat", "-m", "demo"), "Unknown command /compcat. Did you mean /compact"),
+        (("-p", "hi", "--session", ""), "--session ''"),
         (("--verbose",), "--verbose goes with -p/--print"),
         (("one", "two"), "Two prompts"),
         (("-",), "goes with -p"),
@@ -363,6 +490,20 @@ class TestStandardInput:
 def test_what_does_not_fit_is_one_line(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
     more = ("-m", "demo") if "-m" not in arguments else ()
     refused(cli, 2, *arguments, *more, words=words)
+
+
+@pytest.mark.parametrize("flag", ["-C", "--add-dir", "--output-schema", "--image", "--mcp-config"])
+def test_an_empty_path_is_a_variable_that_was_not_set(cli: Cli, flag: str) -> None:
+    outcome = cli.run("-p", "hi", "-m", "demo", flag, "")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines()[-1].endswith(f"{flag if flag != '-C' else '-C/--cd'}: it is empty")
+
+
+def test_a_full_disk_is_told_once(cli: Cli) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = cli.start("-p", "hi", "-m", "demo", stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, "agent-tui: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize(

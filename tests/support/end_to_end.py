@@ -61,14 +61,14 @@ class Product:
         parts.model_key = model
         return Agent(parts)
 
-    async def run(self, prompt: str, model: str | None = None, *, fresh: bool = False) -> dict[str, Any]:
+    async def run(self, prompt: str, model: str | None = None, *, fresh: bool = False, **flags: Any) -> dict[str, Any]:
         """``agent-tui -p PROMPT --output-format json`` (with ``--resume`` after the first time): what it printed."""
 
         async def make() -> Agent:
             return self.agent(model, fresh=fresh)
 
         out = io.StringIO()
-        self.code = await run_headless(make, Options(prompt=prompt, output_format="json"), out)
+        self.code = await run_headless(make, Options(prompt=prompt, output_format="json", **flags), out)
         summary: dict[str, Any] = json.loads(out.getvalue())
         self.session = summary["session_id"]
         return summary

@@ -31,6 +31,8 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         content_timeout=runtime.settings.agent.content_timeout,
         documents=runtime.prelude.documents,
         replay=runtime.rule(),
+        output_schema=None if runtime.schema_refused else runtime.output_schema,
+        output_due=runtime.output_due,
     )
 
 

@@ -16,6 +16,7 @@ from agent_tui.engine.runtime.counting import CountService
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
+from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
@@ -29,7 +30,9 @@ class Runtime:
     subagent, whose steps are counted in the parent's cost; ``in_flight`` are estimated tokens of the answer that is
     streaming; ``usage_doubted``: the user knows that this model's reports are not always believed;
     ``surplus`` is what they are larger by than our estimates;
-    ``replay`` is what was learned of how its server takes reasoning back."""
+    ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
+    fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
+    ``schema_refused``: its server does not take the schema."""
 
     conversation: Conversation
     provider: Provider
@@ -45,6 +48,9 @@ class Runtime:
     usage_doubted: bool = False
     surplus: Surplus | None = None
     replay: ReplayRule = field(default_factory=ReplayRule)
+    output_schema: Metadata | None = None
+    output_due: bool = False
+    schema_refused: bool = False
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
@@ -70,6 +76,14 @@ class Runtime:
     def replay_by(self, rule: ReplayRule) -> None:
         """How the server takes reasoning back."""
         self.replay = rule
+
+    def expect(self, schema: Metadata | None, due: bool) -> None:
+        """What the answers from now on have to fit."""
+        self.output_schema, self.output_due = schema, due
+
+    def without_schema(self) -> None:
+        """The server refuses the schema: it is not asked for again, whatever is expected."""
+        self.schema_refused = True
 
     def streaming(self, tokens: int) -> None:
         """Estimated tokens of the answer so far; 0 when none is under way."""

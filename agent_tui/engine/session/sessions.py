@@ -40,9 +40,20 @@ class Sessions:
         if resume:
             return self.open(resume)
         if session is not None:
-            return self.open(session) if self._store.has_session(session) else self.open_new(session)
+            return self._open_named(session)
         found = self._store.newest_session(self._project) if newest else None
         return self.open(found.id) if found is not None else self.open_new()
+
+    def _open_named(self, session: str) -> Conversation:
+        if self._store.has_session(session):
+            return self.open(session)
+        try:
+            return self.open_new(session)
+        except StoreError:
+            # Another process may have begun it in this moment.
+            if not self._store.has_session(session):
+                raise
+            return self.open(session)
 
     def open_for_reading(self, session_id: str | None) -> Conversation:
         """Opens a session (None: the project's newest, else an empty one) without locking or changing it."""

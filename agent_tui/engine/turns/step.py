@@ -27,11 +27,15 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
 from agent_tui.models.steps import Step
+from agent_tui.providers.failures.refusals import refuses_schema
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
+
+MOST_ADAPTED = 2
+"""Things that a request may be refused for and made again without: the schema of its answer, reasoning."""
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class StepRunner:
         self._kept = False
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
+        self._reasoning_adapted = False
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -91,8 +96,9 @@ class StepRunner:
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
-            if result.failure is not None and not result.received:
-                await self._once_more(request, processor, result)
+            for _ in range(MOST_ADAPTED):
+                if not await self._once_more(request, processor, result):
+                    break
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -114,23 +120,39 @@ class StepRunner:
             await patiently(conversation.save)
         return result
 
-    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
-        """A request that was refused for the reasoning in it is made again without that, once."""
-        told = self._adapted(request, result.failure)
-        if told is None:
-            return
-        self._emit(Notice("warning", told, "reasoning"))
+    async def _once_more(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> bool:
+        """A request that was refused for the schema or the reasoning in it is made again without that; False when it
+        was not."""
+        if result.failure is None or result.received:
+            return False
+        notice = self._schema_refused(request, result.failure) or self._adapted(request, result.failure)
+        if notice is None:
+            return False
+        self._emit(notice)
         record_sent(result.step, request, self._runtime.info)
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
+        return True
 
-    def _adapted(self, request: ModelRequest, failure: Failure | None) -> str | None:
+    def _adapted(self, request: ModelRequest, failure: Failure) -> Notice | None:
         runtime = self._runtime
-        told = adapt(runtime.conversation.store, runtime.info, request, failure) if failure is not None else None
-        if told is not None:
-            runtime.replay_by(replace(request.replay, left_out=[]))
-        return told
+        if self._reasoning_adapted:
+            return None
+        told = adapt(runtime.conversation.store, runtime.info, request, failure)
+        if told is None:
+            return None
+        self._reasoning_adapted = True
+        runtime.replay_by(replace(request.replay, left_out=[]))
+        return Notice("warning", told, "reasoning")
+
+    def _schema_refused(self, request: ModelRequest, failure: Failure) -> Notice | None:
+        if request.output_schema is None or not refuses_schema(failure):
+            return None
+        request.output_schema = None
+        self._runtime.without_schema()
+        text = "The server refused to hold the answer to the schema; it is checked here alone. Asked once more."
+        return Notice("info", text, "schema_refused")
 
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
         """What the provider says it dropped was not counted in this step, and is not sent again."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 from agent_tui.providers.dialects import image_limits as takes
 from agent_tui.providers.dialects.image_limits import ImageLimits
+from agent_tui.providers.dialects.schemas import Schemas
 
 Wire = Literal["chat", "anthropic", "gemini", "cohere", "ollama", "gateway"]
 Counting = Literal["messages", "generate", "responses"]
@@ -56,7 +57,8 @@ class Dialect:
     signatures have fields of Google's API, not of its OpenAI-compatible one. ``bare_thoughts``: thoughts among content
     blocks are a text, not a list. ``drops_unfit``: can be asked to drop signed blocks that do not fit instead of
     refusing. ``usage_field``: usage and cost have to be asked for in a field ``usage``. ``thoughts_past_litellm``:
-    LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not.
+    LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not. ``schemas``: how it holds an
+    answer to a JSON Schema; None: not at all, or nothing is known of it.
 
     Answers. ``json_lines``: LiteLLM's reader takes bare JSON lines only. ``guessed_reasoning``: it does not say how
     much was reasoning; the number in LiteLLM's chunks is LiteLLM's. ``retains``: where it keeps another share of
@@ -100,6 +102,7 @@ class Dialect:
     drops_unfit: bool = False
     usage_field: bool = False
     thoughts_past_litellm: bool = False
+    schemas: Schemas | None = None
     json_lines: bool = False
     guessed_reasoning: bool = False
     retains: Mapping[str, Retention] = field(default_factory=lambda: _AS_USUAL)

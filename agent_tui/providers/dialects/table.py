@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from agent_tui.providers.dialects import image_limits as takes
+from agent_tui.providers.dialects import schemas
 from agent_tui.providers.dialects.gateways import GATEWAYS
 from agent_tui.providers.dialects.record import Dialect
 
@@ -26,6 +27,7 @@ _RECORDS = (
         thinking_blocks=True,
         drops_unfit=True,
         guessed_reasoning=True,
+        schemas=schemas.CLAUDE,
         images=takes.CLAUDE,
     ),
     Dialect(
@@ -42,6 +44,7 @@ _RECORDS = (
         call_ids="plain",
         raw_arguments=True,
         cache="key",
+        schemas=schemas.OPENAI,
         images=takes.OPENAI,
     ),
     Dialect(
@@ -57,6 +60,7 @@ _RECORDS = (
         call_ids="plain",
         raw_arguments=True,
         cache="key",
+        schemas=schemas.OPENAI,
         images=takes.AZURE,
     ),
     Dialect(
@@ -72,6 +76,7 @@ _RECORDS = (
         merging=True,
         thinking_blocks=True,
         own_signatures=True,
+        schemas=schemas.GEMINI,
         images=takes.GEMINI,
     ),
     Dialect(
@@ -85,6 +90,7 @@ _RECORDS = (
         cache="markers",
         usage_field=True,
         retains=MappingProxyType({"grok": (0.0, 0.0), "gpt chat": (1.0, 0.0)}),
+        schemas=schemas.ROUTER,
     ),
     Dialect(
         "deepseek",
@@ -101,6 +107,7 @@ _RECORDS = (
         base_variables=("XAI_API_BASE",),
         keys=("XAI_API_KEY",),
         thinking="grok",
+        schemas=schemas.GROK,
         images=takes.XAI,
     ),
     Dialect(
@@ -111,6 +118,7 @@ _RECORDS = (
         think_tags=True,
         keys=("GROQ_API_KEY",),
         thinking="levels",
+        schemas=schemas.GROQ,
         images=takes.GROQ,
     ),
     Dialect(
@@ -124,6 +132,7 @@ _RECORDS = (
         call_ids="short",
         thoughts_past_litellm=True,
         guessed_reasoning=True,
+        schemas=schemas.MISTRAL,
         images=takes.MISTRAL,
     ),
     Dialect(
@@ -150,6 +159,7 @@ _RECORDS = (
         no_tools=True,
         think_tags=True,
         keys=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        schemas=schemas.SEARCH,
     ),
     Dialect(
         "cohere",
@@ -196,6 +206,7 @@ _RECORDS = (
         local=True,
         thinking="think",
         guessed_reasoning=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -209,6 +220,7 @@ _RECORDS = (
         thinking="think",
         named_results=True,
         guessed_reasoning=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -218,6 +230,7 @@ _RECORDS = (
         base_variables=("LM_STUDIO_API_BASE",),
         think_tags=True,
         local=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -228,6 +241,7 @@ _RECORDS = (
         think_tags=True,
         local=True,
         shared_port=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -237,6 +251,7 @@ _RECORDS = (
         base_variables=("HOSTED_VLLM_API_BASE",),
         think_tags=True,
         local=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -245,6 +260,7 @@ _RECORDS = (
         host_path="/v1",
         think_tags=True,
         local=True,
+        schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
     Dialect(
@@ -252,11 +268,13 @@ _RECORDS = (
         think_tags=True,
         compatible=True,
         plain_names=True,
+        schemas=schemas.GRAMMAR,
     ),
     Dialect(
         "openai_like",
         think_tags=True,
         compatible=True,
+        schemas=schemas.GRAMMAR,
     ),
     Dialect(
         "litellm_proxy",
@@ -264,6 +282,7 @@ _RECORDS = (
         think_tags=True,
         compatible=True,
         plain_names=True,
+        schemas=schemas.GRAMMAR,
     ),
 )
 DIALECTS: Mapping[str, Dialect] = MappingProxyType({record.name: record for record in (*_RECORDS, *GATEWAYS)})

@@ -169,4 +169,8 @@ def _config(rest: Metadata) -> tuple[Metadata, Metadata]:
     elif isinstance(thinking, dict):
         budget = thinking.get("budget_tokens", 0)
         config["thinkingConfig"] = {"thinkingBudget": budget, **({"includeThoughts": True} if budget else {})}
+    wanted = rest.get("response_format")
+    if isinstance(wanted, dict) and isinstance(form := wanted.get("json_schema"), dict):
+        del rest["response_format"]
+        config |= {"responseMimeType": "application/json", "responseJsonSchema": form.get("schema")}
     return config, rest

@@ -33,6 +33,10 @@ def ollama_body(fields: Fields, model: str) -> Metadata:
     if effort is not None:
         off, by_level = effort == "none", family_record(model_family(model)).thinking == "levels"
         rest["think"] = ("low" if off else effort) if by_level else not off
+    wanted = rest.get("response_format")
+    if isinstance(wanted, dict) and isinstance(form := wanted.get("json_schema"), dict):
+        del rest["response_format"]
+        rest["format"] = form.get("schema")
     body: Metadata = {"model": model, "messages": [_message(m) for m in fields.messages], "stream": True}
     if options:
         body["options"] = options

@@ -1,4 +1,5 @@
-"""Refusals that say how a server takes reasoning back: learned from once, then avoided."""
+"""Refusals that say how a server takes reasoning back, or that it takes no schema of an answer: learned from once, then
+avoided."""
 
 from __future__ import annotations
 
@@ -16,6 +17,23 @@ _SIGNATURE = re.compile(
     r"bound to a different conversation",
     re.I | re.S,
 )
+
+
+_SCHEMA = re.compile(
+    r"response[_ ]?(?:format|mime[_ ]?type|json[_ ]?schema|schema)|output[_ ]config|output[_ ]format|text\.format|"
+    r"json[_ ]?schema|structured[_ ]output|\bgrammar|guided|unmarshal\b.{0,80}\bformat\b|\bformat\b.{0,40}\bjson\b|"
+    r"schema.{0,40}(?:complex|too large|compil)",
+    re.I | re.S,
+)
+_TOOL = re.compile(r"\btools?[.\[]|for function|input_schema|function_declarations", re.I)
+
+
+def refuses_schema(failure: Failure) -> bool:
+    """Whether a request was refused for the schema that its answer was to be held to."""
+    if failure.kind != "invalid_request" or failure.status not in (400, 422, 500, 501, None):
+        return False
+    text = f"{failure.detail}\n{failure.message}"
+    return _SCHEMA.search(text) is not None and _TOOL.search(text) is None
 
 
 def replay_fact(failure: Failure) -> ReplayFact | None:

@@ -11,6 +11,7 @@ from agent_tui.providers.dialects import Dialect, dialect_of
 from agent_tui.providers.dialects.image_limits import sendable
 from agent_tui.providers.wire.chat import ChatForm, chat_messages, has_content_thinking
 from agent_tui.providers.wire.claude import add_breakpoints
+from agent_tui.providers.wire.output import output_arguments
 from agent_tui.providers.wire.replay import ReplayPlan
 from agent_tui.providers.wire.responses import response_input
 from agent_tui.providers.wire.sending import decide
@@ -46,6 +47,7 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     build = _responses if target.api == "responses" else _chat
     method, kwargs = build(request, info, thinking, plan)
     kwargs.update(thinking.kwargs)
+    _hold_to(kwargs, request, info)
     for name, value in request.spec.extra.items():
         if isinstance(value, dict) and isinstance(kwargs.get(name), dict):
             kwargs[name] = {**kwargs[name], **value}
@@ -53,6 +55,21 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
             kwargs[name] = value
     kwargs.update(drop_params=True, max_retries=0, stream=True)
     return WireCall(method, kwargs, thinking.notes)
+
+
+def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
+    """Adds what holds the answer to its schema. What the user configured under the same name stands alone."""
+    tools = bool(kwargs.get("tools")) and not dialect_of(info.target.provider).no_tools
+    wanted = output_arguments(request, info, tools)
+    if not wanted or wanted.keys() & (request.spec.extra.keys() | request.spec.extra.get("extra_body", {}).keys()):
+        return
+    if "output_config" in wanted and (effort := kwargs.pop("reasoning_effort", None)) is not None:
+        # Said in full: LiteLLM would put its own in place of the whole field.
+        kwargs["thinking"] = {"type": "adaptive", "display": "summarized"}
+        kwargs["output_config"] = {"effort": effort}
+    for name, value in wanted.items():
+        known = kwargs.get(name)
+        kwargs[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
 
 
 def model_name(target: Target, configured: str) -> str:

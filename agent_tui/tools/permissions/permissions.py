@@ -22,6 +22,9 @@ from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_match
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
 
+_REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
+"""The modes, by how much runs unasked in them."""
+
 
 class Permissions:
     """The judge of a session. ``mode`` may be changed at any time.
@@ -117,9 +120,24 @@ class Permissions:
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
         decision = self._decide(tool, intent)
-        if decision.action == "ask" and not self.can_ask:
-            return Decision("deny", decision.reason, _refusal(tool, decision), decision.patterns)
+        if self.can_ask or decision.action == "allow":
+            return decision
+        if decision.action == "ask" or decision.reason == PLAN_REASON:
+            told = _refusal(decision, self._mode_for(tool, intent))
+            return Decision("deny", decision.reason, told, decision.patterns)
         return decision
+
+    def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
+        """The first mode beyond this one in which the call would need no question."""
+        mode = self.mode
+        try:
+            for further in _REACH[_REACH.index(mode) + 1 :]:
+                self.mode = further
+                if self._decide(tool, intent).action == "allow":
+                    return further
+        finally:
+            self.mode = mode
+        return None
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
@@ -255,12 +273,18 @@ def _not_known_to_look(tool: str) -> str:
     )
 
 
-def _refusal(tool: str, decision: Decision) -> str:
-    way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."
-    if decision.patterns:
-        flags = " ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns)
-        mode = "accept-edits" if all(p.startswith("edit(") for p in decision.patterns) else "auto"
-        way = f"The user can allow it with {flags}, or with --permission-mode {mode}."
+def _refusal(decision: Decision, mode: PermissionMode | None) -> str:
+    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
+    ways = []
+    if decision.reason != PLAN_REASON and decision.patterns:
+        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
     elif "outside the project" in decision.reason:
-        way = "The user can allow the folder with --add-dir."
+        ways.append("--add-dir for the folder")
+    if mode is not None:
+        ways.append(f"--permission-mode {mode}")
+    way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."
+    if ways:
+        way = f"The user can allow it with {', or with '.join(ways)}."
+    if decision.reason == PLAN_REASON:
+        return f"{PLAN_MESSAGE} {way}" if ways else PLAN_MESSAGE
     return f"Refused: it needs permission and nobody can be asked here ({decision.reason}). {way}"
