@@ -12,6 +12,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
 
@@ -80,7 +81,8 @@ class ToolContext:
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
-    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer."""
+    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
+    ``jobs`` are the commands in the background; None where nothing can run there."""
 
     cwd: Path
     root: Path
@@ -100,6 +102,7 @@ class ToolContext:
     network: Network | None = None
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
+    jobs: Jobs | None = None
 
 
 class Tool(Protocol):

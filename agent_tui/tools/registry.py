@@ -52,6 +52,7 @@ def builtin_tools() -> list[Tool]:
     from agent_tui.tools.builtin.fetch import FetchTool
     from agent_tui.tools.builtin.glob import GlobTool
     from agent_tui.tools.builtin.grep import GrepTool
+    from agent_tui.tools.builtin.jobs import JobsTool
     from agent_tui.tools.builtin.list import ListTool
     from agent_tui.tools.builtin.read import ReadTool
     from agent_tui.tools.builtin.subagent import SubagentTool
@@ -66,6 +67,7 @@ def builtin_tools() -> list[Tool]:
         GlobTool(),
         GrepTool(),
         BashTool(),
+        JobsTool(),
         FetchTool(),
         TodoTool(),
         SubagentTool(),

@@ -20,6 +20,7 @@ BUDGETS = {
     "glob": 60,
     "grep": 105,
     "bash": 65,
+    "jobs": 65,
     "fetch": 40,
     "todo": 80,
     "subagent": 75,
@@ -32,7 +33,7 @@ def test_every_schema_keeps_its_budget() -> None:
         pytest.skip("no tokenizer can be had")
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
-    assert sum(counts.values()) <= 700
+    assert sum(counts.values()) <= 740
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
