@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,15 +89,15 @@ async def test_a_line_that_is_not_finished_is_seen(context: ToolContext) -> None
 
 async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
     os.mkfifo(context.root / "hold")
-    id = await background(context, "setsid cat hold & echo $!; (trap '' TERM; cat hold) & echo $!; cat hold")
+    id = await background(context, "setsid cat hold & echo pid=$!; (trap '' TERM; cat hold) & echo pid=$!; cat hold")
     pids: list[str] = []
     while len(pids) < 2:
-        pids += [word for word in (await jobs(context, id, wait=0.01)).text.split() if word.isdigit()]
+        pids += re.findall(r"pid=(\d+)", (await jobs(context, id, wait=0.01)).text)
     outcome = await jobs(context, id, stop=True)
-    assert "by you]" in outcome.text and not outcome.is_error
+    assert "was stopped after" in outcome.text and not outcome.is_error
     await ended(*map(int, pids[:2]))
     assert descendants(os.getpid()) == set()
-    assert "was ended" in (await jobs(context, id, stop=True)).text
+    assert "was stopped" in (await jobs(context, id, stop=True)).text
 
 
 async def test_the_list_and_wrong_ids(context: ToolContext) -> None:

@@ -15,6 +15,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
@@ -53,6 +54,7 @@ class Toolbox:
         jail: Jail | None,
         domain: Callable[[], Domain],
         images: Callable[[], ImageLimits],
+        jobs: Jobs,
     ) -> None:
         self._settings = settings
         self._paths = paths
@@ -69,6 +71,7 @@ class Toolbox:
         self._jail = jail
         self._domain = domain
         self._images = images
+        self._jobs = jobs
         self.registry = ToolRegistry(
             builtin_tools(),
             lambda: extra.tools() if extra is not None else [],
@@ -99,6 +102,7 @@ class Toolbox:
             domain=self._domain(),
             secrets=self._secrets,
             images=self._images(),
+            jobs=self._jobs,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

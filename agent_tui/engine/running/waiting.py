@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agent_tui.engine.project.prefix import CHANGE
 from agent_tui.engine.project.workspace import UPDATE
+from agent_tui.engine.running.background import NEWS
 from agent_tui.engine.running.inbox import Inbox
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
@@ -75,7 +76,7 @@ class Waiting:
         for message in messages:
             # What has changed around the session is told when it goes out.
             message.parts = [
-                p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE))
+                p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, NEWS))
             ]
         if messages:
             self._inbox.put_back(messages)

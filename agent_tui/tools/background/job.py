@@ -20,8 +20,8 @@ from agent_tui.tools.sandbox.policy import Domain, Network
 
 log = logging.getLogger(__name__)
 
-StoppedBy = Literal["you", "the user", "its time limit", "the end of the session"]
-"""Who ended a command, as the model is told."""
+StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
+"""Who ended a command; ``a call`` is the model's own."""
 
 _DRAIN_SECONDS = 1.0
 _MUCH = 1 << 15
@@ -114,7 +114,8 @@ class Job:
         if self.running:
             return f"{self.id} has been running for {lasted}"
         if self._stopped_by is not None:
-            return f"{self.id} was ended after {lasted} by {self._stopped_by}"
+            by = "" if self._stopped_by == "a call" else f" by {self._stopped_by}"
+            return f"{self.id} was stopped after {lasted}{by}"
         return f"{self.id} ended after {lasted}: {ending(self._code or 0)}"
 
     def look(self) -> str:

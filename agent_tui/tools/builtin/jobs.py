@@ -54,7 +54,7 @@ class JobsTool:
             return _list(context.jobs)
         job = context.jobs.get(args.id)
         if args.stop:
-            await context.jobs.stop(args.id, "you")
+            await context.jobs.stop(args.id, "a call")
         elif args.wait:
             await job.ended(min(args.wait, MAX_WAIT))
         return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
