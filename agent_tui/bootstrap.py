@@ -29,7 +29,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.rules import parse_rule
+from agent_tui.tools.rules.names import checked_rules
 from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def _only_own(layer: Layer) -> None:
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
         ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
+        ('permissions.mode "bypass"', isinstance(rules, dict) and rules.get("mode") == "bypass"),
         ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
     ):
         if there:
@@ -83,21 +84,15 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     layers = config_layers(options, paths, root, trusted)
     check(layers)
     settings = build_settings(merge(layers))
-    settings.permissions.allow += _rules("--allow", options.allow)
-    settings.permissions.deny += _rules("--deny", options.deny)
+    for flag, given, rules in (
+        ("--allow", options.allow, settings.permissions.allow),
+        ("--deny", options.deny, settings.permissions.deny),
+    ):
+        checked_rules(given, flag)
+        rules += given
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
     return settings
-
-
-def _rules(flag: str, rules: list[str]) -> list[str]:
-    """The rules of a flag, each a valid one. Raises ConfigError."""
-    for rule in rules:
-        try:
-            parse_rule(rule)
-        except ConfigError as error:
-            raise ConfigError(f"{flag} {rule!r}: {error}") from None
-    return rules
 
 
 async def make_agent(options: Options, looking: bool = False) -> Agent:
@@ -163,6 +158,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,
+        sees=jail.sees,
         network=settings.sandbox.network,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,

@@ -21,6 +21,7 @@ MODE_HELP = {
     "accept-edits": "edits files in the project without asking",
     "plan": "reads only",
     "auto": "asks for nothing that no rule forbids",
+    "bypass": "asks for nothing and holds nothing: for containers that are thrown away",
 }
 
 INIT_PROMPT = """\
@@ -31,7 +32,7 @@ visible in the code. If AGENTS.md exists already, improve it and keep what is st
 
 
 def _permission_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    yield from MODE_HELP.items()
+    yield from ((mode, text) for mode, text in MODE_HELP.items() if mode != "bypass")
     for _, rule, source in agent.permission_rules():
         if source != "config":
             yield f"remove {rule}", source
@@ -41,10 +42,13 @@ def _permission_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 async def permissions(agent: CommandAgent, args: str) -> CommandResult:
     """Shows or sets what the agent may do without asking.
 
-    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through them. Rules added with "always" can be
-    removed with /permissions remove RULE.
+    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through the first three. Rules added with
+    "always" can be removed with /permissions remove RULE.
     """
     for mode in PERMISSION_MODES:
+        if args == mode == "bypass" != agent.mode:
+            line = "bypass is for the start: --permission-mode bypass, or mode in your own configuration."
+            return Text(line, error=True)
         if args == mode:
             agent.set_mode(mode)
             return Text(f"Permission mode: {mode} ({MODE_HELP[mode]}).")
@@ -54,7 +58,8 @@ async def permissions(agent: CommandAgent, args: str) -> CommandResult:
             return Text(f"Removed {rule}.")
         return Text(f"No remembered rule {rule}.", error=True)
     if args:
-        return Text(f"Modes: {', '.join(PERMISSION_MODES)}; or remove RULE.", error=True)
+        modes = ", ".join(mode for mode in PERMISSION_MODES if mode != "bypass")
+        return Text(f"Modes: {modes}; or remove RULE.", error=True)
     lines = [f"Mode: {agent.mode} ({MODE_HELP[agent.mode]})"]
     rules = agent.permission_rules()
     lines += [f"  {decision:<6} {one_line(rule, 100)}  ({source})" for decision, rule, source in rules]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import cut, one_line
 from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tenths_of, tokens, whole_percent
@@ -24,7 +25,7 @@ def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) 
         if row.tokens or row.children or row.deferred_tokens:
             lines += _row(row, 0, None if shares is None else shares.rows[index])
     if shares is not None:
-        rest = [("Free", usage.free or 0, shares.free), ("Reserve", usage.reserve or 0, shares.reserve)]
+        rest = [(FREE.label, usage.free or 0, shares.free), (RESERVE.label, usage.reserve or 0, shares.reserve)]
         if usage.over:
             rest = [rest[1], ("Over the limit", -usage.over, -shares.over)]
         lines += [_numbers(name, 0, grouped(count), part) for name, count, part in rest]

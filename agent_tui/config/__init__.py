@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-PermissionMode = Literal["ask", "accept-edits", "plan", "auto"]
-PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
+PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
+PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
+NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
+"""What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""
 
 KEY_ACTIONS = (
     *("send", "newline", "steer", "escape", "cancel", "quit", "suspend", "undo", "redo", "editor", "paste", "complete"),

@@ -79,7 +79,7 @@ class SandboxSchema(Strict):
 
 
 class PermissionsSchema(Strict):
-    mode: Literal["ask", "accept-edits", "plan", "auto"] | None = None
+    mode: Literal["ask", "accept-edits", "plan", "auto", "bypass"] | None = None
     allow: list[str] | None = None
     ask: list[str] | None = None
     deny: list[str] | None = None

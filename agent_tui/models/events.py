@@ -83,7 +83,8 @@ class PermissionAsked:
     """A tool waits for the user's word; answer with ``Session.answer_permission(request_id, …)``.
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
-    ``patterns`` are what "always" would allow from now on in this project.
+    ``patterns`` are what "always" would allow from now on in this project, ``session`` what may be allowed until the
+    program ends; an answer names one of either.
     """
 
     request_id: str
@@ -93,6 +94,7 @@ class PermissionAsked:
     display: Metadata
     patterns: list[str] = field(default_factory=list)
     reason: str = ""
+    session: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,7 +10,8 @@ from agent_tui.config import ModelSettings
 from agent_tui.models.codec import LOCAL
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
-from agent_tui.models.steps import RowId, StepKind
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 
 Effort = Literal["off", "low", "medium", "high"]

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent_tui.models.failure import Failure
+from agent_tui.models.rows import RowId
 from agent_tui.models.usage import TokenUsage
 
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
-RowId = Literal["system", "environment", "memory", "skills", "tools", "documents"]
-FIXED_ROWS: tuple[RowId, ...] = ("system", "environment", "memory", "skills", "tools", "documents")
 
 
 @dataclass(slots=True)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
+from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
-from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal"]
 
@@ -25,7 +25,7 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox.
     """
 
     kind: IntentKind
@@ -35,6 +35,7 @@ class Intent:
     url: str | None = None
     display: Metadata | None = None
     tool: str | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)
@@ -47,6 +48,10 @@ class ToolOutcome:
     is_error: bool = False
     display: Metadata | None = None
     attachments: list[AttachmentPart] = field(default_factory=list)
+
+
+StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
+"""Who ended a command in the background; ``a call`` is the model's own."""
 
 
 Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
@@ -70,6 +75,52 @@ class ToolMemory:
 
     files: dict[str, FileVersion] = field(default_factory=dict)
     todo: list[TodoItem] = field(default_factory=list)
+
+
+class BackgroundJob(Protocol):
+    """A command in the background, as the model deals with it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def line(self) -> str:
+        """The command on one line."""
+
+    @property
+    def info(self) -> JobInfo: ...
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended by itself, and badly."""
+
+    def state_line(self) -> str: ...
+    def look(self) -> str:
+        """The output that is new since the last look, and how it is."""
+
+    async def ended(self, seconds: float) -> bool:
+        """Waits for its end; False when it runs on after ``seconds``."""
+
+
+class BackgroundJobs(Protocol):
+    """The commands in the background. What names one raises ToolError when there is none of that id."""
+
+    async def start(
+        self,
+        command: str,
+        launch: Launch,
+        cwd: Path,
+        folder: Path,
+        *,
+        limit: int,
+        secrets: Redactor,
+        jail: Jail | None = None,
+        network: Network | None = None,
+        timeout: float | None = None,
+    ) -> BackgroundJob:
+        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``. Raises ToolError."""
+
+    def all(self) -> Sequence[BackgroundJob]: ...
+    def get(self, id: str) -> BackgroundJob: ...
+    async def stop(self, id: str, by: StoppedBy) -> BackgroundJob: ...
 
 
 @dataclass(slots=True)
@@ -102,7 +153,7 @@ class ToolContext:
     network: Network | None = None
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
-    jobs: Jobs | None = None
+    jobs: BackgroundJobs | None = None
 
 
 class Tool(Protocol):

@@ -11,6 +11,7 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from agent_tui.models.rows import CONTEXT_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
 
 DEFAULT_THEME = "agent-dark"
@@ -30,7 +31,6 @@ COLORS = (
     "surface",
     "panel",
 )
-CONTEXT_ROWS = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
 VARIABLES = (
     "muted",
     "faint",
@@ -38,7 +38,7 @@ VARIABLES = (
     "user",
     "diff-add",
     "diff-remove",
-    *(f"context-{row}" for row in (*CONTEXT_ROWS, "free", "reserve")),
+    *(f"context-{row.id}" for row in (*CONTEXT_ROWS, FREE, RESERVE)),
 )
 _TOP = {"name", "dark", "ansi", "colors", "variables"}
 
@@ -157,15 +157,8 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
         "user": theme.primary,
         "diff-add": theme.success or theme.primary,
         "diff-remove": theme.error or theme.primary,
-        "context-system": theme.primary,
-        "context-environment": theme.secondary or theme.primary,
-        "context-memory": theme.accent or theme.primary,
-        "context-skills": theme.error or theme.primary,
-        "context-tools": theme.warning or theme.primary,
-        "context-documents": theme.success or theme.primary,
-        "context-messages": theme.primary,
-        "context-free": mixed["line"],
-        "context-reserve": mixed["faint"],
+        **{f"context-{row.id}": getattr(theme, row.color) or theme.primary for row in CONTEXT_ROWS},
+        **{f"context-{rest.id}": mixed[rest.color] for rest in (FREE, RESERVE)},
     }
     return {**mixed, **pick}
 

@@ -1,9 +1,11 @@
-"""What asks: everyday commands of coding agents in every mode.
+"""What asks: everyday commands of coding agents in every mode, with a sandbox and without.
 
-    python tests/benchmarks/commands.py [--reasons] [--json]
+    python tests/benchmarks/commands.py [--reasons] [--json] [--before FILE]
 
-Each command is judged in a small project, alone, without any rule. ``+`` runs unasked, ``?`` asks, ``-`` is refused.
-``--held`` judges as where a sandbox holds, with its network open.
+Each command is judged in a small project, alone, without any rule. ``+`` runs unasked, ``?`` asks, ``-`` is refused;
+in the columns ``none`` nothing holds commands, in ``box`` a sandbox does, whose network opens by a question, in ``net``
+one whose network is open. ``--before`` is the JSON of an earlier run: what changed is marked. Last come the hostile
+commands: how many run unasked, and how many of them outside a sandbox.
 """
 
 from __future__ import annotations
@@ -13,55 +15,88 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
-from tests.support.commands import make_world, sections
+from tests.support.commands import lines, make_world, sections
 
 SIGNS = {"allow": "+", "ask": "?", "deny": "-"}
-MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
+GROUNDS = ("none", "box", "net")
+COLUMNS = [f"{ground} {mode}" for ground in GROUNDS for mode in MODES]
+
+
+def permissions(root: Path, ground: str, mode: PermissionMode) -> Permissions:
+    if ground == "none":
+        return Permissions(root, root, PermissionsConfig(mode))
+    network = "allow" if ground == "net" else "ask"
+    return Permissions(root, root, PermissionsConfig(mode), holds=lambda domain: True, network=network)  # type: ignore[arg-type]
+
+
+def judged(root: Path, named: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """For each command: by column the sign, and the domain and reason where there is one."""
+    for heading, command in named:
+        row: dict[str, Any] = {"heading": heading, "command": command, "reasons": {}, "domains": {}}
+        for column in COLUMNS:
+            ground, _, mode = column.partition(" ")
+            judge = permissions(root, ground, mode)  # type: ignore[arg-type]
+            decision = judge.decide("bash", Intent("command", command, command=command))
+            row[column] = SIGNS[decision.action]
+            row["domains"][column] = decision.domain
+            if decision.action != "allow":
+                row["reasons"][column] = decision.reason
+        yield row
+
+
+def total(rows: list[dict[str, Any]], column: str) -> str:
+    counted = Counter(row[column] for row in rows)
+    return f"{counted['+']:4} {counted['?']:4} {counted['-']:4}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reasons", action="store_true", help="why the strictest mode does not let it pass")
-    parser.add_argument("--held", action="store_true", help="as where a sandbox holds")
+    parser.add_argument("--reasons", action="store_true", help="why a command asks, in the first column where it does")
+    parser.add_argument("--before", type=Path, help="the JSON of an earlier run")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows: list[dict[str, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         root = make_world(Path(folder)).root
-        for heading, command in sections("everyday.txt"):
-            row = {"heading": heading, "command": command}
-            for mode in MODES:
-                held = Permissions(root, root, PermissionsConfig(mode), holds=lambda domain: True, network="allow")
-                permissions = held if options.held else Permissions(root, root, PermissionsConfig(mode))
-                decision = permissions.decide("bash", Intent("command", command, command=command))
-                row[mode] = decision.action
-                if decision.action != "allow":
-                    row["reason"] = row.get("reason", decision.reason)
-            rows.append(row)
+        rows = list(judged(root, sections("everyday.txt")))
+        hostile = list(judged(root, [("hostile", command) for command in lines("hostile.txt")]))
     if options.json:
-        print(json.dumps(rows))
+        print(json.dumps({"everyday": rows, "hostile": hostile}))
         return
-    print("  ".join(MODES))
+    before = json.loads(options.before.read_text("utf-8")) if options.before else {"everyday": [], "hostile": []}
+    earlier = {row["command"]: row for row in before["everyday"]}
+    print("   ".join(f"{ground}: {' '.join(MODES)}" for ground in GROUNDS))
     heading = ""
     for row in rows:
         if row["heading"] != heading:
             heading = row["heading"]
             print(f"\n{heading}")
-        signs = " ".join(SIGNS[row[mode]] for mode in MODES)
-        reason = f"    [{row['reason']}]" if options.reasons and "reason" in row else ""
-        print(f"  {signs}  {row['command']!r}{reason}")
-    print()
-    for mode in MODES:
-        counted = Counter(row[mode] for row in rows)
-        print(f"{mode:13} {counted['allow']:4} unasked {counted['ask']:4} ask {counted['deny']:4} refused")
+        signs = "  ".join(" ".join(row[f"{ground} {mode}"] for mode in MODES) for ground in GROUNDS)
+        was = earlier.get(row["command"], row)
+        mark = "*" if any(was[column] != row[column] for column in COLUMNS) else " "
+        column = next(iter(row["reasons"]), "")
+        reason = f"    [{column}: {row['reasons'][column]}]" if options.reasons and column else ""
+        print(f" {mark}{signs}  {row['command']!r}{reason}")
+    honest = [row for row in rows if row["heading"] != "Reaching out"]
+    print("\n                    unasked  ask refused" + ("   before" if earlier else ""))
+    for column in COLUMNS:
+        old = "  " + total(before["everyday"], column) if earlier else ""
+        inside = sum(row[column] == "?" for row in honest)
+        print(f"{column:18} {total(rows, column)}{old}   of these ask without reaching out: {inside}")
+    print(f"\nhostile ({len(hostile)})    unasked  outside the sandbox")
+    for column in COLUMNS:
+        run = [row for row in hostile if row[column] == "+"]
+        out = sum(row["domains"][column] == "free" or column.startswith("none") for row in run)
+        print(f"{column:18} {len(run):8} {out:8}")
 
 
 if __name__ == "__main__":

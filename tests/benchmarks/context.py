@@ -17,9 +17,9 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.usage import Limits, TokenUsage
@@ -81,15 +81,22 @@ def known_count(conversation: FastConversation) -> int:
     return conversation._known[0]
 
 
-def timed(conversation: Conversation, cache: ContextCache | None, builder: ViewBuilder) -> tuple[float, float]:
+def timed(conversation: Conversation, accounts: Incremental, builder: ViewBuilder) -> tuple[float, float]:
     """Milliseconds of the view and of the calculation."""
     start = time.perf_counter()
     view = builder.build(conversation.path, conversation.records, conversation.summaries)
     middle = time.perf_counter()
     info = model(conversation.target, LIMITS)
-    inputs = ContextInputs(info, view, conversation.steps, conversation.records, conversation.fixed, cache=cache)
-    inputs.fixed_fingerprint, inputs.effort = conversation.fixed_fingerprint, "medium"
-    usage = calculate_context_usage(inputs)
+    inputs = ContextInputs(
+        info,
+        view,
+        conversation.steps,
+        conversation.records,
+        conversation.fixed,
+        fixed_fingerprint=conversation.fixed_fingerprint,
+        effort="medium",
+    )
+    usage = accounts.usage(inputs)
     end = time.perf_counter()
     assert sum(r.tokens for r in usage.rows) == usage.total
     assert usage.anchor_step is not None
@@ -98,16 +105,16 @@ def timed(conversation: Conversation, cache: ContextCache | None, builder: ViewB
 
 def measure(messages: int, runs: int) -> dict[str, float]:
     conversation, size = build(messages)
-    cold = [timed(conversation, None, ViewBuilder()) for _ in range(max(1, runs // 3))]
-    cache, builder = ContextCache(), ViewBuilder()
-    timed(conversation, cache, builder)
+    cold = [timed(conversation, Incremental(), ViewBuilder()) for _ in range(max(1, runs // 3))]
+    accounts, builder = Incremental(), ViewBuilder()
+    timed(conversation, accounts, builder)
     opened, warm = [], []
     for number in range(runs):
-        opened.append(timed(conversation, cache, builder))
+        opened.append(timed(conversation, accounts, builder))
         one_step(conversation, size, last=number % 4 == 3)
         if number % 4 == 3:
             conversation.say("next question", raw=12)
-        warm.append(timed(conversation, cache, builder))
+        warm.append(timed(conversation, accounts, builder))
     return {
         "view_ms": median(v for v, _ in warm),
         "warm_ms": median(c for _, c in warm),

@@ -17,8 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
@@ -30,17 +29,22 @@ from tests.support.fake_agent import FakeAgent
 
 
 def agent_of(conversation: Any) -> type[FakeAgent]:
-    cache, builder = ContextCache(), ViewBuilder()
+    accounts, builder = Incremental(), ViewBuilder()
 
     class Counting(FakeAgent):
         def context_usage(self) -> ContextUsage:
             view = builder.build(conversation.path, conversation.records, conversation.summaries)
             info = model(conversation.target, LIMITS)
             inputs = ContextInputs(
-                info, view, conversation.steps, conversation.records, conversation.fixed, cache=cache
+                info,
+                view,
+                conversation.steps,
+                conversation.records,
+                conversation.fixed,
+                fixed_fingerprint=conversation.fixed_fingerprint,
+                effort="medium",
             )
-            inputs.fixed_fingerprint, inputs.effort = conversation.fixed_fingerprint, "medium"
-            return calculate_context_usage(inputs)
+            return accounts.usage(inputs)
 
         def trigger_total(self) -> int:
             return self.context_usage().total

@@ -49,7 +49,7 @@ def env_line(**variables: str) -> str:
         ("[models.x]\nmodel = 'demo'\ncompact_at = 80", ["models.x.compact_at", "0.8 is 80 %", "(not 80)"]),
         ("[agent]\nstep_limit = true", ["agent.step_limit", "integer"]),
         ("[agent]\nretries = 50", ["agent.retries", "at most 20"]),
-        ("[permissions]\nmode = 'yolo'", ["permissions.mode", "'ask', 'accept-edits', 'plan' or 'auto'"]),
+        ("[permissions]\nmode = 'yolo'", ["permissions.mode", "'ask', 'accept-edits', 'plan', 'auto' or 'bypass'"]),
         ("[permissions]\nallow = 'bash'", ["permissions.allow", "list"]),
         ("[models.x]\napi_base = 'http://x'", ["models.x", "needs model"]),
         ("[models.x]\nmodel = 'demo'\napi = 'rest'", ["models.x.api", "'auto', 'chat' or 'responses'"]),

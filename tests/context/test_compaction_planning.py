@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.usage import CompactPolicy
-from agent_tui.context.compaction.notices import done_text, started_text
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.compaction.notices import done_text
 from agent_tui.context.compaction.planning import preview_text, records_of
 from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
@@ -46,7 +46,7 @@ def test_worked_cases(window: int, max_output: int, max_input: int | None, limit
 
 
 def test_auto_compact_false_never_wants_to() -> None:
-    world = World(policy=CompactPolicy(auto_compact=False))
+    world = World(policy=CompactionSettings(auto_compact=False))
     world.user(words(20_000))
     assert not world.usage().would_compact
 
@@ -299,7 +299,6 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
 
 
 def test_texts() -> None:
-    assert started_text(171_234) == "Compacting 171.2k… Esc to cancel"
     text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=0.021)
     assert text == "171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
     assert done_text(20_000, 9_000, cleared=1) == "20k → 9k · cleared 1 old tool result · /compact undo"

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.accuracy import before_step
-from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
@@ -91,14 +91,14 @@ def test_an_absurd_report_is_no_measure() -> None:
 
 @given(st.lists(st.floats(0.6, 1.8), min_size=1, max_size=6), st.integers(0, 5))
 def test_what_is_kept_between_calculations_changes_nothing(factors: list[float], at: int) -> None:
-    cache = ContextCache()
+    accounts = Incremental()
     conversation = measured(factors[0])
     conversation.target = CLAUDE if at == 3 else conversation.target
     for number, factor in enumerate(factors):
         if number == at:
             compact(conversation)
         conversation.say(raw=20)
-        usage = calculate_context_usage(conversation.inputs(cache=cache))
+        usage = accounts.usage(conversation.inputs())
         assert usage == calculate_context_usage(conversation.inputs())
         step = conversation.answer(TokenUsage(max(1, round(factor * usage.total)), 10))
         before_step(step, usage)

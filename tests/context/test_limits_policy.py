@@ -15,11 +15,11 @@ from agent_tui.context.accounting.budget import (
     room_for_answer,
     send_margin,
 )
-from agent_tui.context.accounting.inputs import CompactPolicy
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 
-DEFAULT = CompactPolicy()
+DEFAULT = CompactionSettings()
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,22 @@ def test_unknown_windows_have_no_limit(window: int | None) -> None:
 
 def test_compact_at_as_fraction_and_as_tokens() -> None:
     limits = Limits(200_000, None, 8_192)
-    assert budget(limits, CompactPolicy(compact_at=0.8)).limit == 160_000
-    assert budget(limits, CompactPolicy(compact_at=1.0)).limit == 191_808
-    assert budget(limits, CompactPolicy(compact_at=50_000)).limit == 50_000
-    assert budget(limits, CompactPolicy(compact_at=0.8), compact_at=0.5).limit == 100_000
+    assert budget(limits, CompactionSettings(compact_at=0.8)).limit == 160_000
+    assert budget(limits, CompactionSettings(compact_at=1.0)).limit == 191_808
+    assert budget(limits, CompactionSettings(compact_at=50_000)).limit == 50_000
+    assert budget(limits, CompactionSettings(compact_at=0.8), compact_at=0.5).limit == 100_000
 
 
 def test_a_reserve_above_a_quarter_is_refused_with_one_line() -> None:
     limits = Limits(100_000, None, 64_000)
-    policy = CompactPolicy(max_output_reserve=30_000)
+    policy = CompactionSettings(max_output_reserve=30_000)
     assert budget(limits, policy).limit == 75_000
     assert (
         reserve_problem(limits, policy)
         == "max_output_reserve 30,000 is above 25 % of the window of 100,000; using 25,000."
     )
     assert reserve_problem(Limits(8_192, None, 8_192), DEFAULT) is None
-    assert reserve_problem(limits, CompactPolicy(max_output_reserve=20_000)) is None
+    assert reserve_problem(limits, CompactionSettings(max_output_reserve=20_000)) is None
 
 
 @given(
@@ -80,7 +80,7 @@ def test_a_reserve_above_a_quarter_is_refused_with_one_line() -> None:
 def test_limit_and_reserve_fill_the_window(
     window: int, max_input: int | None, max_output: int | None, cap: int
 ) -> None:
-    room = budget(Limits(window, max_input, max_output), CompactPolicy(max_output_reserve=cap))
+    room = budget(Limits(window, max_input, max_output), CompactionSettings(max_output_reserve=cap))
     assert room.limit is not None and room.reserve is not None
     assert room.limit + room.reserve == window and 0 < room.limit <= window
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, leaves, row
@@ -98,16 +100,16 @@ def test_reads_are_shared_out_in_the_order_of_sending(cached: int, expected: dic
 
 @pytest.mark.parametrize("cached", [4_000, 4_005, 4_128, 4_300])
 def test_a_reading_may_end_inside_a_message(cached: int) -> None:
-    conversation, cache = prompt(), ContextCache()
+    conversation, accounts = prompt(), Incremental()
     conversation.say(raw=493)
     conversation.answer(TokenUsage(4_000, 10), calls=("c1", "c2"))
-    conversation.usage(cache=cache)
+    conversation.usage(accounts)
     conversation.result("c1", raw=200)
     conversation.result("c2", raw=100)
     conversation.answer(TokenUsage(4_330, 10, cache_read=cached), calls=("c3",))
     conversation.result("c3", raw=50)
     for _ in range(2):
-        usage = conversation.usage(cache=cache)
+        usage = conversation.usage(accounts)
         assert usage == conversation.usage()
         assert read(usage) == cached
     newest = row(usage, "messages", "tool_results").children[-1]
@@ -187,3 +189,13 @@ def test_without_an_anchor_an_estimate_is_rounded_up_once() -> None:
     conversation = Conversation(target=CLAUDE)
     conversation.say(raw=10)
     assert conversation.usage(ratio=1.5).total == 20, "1.5 × (10 × 1.22 + 1) = 19.8; rounded before it were 21"
+
+
+def test_every_row_has_one_record_that_tells_it_from_the_others() -> None:
+    assert tuple(FIXED_ROWS) == get_args(RowId)
+    every = [*CONTEXT_ROWS, FREE, RESERVE]
+    assert [row_id for row_id, kind in FIXED_ROWS.items() if kind.id != row_id] == []
+    for attribute in ("id", "label", "pattern"):
+        values = [getattr(kind, attribute) for kind in every]
+        assert len(set(values)) == len(values), attribute
+    assert sorted(kind.sent for kind in FIXED_ROWS.values()) == list(range(len(FIXED_ROWS)))

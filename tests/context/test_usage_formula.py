@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent_tui.context.accounting.accuracy import after_step, before_step, verification_line, verified_growth
-from agent_tui.context.accounting.inputs import CompactPolicy
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
@@ -381,9 +381,9 @@ def test_ephemeral_rows_a_little_too_large_give_way_to_the_first_message() -> No
     conversation = Conversation(fixed=[fixed_part(raw=700), fixed_part("tools", 300, "t", "builtin")])
     conversation.say()
     conversation.answer(TokenUsage(990, 100))
-    cache = ContextCache()
-    usage = conversation.usage(cache=cache)
-    assert conversation.usage(cache=cache) == conversation.usage() == usage
+    accounts = Incremental()
+    usage = conversation.usage(accounts)
+    assert conversation.usage(accounts) == conversation.usage() == usage
     assert row(usage, "messages", "user").tokens == 2 + 7
     assert (row(usage, "system").tokens, row(usage, "tools").tokens) == (687, 294)
     assert usage.total == 1_090 and not usage.warnings
@@ -407,9 +407,9 @@ def test_over_the_window_is_a_warning() -> None:
     assert_identities(usage)
     # What holds a compaction back counts only while the next input can be sent.
     for policy, word in (
-        (CompactPolicy(auto_compact=False), "off by setting"),
-        (CompactPolicy(paused=True), "paused"),
-        (CompactPolicy(off=True), "failed three times"),
+        (CompactionSettings(auto_compact=False), "off by setting"),
+        (CompactionSettings(paused=True), "paused"),
+        (CompactionSettings(off=True), "failed three times"),
     ):
         full = conversation.usage(limits=Limits(10_000, None, 1_000), policy=policy)
         assert full.would_compact == policy.auto_compact and word in full.why
@@ -460,59 +460,59 @@ def test_turns_left_from_the_growth_of_recent_turns() -> None:
     assert usage.turns_left == (19_000 - 4_100) // 1_000
 
 
-def test_a_kept_cache_finds_the_anchor_again_after_an_undo() -> None:
-    conversation, cache = weather(), ContextCache()
+def test_what_is_kept_finds_the_anchor_again_after_an_undo() -> None:
+    conversation, accounts = weather(), Incremental()
     conversation.answer(TokenUsage(5_115, 50))
-    before = conversation.usage(cache=cache)
+    before = conversation.usage(accounts)
     summary = conversation.append("user", [SummaryPart("so far", "r1")], 40)
     conversation.path.pop()
     conversation.summaries[summary.id] = summary
     ids = [m.id for m in conversation.path]
     conversation.records.append(CompactionRecord("r1", "op1", "summary", ids, summary_id=summary.id))
-    assert conversation.usage(cache=cache).anchor_step is None
+    assert conversation.usage(accounts).anchor_step is None
     conversation.records.clear()
-    assert conversation.usage(cache=cache) == before
+    assert conversation.usage(accounts) == before
 
 
-def test_a_kept_cache_reopens_a_turn_after_a_rewind() -> None:
-    conversation, cache = (
+def test_what_is_kept_reopens_a_turn_after_a_rewind() -> None:
+    conversation, accounts = (
         Conversation(target=Target("anthropic", "chat", "claude-sonnet-4-5", "claude")),
-        ContextCache(),
+        Incremental(),
     )
     conversation.say()
     conversation.answer(TokenUsage(1_000, 150, 100), reasoning=thinking(conversation))
-    before = conversation.usage(cache=cache)
+    before = conversation.usage(accounts)
     conversation.say()
-    assert conversation.usage(cache=cache).calculation.dropped_reasoning == 100
+    assert conversation.usage(accounts).calculation.dropped_reasoning == 100
     conversation.path.pop()
-    assert conversation.usage(cache=cache) == before
+    assert conversation.usage(accounts) == before
 
 
 def test_a_count_that_comes_late_does_not_take_the_place_of_a_measured_turn() -> None:
     conversation = weather()
     late = replace(conversation.steps[0], id="late", kind="count", message_id=None, usage=TokenUsage(4_900, 0))
     conversation.steps.append(late)
-    for cache in (None, ContextCache()):
-        usage = conversation.usage(cache=cache)
+    for accounts in (None, Incremental()):
+        usage = conversation.usage(accounts)
         assert usage.anchor_step == "s0" and usage.total == weather().usage().total
     conversation.answer(TokenUsage(5_300, 0), kind="count")
     assert conversation.usage().total == 5_300, "a count of more than the turn sent anchors"
 
 
 def test_a_count_made_while_a_step_runs_anchors_until_the_step_is_measured() -> None:
-    conversation, cache = Conversation(), ContextCache()
+    conversation, accounts = Conversation(), Incremental()
     conversation.say(raw=9_000)
     view = len(conversation.view())
     conversation.answer(None, status="running")
     draft = conversation.path.pop()
     running = conversation.steps[0]
-    assert conversation.usage(cache=cache).anchor_step is None
+    assert conversation.usage(accounts).anchor_step is None
     conversation.answer(TokenUsage(9_500, 0), kind="count")
     assert conversation.steps[1].sent_count == view
-    counted = conversation.usage(cache=cache)
+    counted = conversation.usage(accounts)
     assert counted.total == 9_500 and counted == conversation.usage()
     conversation.path.append(draft)
     draft.status = "complete"
     running.status, running.usage = "complete", TokenUsage(9_510, 40)
-    ended = conversation.usage(cache=cache)
+    ended = conversation.usage(accounts)
     assert ended.anchor_step == running.id and ended == conversation.usage()

@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.sent.anchor import SentPrefixes, anchor_problem
+from agent_tui.context.sent.anchor import anchor_problem, prefixes_of
 from agent_tui.engine.agent import Agent
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted
@@ -127,14 +127,11 @@ class User:
         usage, runtime = agent.context_usage(), agent.runtime
         assert runtime is not None
         assert_identities(usage)
-        inputs = runtime.inputs()
-        inputs.cache = None
-        fresh = calculate_context_usage(inputs)
+        fresh = calculate_context_usage(runtime.inputs())
         assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
         if usage.anchor_step is not None:
             step = next(s for s in agent.steps if s.id == usage.anchor_step)
-            prefixes = SentPrefixes()
-            prefixes.update(view)
+            prefixes = prefixes_of(view)
             assert anchor_problem(step, prefixes, runtime.info.target, runtime.info.limits.window) is None
         assert all(s.status != "running" for s in agent.steps)
         self.check_nothing_lost()

@@ -78,9 +78,7 @@ class Watch:
         runtime = self.agent.runtime
         assert runtime is not None
         shown = self.agent.context_usage()
-        inputs = runtime.inputs()
-        inputs.cache = None
-        recounted = calculate_context_usage(inputs)
+        recounted = calculate_context_usage(runtime.inputs())
         assert usage.total == shown.total == recounted.total
         assert usage.limit == shown.limit == recounted.limit
         assert rows(shown) == rows(recounted)

@@ -9,13 +9,15 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
 from agent_tui.engine.project.permissions import PermissionDesk, Verdict
-from agent_tui.models.events import Event, Notice, PermissionAsked
+from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.sandbox import Domain, Sandbox
+from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain
 from agent_tui.tools.sandbox.seatbelt import Seatbelt
 from tests.support.agents import parts_for, running
 
@@ -84,3 +86,50 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
         assert any("your own reach" in line for line in (await agent.sandbox_lines())[1:]) is not holds
         rows = [detail for _, what, detail in await agent.doctor() if what == "sandbox"]
         assert ["auto without a sandbox" in row for row in rows] == [not holds]
+
+
+async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) -> None:
+    for mode, allowed, domain in (("accept-edits", True, "work"), ("plan", False, "free"), ("ask", None, None)):
+        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("ask"), holds=lambda domain: True)
+        asked = asyncio.Event()
+        answered: list[bool] = []
+
+        def publish(event: Event, asked: asyncio.Event = asked, answered: list[bool] = answered) -> None:
+            if isinstance(event, PermissionAsked):
+                asked.set()
+            elif isinstance(event, PermissionAnswered):
+                answered.append(event.allowed)
+
+        desk = PermissionDesk(permissions, publish)
+        intent = Intent("command", "x", command="echo x > new")
+        judging = asyncio.ensure_future(desk.judge(ToolCallPart("c", "bash", "{}"), BashTool(), intent))
+        await asked.wait()
+        permissions.change_mode(mode)  # type: ignore[arg-type]
+        if allowed is None:
+            desk.answer("another question", True, None, "")
+            desk.dismiss()
+            with pytest.raises(asyncio.CancelledError):
+                await judging
+            continue
+        found = await judging
+        assert found.allowed == allowed and answered == [allowed]
+        assert not allowed or found.domain == domain
+        assert ("plan mode" in found.text) == (mode == "plan")
+
+
+async def test_an_answer_for_the_session_is_not_remembered(tmp_path: Path) -> None:
+    saved: list[str] = []
+    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("ask"), save=saved.append)
+    asked: list[PermissionAsked] = []
+
+    def publish(event: Event) -> None:
+        if isinstance(event, PermissionAsked):
+            asked.append(event)
+            loop.call_soon(desk.answer, event.request_id, True, event.session[0], "")
+
+    loop = asyncio.get_running_loop()
+    desk = PermissionDesk(permissions, publish)
+    for name in ("a", "b"):
+        intent = Intent("edit", f"edit {name}", [tmp_path / name])
+        assert (await desk.judge(ToolCallPart(name, "edit", "{}"), EditTool(), intent)).allowed
+    assert [event.session for event in asked] == [["edit(./**)"]] and saved == []

@@ -21,6 +21,7 @@ _FILES = {
     "Makefile": "all:\n\ttrue\n",
     "a": "x\n",
     "node_modules/.bin/eslint": "#!/bin/sh\n",
+    "node_modules/.bin/jest": "#!/bin/sh\n",
     "node_modules/.bin/tsc": "#!/bin/sh\n",
     "gradlew": "#!/bin/sh\n",
     ".env": "TOKEN=of-the-project\n",

@@ -6,10 +6,11 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import CompactPolicy, ContextInputs, calculate_context_usage
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionPlan, CompactionReason, plan_compaction, undo_target
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import active_prune_ids, build_view
 from agent_tui.context.tokens.estimate import message_text_for_count
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
@@ -108,7 +109,7 @@ class World:
     """One session. ``head`` moves over a tree of messages; nothing is ever removed from it."""
 
     info: ModelInfo = field(default_factory=model_info)
-    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    policy: CompactionSettings = field(default_factory=CompactionSettings)
     messages: dict[str, Message] = field(default_factory=dict)
     head: str | None = None
     records: list[CompactionRecord] = field(default_factory=list)
@@ -117,7 +118,7 @@ class World:
     fixed: list[FixedPart] = field(default_factory=lambda: [FixedPart("system", "system", "system", 2_000, "f", 500)])
     model: FakeModel = field(default_factory=FakeModel)
     now: float = 1_000.0
-    cache: ContextCache | None = None
+    accounts: Incremental | None = None
 
     def clock(self) -> float:
         self.now += 1
@@ -208,11 +209,10 @@ class World:
             self.fixed,
             self.policy,
             fixed_fingerprint="fixed",
-            cache=self.cache,
         )
 
     def usage(self) -> ContextUsage:
-        return calculate_context_usage(self.inputs())
+        return calculate_context_usage(self.inputs()) if self.accounts is None else self.accounts.usage(self.inputs())
 
     def plan(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionPlan:
         return plan_compaction(self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import active_prune_ids, build_view
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.fingerprint import fingerprint
@@ -110,11 +110,10 @@ class Conversation:
     def inputs(
         self,
         *,
-        policy: CompactPolicy | None = None,
+        policy: CompactionSettings | None = None,
         limits: Limits = WINDOW,
         ratio: float = 1.0,
         effort: Effort = "medium",
-        cache: ContextCache | None = None,
     ) -> ContextInputs:
         return ContextInputs(
             model(self.target, limits),
@@ -122,15 +121,16 @@ class Conversation:
             self.steps,
             self.records,
             self.fixed,
-            policy or CompactPolicy(),
+            policy or CompactionSettings(),
             ratio,
             self.fixed_fingerprint,
             effort,
-            cache,
         )
 
-    def usage(self, **options: object) -> ContextUsage:
-        return calculate_context_usage(self.inputs(**options))  # type: ignore[arg-type]
+    def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:
+        """From nothing, or with what ``accounts`` keep."""
+        inputs = self.inputs(**options)  # type: ignore[arg-type]
+        return calculate_context_usage(inputs) if accounts is None else accounts.usage(inputs)
 
 
 def leaves(rows: list[ContextRow]) -> list[ContextRow]:

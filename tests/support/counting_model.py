@@ -11,10 +11,8 @@ import random
 from dataclasses import dataclass, field
 
 from agent_tui.context.accounting.accuracy import after_step, before_step, growth_ratio, verified_growth
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import replay_rule
-from agent_tui.context.sent.placeholders import PruneStates
-from agent_tui.context.sent.thoughts import runs_of
+from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
@@ -51,7 +49,7 @@ class Session:
     window: int = 200_000
     remembered: bool = True
     conversation: Conversation = field(init=False)
-    cache: ContextCache = field(default_factory=ContextCache)
+    accounts: Incremental = field(default_factory=Incremental)
     effort: Effort = "medium"
     outcomes: list[Outcome] = field(default_factory=list)
     thought: dict[str, int] = field(default_factory=dict)
@@ -74,7 +72,7 @@ class Session:
 
     def usage(self) -> ContextUsage:
         return self.conversation.usage(
-            ratio=self.ratio, effort=self.effort, cache=self.cache, limits=Limits(self.window, None, 32_000)
+            self.accounts, ratio=self.ratio, effort=self.effort, limits=Limits(self.window, None, 32_000)
         )
 
     # What the session does
@@ -180,6 +178,4 @@ class Session:
         return math.ceil(raw * self.factor)
 
     def _rule(self) -> ReplayRule:
-        inputs = self.conversation.inputs(effort=self.effort, cache=self.cache)
-        self.cache.prefixes.update(inputs.view)
-        return replay_rule(inputs, self.cache.prefixes, PruneStates(inputs.records))
+        return self.accounts.rule(self.conversation.inputs(effort=self.effort))

@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import CompactPolicy, calculate_context_usage
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import build_view
 from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
@@ -63,7 +64,7 @@ class Life:
 
     @classmethod
     def of(cls, window: int) -> Life:
-        return cls(World(model_info(window, min(8_192, window // 4)), cache=ContextCache()))
+        return cls(World(model_info(window, min(8_192, window // 4)), accounts=Incremental()))
 
     async def send(self, size: int, calls: tuple[int, ...] = (), arguments: int = 10) -> bool:
         """One turn: a message of ``size`` tokens, then a step for each of ``calls``, with a result of so many tokens;
@@ -89,7 +90,7 @@ class Life:
         world = self.world
         self.policy.step_started()
         for _ in range(4):
-            world.policy = CompactPolicy(paused=self.policy.paused, off=self.policy.off)
+            world.policy = CompactionSettings(paused=self.policy.paused, off=self.policy.off)
             usage = world.usage()
             decision = self.policy.before_step(usage)
             match decision:
@@ -112,7 +113,7 @@ class Life:
     def could_be_sent(self) -> bool:
         """Whether system, tools and the newest user message alone leave room for an answer."""
         newest = next(m for m in reversed(self.world.path) if m.role == "user")
-        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[], cache=None)
+        inputs = replace(self.world.inputs(), view=[SentMessage(newest, newest.id)], steps=[], records=[])
         usage = calculate_context_usage(inputs)
         return fits_to_send(replace(usage, total=usage.total + SPARE + usage.total // 50))
 
@@ -150,7 +151,7 @@ class Life:
             return
         stage = self.stages.pop()
         if stage.head == self.world.head:
-            self.world.policy = CompactPolicy()
+            self.world.policy = CompactionSettings()
             now = self.world.usage()
             assert self.world.view() == stage.view
             assert (now.total, now.rows, now.calculation) == (

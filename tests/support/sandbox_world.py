@@ -15,9 +15,10 @@ from pathlib import Path
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox import Domain, Network, Sandbox, places
-from agent_tui.tools.sandbox.box import Backend, backends
+from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.box import Backend, Sandbox, backends
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.trials import trial
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"

@@ -30,11 +30,17 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 
 
 @pytest.fixture
-async def context(tmp_path: Path) -> AsyncIterator[ToolContext]:
-    made = make_context(tmp_path / "project", output_limit=2_000)
-    made.jobs = held = Jobs()
+async def held() -> AsyncIterator[Jobs]:
+    made = Jobs()
     yield made
-    await held.close()
+    await made.close()
+
+
+@pytest.fixture
+def context(tmp_path: Path, held: Jobs) -> ToolContext:
+    made = make_context(tmp_path / "project", output_limit=2_000)
+    made.jobs = held
+    return made
 
 
 async def background(context: ToolContext, command: str, **more: Any) -> str:
@@ -139,12 +145,11 @@ async def test_where_nothing_can_run_in_the_background_it_says_so(context: ToolC
 
 
 async def test_a_command_that_talks_without_end_fills_neither_memory_nor_disk(
-    context: ToolContext, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, held: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outputs, "LOG_BYTES", 300_000)
     id = await background(context, "yes 'a line that comes again and again'")
-    assert context.jobs is not None
-    job = context.jobs.get(id)
+    job = held.get(id)
     log = Path(job.info.log)
     async with asyncio.timeout(PATIENCE):
         while log.stat().st_size < 300_000:
@@ -166,17 +171,16 @@ def test_what_is_new_keeps_both_ends(tmp_path: Path) -> None:
     output.close()
 
 
-async def test_another_session_ends_them_but_those_that_are_kept(context: ToolContext) -> None:
+async def test_another_session_ends_them_but_those_that_are_kept(context: ToolContext, held: Jobs) -> None:
     os.mkfifo(context.root / "hold")
     first, second = await background(context, "cat hold"), await background(context, "cat hold")
-    assert context.jobs is not None
-    pids = {id: context.jobs.get(id).info.pid for id in (first, second)}
-    context.jobs.keep(second)
-    assert [job.id for job in context.jobs.session_ended()] == [first]
-    assert [job.id for job in context.jobs.all()] == [second]
+    pids = {id: held.get(id).info.pid for id in (first, second)}
+    held.keep(second)
+    assert [job.id for job in held.session_ended()] == [first]
+    assert [job.id for job in held.all()] == [second]
     await ended(pids[first])
-    context.jobs.keep(second, False)
-    assert await context.jobs.close() == []
+    held.keep(second, False)
+    assert await held.close() == []
     await ended(pids[second])
     assert descendants(os.getpid()) == set()
 

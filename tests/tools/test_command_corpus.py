@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
-from tests.support.commands import World, lines, make_world
+from tests.support.commands import World, lines, make_world, sections
 
 HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
-MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
+MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
 
 # A project's own code may run in auto, and its files may be changed; in accept-edits by what is written to them.
 IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
@@ -78,13 +77,24 @@ def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: Per
         assert decision.action != "allow" or (decision.domain in allowed and not decision.network), command
 
 
-def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World) -> None:
-    asked = [c for c in EVERYDAY if held(world, c, "auto", "allow").action != "allow"]
+REACHING = [command for heading, command in sections("everyday.txt") if heading == "Reaching out"]
+
+
+@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World, mode: PermissionMode) -> None:
+    assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING
+    asked = [c for c in EVERYDAY if held(world, c, mode, "allow").action != "allow"]
     assert asked == [
         *("git push", "git pull", "git fetch", "git push origin feature"),
         *("gh pr list", "gh pr view 12", "gh issue view 3", "docker ps"),
     ]
     assert [c for c in EVERYDAY if held(world, c, "plan").action == "ask"] == []
+
+
+def test_where_a_sandbox_holds_looking_is_never_asked_about(world: World) -> None:
+    looking = [c for heading, c in sections("everyday.txt") if heading.startswith(("Looking", "Reading", "Searching"))]
+    for mode in ("ask", "plan"):
+        assert [c for c in looking if held(world, c, mode).action != "allow"] == []
 
 
 # What each everyday command did before programs were known one by one: it may not have become worse.
@@ -110,7 +120,7 @@ def test_everyday_commands_ask_no_more_than_they_did(world: World, mode: Permiss
         ("cat ../outside/secret", "free", False),
         ("cp README.md ../outside", "free", False),
         ("ls; git push", "free", False),
-        ("case x in x) ls;; esac", "work", False),
+        ("f() { ls; }; f", "work", False),
     ],
 )
 def test_a_question_names_the_narrowest_domain_that_does(
@@ -123,12 +133,114 @@ def test_a_question_names_the_narrowest_domain_that_does(
 def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
     for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
         assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command
-    for command in ("python -c 1", "case x in x) ls;; esac", "$CMD"):
+    for command in ("python -c 1", "f() { ls; }; f", "$CMD"):
         assert held(world, command, "ask").action == "ask", command
         assert (held(world, command, "plan").action, held(world, command, "plan").domain) == ("allow", "look"), command
     for command in ("sudo ls", "kill 1", "rm x"):
         deny = ["bash(rm *)"]
         assert held(world, command, "plan", deny=deny).action == "deny", command
+
+
+@pytest.mark.parametrize(
+    ("command", "allow", "mode", "action"),
+    [
+        ("python evil.py && git push", "bash(git push*)", "auto", "ask"),
+        ("git push; python -c 1", "bash(git push*)", "accept-edits", "ask"),
+        ("git push $(python evil.py)", "bash(git push*)", "auto", "ask"),
+        ("npm install && npm test", "bash(npm install*)", "auto", "ask"),
+        ("git push 2>&1 | tail -5", "bash(git push*)", "auto", "allow"),
+        ("cd src && git push", "bash(git push*)", "auto", "allow"),
+        ("npm install", "bash(npm install*)", "auto", "allow"),
+    ],
+)
+def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
+    world: World, command: str, allow: str, mode: PermissionMode, action: str
+) -> None:
+    decision = held(world, command, mode, allow=[allow])
+    assert decision.action == action
+    if action == "ask":
+        assert decision.domain == "free" or decision.network
+
+
+@pytest.mark.parametrize(
+    ("command", "mode", "rules", "action"),
+    [
+        ("npm test", "auto", {}, "ask"),
+        ("npm test", "accept-edits", {"allow": ["bash(npm test *)"]}, "ask"),
+        ("npm test", "ask", {"allow": ["outside(npm test *)"]}, "allow"),
+        ("npm test; curl x.example", "auto", {"allow": ["outside(npm test *)"]}, "ask"),
+        ("npm test", "auto", {"allow": ["outside(npm test *)"], "deny": ["bash(npm *)"]}, "deny"),
+        ("f() { x; }; f", "auto", {}, "ask"),
+        ("npm test", "plan", {"allow": ["outside(npm test *)"]}, "deny"),
+    ],
+)
+def test_leaving_the_sandbox_is_asked_for_and_has_rules_of_its_own(
+    world: World, command: str, mode: PermissionMode, rules: dict[str, list[str]], action: str
+) -> None:
+    permissions = Permissions(
+        world.root, world.root, PermissionsConfig(mode, **rules), holds=lambda domain: True, network="ask"
+    )
+    decision = permissions.decide("bash", Intent("command", command, command=command, outside=True))
+    assert decision.action == action
+    if action != "deny":
+        assert decision.domain == "free"
+    if command == "npm test" and action == "ask":
+        assert decision.patterns == ["outside(npm test *)"]
+
+
+def test_no_hostile_command_leaves_by_asking_for_it(world: World) -> None:
+    permissions = Permissions(world.root, world.root, PermissionsConfig("auto"), holds=lambda domain: True)
+    plain = Permissions(world.root, world.root, PermissionsConfig("accept-edits"))
+    for command in HOSTILE:
+        decision = permissions.decide("bash", Intent("command", command, command=command, outside=True))
+        assert decision.action != "allow", command
+    assert plain.decide("bash", Intent("command", "x", command="x", outside=True)).action == "ask"
+
+
+def test_a_rule_that_denies_wants_to_be_understood(world: World) -> None:
+    for command in ("f() { cat x; }; f", "tool $X"):
+        assert held(world, command, "auto").action == "allow", command
+        assert held(world, command, "auto", deny=["bash(cat *)"]).action == "ask", command
+        assert held(world, command, "auto", ask=["edit(src/**)"]).action == "ask", command
+
+
+@pytest.mark.parametrize("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
+def test_what_removes_or_leaves_is_asked_about_where_it_is_not_understood(world: World, command: str) -> None:
+    assert held(world, command, "auto").action == "ask"
+
+
+@pytest.mark.parametrize(
+    ("command", "action"),
+    [
+        ("X=a; cat $X", "allow"),
+        ("for f in a b; do cat $f; done", "allow"),
+        ("X=../outside/secret; cat $X", "ask"),
+        ("for f in a ../outside/secret; do cat $f; done", "ask"),
+        ("cat {a,../outside/secret}", "ask"),
+        ("case a in a) cat ../outside/secret;; esac", "ask"),
+        ("cat <<EOT\n$(cat ../outside/secret)\nEOT", "ask"),
+        ("X=src; pytest $X", "allow"),
+        ("PATH=.; pytest x", "ask"),
+        ("LD_PRELOAD=./x pytest x", "ask"),
+        ("for d in a b; do pytest $d; done", "allow"),
+        ("if pytest; then pytest x; else pytest y; fi", "allow"),
+        ("[[ -f a ]] && pytest", "allow"),
+        ("case a in a) pytest;; *) evil;; esac", "ask"),
+        ("cat <<EOT | tail -1\n$(pytest)\nEOT", "allow"),
+    ],
+)
+def test_rules_reach_every_part_and_values_that_are_known(world: World, command: str, action: str) -> None:
+    assert judged(world, command, "ask", allow=["bash(pytest *)"]).action == action
+
+
+def test_bypass_knows_the_users_own_rules_alone(world: World) -> None:
+    for command in ("rm -rf /", "f() { x; }; f", "sudo ls", "cat ../outside/secret", "echo x > .git/hooks/y"):
+        decision = held(world, command, "bypass")
+        assert (decision.action, decision.domain) == ("allow", "free")
+    rules = {"deny": ["bash(sudo *)", "read(**/.env)"], "ask": ["bash(git push*)"]}
+    for command, action in (("sudo ls", "deny"), ("ls; sudo ls", "deny"), ("cat .env", "deny"), ("git push", "ask")):
+        assert held(world, command, "bypass", "ask", **rules).action == action, command
+    assert held(world, "f() { sudo ls; }; f", "bypass", "ask", **rules).action == "ask"
 
 
 def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -> None:
@@ -194,7 +306,7 @@ def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
     assert permissions.decide("bash", Intent("command", command, command=command)).action == "allow"
     program = command.split()[0]
     for other in (f"{program} --evil", f"{program} evil", program):
-        if other != "git" and not other.startswith(pattern.removesuffix(" *")):
+        if other != "git" and "=" not in other and not other.startswith(pattern.removesuffix(" *")):
             assert permissions.decide("bash", Intent("command", other, command=other)).action == "ask", other
 
 

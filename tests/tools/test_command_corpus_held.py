@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.config import PERMISSION_MODES as MODES
-from agent_tui.config import PermissionsConfig, SandboxConfig
+from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
@@ -23,6 +22,7 @@ from tests.support.commands import World, lines, make_world
 SECRET = "SECRET-OF-THE-USER"
 SECONDS = 2.0
 LANES = 8
+MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
 
 # Not to be tried for real, even inside: what a fault of the sandbox would do to the machine is too much.
 UNTRIED = (

@@ -8,8 +8,8 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent
-from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 
 Make = Callable[..., Permissions]
 
@@ -185,8 +185,8 @@ cat `echo src/a.py`
 $CMD
 $(echo rm) x
 for f in *; do cat $f; done
-cat {src/a.py,.env}
-cat $'src/a.py'
+cat {src/a.py,"/etc/hostname"}
+cat $'\x2fetc/hostname'
 (rm x)
 { rm x; }
 ! rm x
@@ -450,7 +450,7 @@ def test_who_cannot_be_asked_refuses_and_says_what_would_allow_it(make: Make, ro
     decision = bash(permissions, "git commit -m x")
     assert decision.action == "deny"
     assert "nobody can be asked" in decision.message
-    assert 'allow = ["bash(git commit *)"]' in decision.message
+    assert "--allow 'bash(git commit *)'" in decision.message
     assert "--permission-mode accept-edits" in edit(permissions, root / "src/a.py").message
     assert "--add-dir" in read(permissions, Path("/etc/passwd")).message
     assert bash(permissions, "git status").action == "allow"
@@ -458,5 +458,39 @@ def test_who_cannot_be_asked_refuses_and_says_what_would_allow_it(make: Make, ro
 
 @pytest.mark.parametrize("rule", ["", "(x)", "bash(", "bash)x(", "a b"])
 def test_a_rule_that_cannot_be_read_is_an_error(make: Make, rule: str) -> None:
-    with pytest.raises(ConfigError, match="permission rule"):
+    with pytest.raises(ConfigError, match=r"permissions\.allow: the rule"):
         make(allow=[rule])
+
+
+def test_what_is_said_for_the_session_holds_for_edits_and_folders_and_is_not_stored(make: Make, root: Path) -> None:
+    saved: list[str] = []
+    permissions = make(save=saved.append, ask=["edit(src/deep/**)"])
+    asked = edit(permissions, root / "src/a.py")
+    assert asked.session == ["edit(./**)", "edit(./src/**)"]
+    permissions.allow_for_session("edit(./src/**)")
+    assert edit(permissions, root / "src/b.py").action == "allow"
+    assert permissions.decide("write", Intent("edit", "x", [root / "src/b.py"])).action == "allow"
+    assert edit(permissions, root / "src/deep/b.py").action == "ask", "a rule of the user says to ask"
+    assert edit(permissions, root / "b.py").action == "ask"
+    permissions.allow_for_session("edit(./**)")
+    assert edit(permissions, root / "b.py").action == "allow"
+    for path in (root / ".git/hooks/x", root / ".agent-tui/config.toml", root.parent / "outside/x", root / "link/x"):
+        assert edit(permissions, path).action == "ask", path
+    assert bash(permissions, "echo x > b.py").action == "ask"
+    permissions.mode = "plan"
+    assert edit(permissions, root / "b.py").action == "deny"
+    assert saved == [] and edit(make(), root / "b.py").action == "ask"
+
+
+def test_a_folder_outside_can_be_allowed_for_the_session(make: Make, root: Path) -> None:
+    outside = (root.parent / "outside").resolve()
+    permissions = make(deny=[f"read({outside}/hidden)"])
+    asked = read(permissions, outside / "secret")
+    assert asked.action == "ask" and asked.session == [f"read({outside}/**)"]
+    permissions.allow_for_session(asked.session[0])
+    assert read(permissions, outside / "secret").action == read(permissions, outside / "inner/x").action == "allow"
+    assert read(permissions, outside / "hidden").action == "deny"
+    assert read(permissions, root.parent / "other").action == edit(permissions, outside / "x").action == "ask"
+    assert bash(permissions, f"cat {outside}/secret").action == "ask", "a command reaches more than it names"
+    for wide in (Path("/x"), Path.home() / "x", Path("/tmp/x")):
+        assert permissions.decide("read", Intent("read", "x", [wide])).session == []

@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from agent_tui.tools.files.protected import is_protected, root_places
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.protected import is_protected, root_places
 
 PROTECTED = """
 .git

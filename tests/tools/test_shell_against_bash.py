@@ -68,6 +68,7 @@ PIECES = [
         "time ",
     ],
     *["$f", "in ", "&&", "||", "xargs ", "timeout 1 ", "env ", "nice ", "find . -exec ", " {} +", " \\;", "case "],
+    *[" in ", " esac", ";; ", "|*)", "x=evil; ", "x=a; ", "$x ", "${x", ":-", ":=", "}", "((", "))", "<<EOF\n$("],
     *["sort ", "uniq ", "sed -n p ", "awk 1 ", "-o ", "w evil", "p;", "{a,", "}", "[^", "[[:", "$'", "coproc "],
 ]
 

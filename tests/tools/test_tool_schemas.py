@@ -19,7 +19,7 @@ BUDGETS = {
     "list": 55,
     "glob": 60,
     "grep": 105,
-    "bash": 65,
+    "bash": 85,
     "jobs": 65,
     "fetch": 40,
     "todo": 80,
@@ -33,7 +33,7 @@ def test_every_schema_keeps_its_budget() -> None:
         pytest.skip("no tokenizer can be had")
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
-    assert sum(counts.values()) <= 740
+    assert sum(counts.values()) <= 750
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
@@ -52,7 +52,7 @@ def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
 def test_tools_load_without_anything_heavy() -> None:
     code = (
         "import sys; from agent_tui.tools.registry import builtin_tools; builtin_tools();"
-        "import agent_tui.tools.permissions.decision, agent_tui.tools.judge.commands;"
+        "import agent_tui.tools.rules.decision, agent_tui.tools.judge.commands;"
         "print(sorted({'pydantic', 'httpx', 'litellm', 'mcp', 'tiktoken', 'textual', 'http', 'pathspec'}"
         " & set(sys.modules)))"
     )

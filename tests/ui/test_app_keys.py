@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.models.events import QueueChanged, TurnEnded, TurnStarted
+from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.palette import Palette
@@ -169,8 +169,14 @@ async def test_shift_tab_goes_through_the_permission_modes(tmp_path: Path) -> No
             await run.pilot.press("shift+tab")
             await run.pilot.pause()
             modes.append(run.agent.mode)
-        assert modes == ["accept-edits", "plan", "auto", "ask"]
-        assert "ask" in run.shown().splitlines()[-1]
+        assert modes == ["accept-edits", "plan", "ask", "accept-edits"], "auto is not one key away"
+        assert "edits" in run.shown().splitlines()[-1]
+        for mode in ("auto", "bypass"):
+            run.agent.set_mode(mode)
+            run.agent.publish(SessionChanged(run.agent.info))
+            await run.until(lambda mode=mode: mode in run.shown().splitlines()[-1])  # type: ignore[misc]
+            await run.pilot.press("shift+tab")
+            assert run.agent.mode == "ask"
 
 
 async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tmp_path: Path) -> None:

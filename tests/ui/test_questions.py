@@ -267,3 +267,24 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
         assert run.app.chat.permissions.panel is not None
         await run.pilot.press("y")
         await run.until(lambda: run.agent.called("submit"))
+
+
+async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        rules = ["edit(./**)", "edit(./src/**)"]
+        await shown(run, question(tool="edit", summary="edit src/a.py", patterns=["edit(./src/a.py)"], session=rules))
+        assert "Yes, all edits in the project this session" in run.shown()
+        assert "Yes, edits in src this session" in run.shown()
+        run.clock.now += 1
+        await run.pilot.press("s")
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission") == [("r1", True, "edit(./**)", "")]
+
+
+async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.clock.now += 1
+        await run.pilot.press("shift+tab")
+        await run.pilot.pause()
+        assert run.agent.mode == "accept-edits" and not run.agent.called("answer_permission")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactPolicy
+from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits
@@ -41,28 +41,28 @@ class Budget:
 UNKNOWN_BUDGET = Budget(None, None, None)
 
 
-def budget(limits: Limits, policy: CompactPolicy, compact_at: float | None = None) -> Budget:
+def budget(limits: Limits, settings: CompactionSettings, compact_at: float | None = None) -> Budget:
     """The limit: ``min(window - min(max output or cap, cap, 25 % of window), max input, compact_at)``.
 
-    ``compact_at`` is the model's own setting and wins over the policy's. An unknown or zero window has no limit.
+    ``compact_at`` is the model's own setting and wins over it. An unknown or zero window has no limit.
     """
     window = limits.window
     if not window or window < 0:
         return UNKNOWN_BUDGET
-    cap = max(0, policy.max_output_reserve)
+    cap = max(0, settings.max_output_reserve)
     answer = min(limits.max_output or cap, cap, int(window * RESERVE_SHARE))
     limit = window - answer
     if limits.max_input:
         limit = min(limit, limits.max_input)
-    at = policy.compact_at if compact_at is None else compact_at
+    at = settings.compact_at if compact_at is None else compact_at
     if at is not None and at > 0:
         limit = min(limit, int(window * at) if at <= 1.0 else int(min(at, window)))
     return Budget(window, limit, window - limit)
 
 
-def reserve_problem(limits: Limits, policy: CompactPolicy) -> str | None:
+def reserve_problem(limits: Limits, settings: CompactionSettings) -> str | None:
     """One line when the configured reserve is refused because it would take over a quarter of the window."""
-    window, reserve = limits.window, policy.max_output_reserve
+    window, reserve = limits.window, settings.max_output_reserve
     if not window or reserve == DEFAULT_RESERVE or reserve <= int(window * RESERVE_SHARE):
         return None
     return (
@@ -121,6 +121,6 @@ def max_output_for(usage: ContextUsage, limits: Limits) -> int | None:
     return max(0, min(known)) if known else None
 
 
-def compact_at_of(model: ModelInfo, policy: CompactPolicy) -> float | None:
+def compact_at_of(model: ModelInfo, settings: CompactionSettings) -> float | None:
     """The ``compact_at`` in force for a model."""
-    return policy.compact_at if model.spec.compact_at is None else model.spec.compact_at
+    return settings.compact_at if model.spec.compact_at is None else model.spec.compact_at

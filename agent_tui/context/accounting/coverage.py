@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.models.steps import FixedPart, RowId, Step
-
-WIRE_ORDER: tuple[RowId, ...] = ("tools", "system", "environment", "memory", "skills", "documents")
-"""Providers put the tools before the system prompt, whatever the order of the request's fields."""
+from agent_tui.models.rows import FIXED_ROWS
+from agent_tui.models.steps import FixedPart, Step
 
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
 """Stands for the instructions about tools that a provider adds by itself."""
@@ -21,52 +19,34 @@ Reach = tuple[int, int, int] | str | None
 
 
 class Coverage:
-    """Says of each row how many of its tokens were read. Rows are to be asked about in their order.
+    """How far the newest turn step was read from the provider's cache.
 
     Whole requests that the reading covered give the place without any estimate: ``until`` is the index before which
-    all messages were read, ``after`` the one from which on none was, and ``left`` the tokens read in between (before
-    the first measured answer: of the ephemeral parts and the first messages).
+    all messages were read, ``after`` the one from which on none was, and ``between`` the tokens read in between
+    (before the first measured answer: of the ephemeral parts and the first messages). ``whole``: the ephemeral parts
+    were read to their end.
     """
 
     def __init__(self, chain: Sequence[Step]) -> None:
         self.step = next((s for s in reversed(chain) if s.kind == "turn"), None)
         usage = self.step.usage if self.step is not None else None
         self.read = usage.cache_read if usage is not None else None
-        self.until = self.after = self.left = 0
-        self._whole, self._start = False, 0
-        self._sent: set[tuple[str, str]] = set()
-        if self.step is not None:
-            self._sent = {_identity(p) for p in with_preamble(self.step.fixed)}
+        self.until = self.after = self.between = 0
+        self.whole = False
+        self.sent: frozenset[tuple[str, str]] = frozenset()
         if self.step is None or self.read is None:
             return
+        self.sent = frozenset(_identity(p) for p in with_preamble(self.step.fixed))
         end = self.step.sent_count
-        self.left, self.after = self.read, min(chain[0].sent_count, end)
+        self.between, self.after = self.read, min(chain[0].sent_count, end)
         for number in range(len(chain) - 1, -1, -1):
             earlier = chain[number]
             if earlier.sent_count <= end and earlier.usage is not None and earlier.usage.input <= self.read:
-                self._whole = True
-                self.until, self.left = earlier.sent_count, self.read - earlier.usage.input
+                self.whole = True
+                self.until, self.between = earlier.sent_count, self.read - earlier.usage.input
                 following = chain[number + 1].sent_count if number + 1 < len(chain) else end
                 self.after = min(following, end)
                 break
-        self._start = self.left
-
-    def message(self, index: int, tokens: int) -> int | None:
-        """How many of a row's tokens were read; it belongs to the message at ``index``. None: the provider did not
-        say."""
-        if self.read is None:
-            return None
-        if index < self.until:
-            return tokens
-        return 0 if index >= self.after else self._take(tokens)
-
-    def part(self, part: FixedPart, tokens: int) -> int | None:
-        """The same of an ephemeral part; what was not sent in that step was not read."""
-        if self.read is None:
-            return None
-        if _identity(part) not in self._sent:
-            return 0
-        return tokens if self._whole else self._take(tokens)
 
     def reach(self, start: int, end: int) -> Reach:
         """What rows of the messages ``[start, end)`` must have in common with others to be read alike."""
@@ -74,7 +54,7 @@ class Coverage:
             return None
         if end <= self.until:
             return "read"
-        return "new" if start >= self.after else (self.until, self.after, self._start)
+        return "new" if start >= self.after else (self.until, self.after, self.between)
 
     def expected(self) -> int | None:
         """Tokens of the next request that will be read: what was read and written in this step. None where the
@@ -84,10 +64,48 @@ class Coverage:
             return None
         return min(usage.input, usage.cache_read + usage.cache_write)
 
+
+class Reading:
+    """Shares out what was read over rows that are asked about in the order in which they are sent. ``left`` is what
+    the rows that follow may have of it."""
+
+    __slots__ = ("_coverage", "left")
+
+    def __init__(self, coverage: Coverage, left: int | None = None) -> None:
+        self._coverage = coverage
+        self.left = coverage.between if left is None else left
+
+    @property
+    def unsent(self) -> int | None:
+        """Of what is in no request."""
+        return None if self._coverage.read is None else 0
+
+    def message(self, index: int, tokens: int) -> int | None:
+        """How many of a row's tokens were read; it belongs to the message at ``index``. None: the provider did not
+        say."""
+        coverage = self._coverage
+        if coverage.read is None:
+            return None
+        if index < coverage.until:
+            return tokens
+        return 0 if index >= coverage.after else self._take(tokens)
+
+    def part(self, part: FixedPart, tokens: int) -> int | None:
+        """The same of an ephemeral part; what was not sent in that step was not read."""
+        coverage = self._coverage
+        if coverage.read is None:
+            return None
+        if _identity(part) not in coverage.sent:
+            return 0
+        return tokens if coverage.whole else self._take(tokens)
+
     def _take(self, tokens: int) -> int:
         taken = min(self.left, tokens)
         self.left -= taken
         return taken
+
+
+NOTHING_KNOWN = Coverage(())
 
 
 def with_preamble(parts: Sequence[FixedPart]) -> list[FixedPart]:
@@ -99,7 +117,7 @@ def with_preamble(parts: Sequence[FixedPart]) -> list[FixedPart]:
 def wire_order(parts: Sequence[FixedPart]) -> list[int]:
     """Numbers of the parts that are sent, in the order in which they are."""
     sent = [i for i, p in enumerate(parts) if p.deferred_tokens is None and p.change != "waiting"]
-    return sorted(sent, key=lambda i: WIRE_ORDER.index(parts[i].row))
+    return sorted(sent, key=lambda i: FIXED_ROWS[parts[i].row].sent)
 
 
 def unchanged(now: Sequence[FixedPart], then: Sequence[FixedPart]) -> list[int] | None:

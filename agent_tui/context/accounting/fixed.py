@@ -5,24 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.coverage import PREAMBLE, Coverage, covered, total_read, wire_order, with_preamble
+from agent_tui.context.accounting.coverage import PREAMBLE, Reading, covered, total_read, wire_order, with_preamble
 from agent_tui.context.tokens.estimate import estimate_fixed, round_up
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.context import ContextRow
-from agent_tui.models.steps import FIXED_ROWS, FixedPart, RowId
+from agent_tui.models.rows import FIXED_ROWS, RowId, RowKind
+from agent_tui.models.steps import FixedPart
 from agent_tui.text.numbers import largest_remainder
-
-FIXED_LABELS: dict[RowId, str] = {
-    "system": "System prompt",
-    "environment": "Environment",
-    "memory": "Memory",
-    "skills": "Skills",
-    "tools": "Tools",
-    "documents": "Documents",
-}
-COUNTED: tuple[RowId, ...] = ("memory", "tools", "documents")
-"""Rows whose parts the user adds and takes away: their label says how many there are."""
-
 
 EDITED = "edited; sent as a change, and as it was until the next compaction"
 WAITING = "edited; sent as a change with your next message"
@@ -82,9 +71,7 @@ def fixed_delta(
     return delta, approximate
 
 
-def fixed_rows(
-    estimate: FixedEstimate, scaled_to: int | None = None, coverage: Coverage | None = None
-) -> list[ContextRow]:
+def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None = None) -> list[ContextRow]:
     """A row of each kind, in their fixed order; those without parts are empty. Children are the parts; of the tools
     their groups, and below them the parts.
 
@@ -93,11 +80,10 @@ def fixed_rows(
     tokens = estimate.tokens
     if scaled_to is not None:
         tokens = largest_remainder(scaled_to, [float(t) for t in tokens])
-    read: list[int | None] = [None] * len(tokens)
-    if coverage is not None and coverage.read is not None:
-        read = [0] * len(tokens)
-        for i in wire_order(estimate.parts):
-            read[i] = coverage.part(estimate.parts[i], tokens[i])
+    unsent = reading.unsent
+    read: list[int | None] = [unsent] * len(tokens)
+    for i in wire_order(estimate.parts):
+        read[i] = reading.part(estimate.parts[i], tokens[i])
     leaves: dict[RowId, list[tuple[str, ContextRow]]] = {row_id: [] for row_id in FIXED_ROWS}
     for i, part in enumerate(estimate.parts):
         leaf = ContextRow(
@@ -114,12 +100,12 @@ def fixed_rows(
             approximate=estimate.approximate[i],
         )
         leaves[part.row].append((part.group, leaf))
-    return [_row(row_id, leaves[row_id]) for row_id in FIXED_ROWS]
+    return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items()]
 
 
-def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
-    label = FIXED_LABELS[row_id]
-    if row_id == "tools":
+def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:
+    label = kind.label
+    if kind.id == "tools":
         groups: dict[str, list[ContextRow]] = {}
         for group, leaf in parts:
             groups.setdefault(group, []).append(leaf)
@@ -129,11 +115,11 @@ def _row(row_id: RowId, parts: list[tuple[str, ContextRow]]) -> ContextRow:
         ]
     else:
         children = [leaf for _, leaf in parts]
-    if row_id in COUNTED and parts:
+    if kind.counted and parts:
         count = sum(group != PREAMBLE.group and leaf.detail != WAITING for group, leaf in parts)
         label = f"{label} ({count})"
-    whole = parent_row(row_id, label, children)
-    if row_id not in COUNTED and len(children) == 1:
+    whole = parent_row(kind.id, label, children)
+    if not kind.counted and len(children) == 1:
         # The part is the row: what is below would only say it again.
         whole.children, whole.detail = [], children[0].detail
         if children[0].label.startswith(label):

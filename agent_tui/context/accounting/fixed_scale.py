@@ -3,9 +3,8 @@ sent, and taken from then on for every estimate of them."""
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from agent_tui.context.accounting.fixed import estimate_fixed_parts
 from agent_tui.context.tokens.families import Family
@@ -19,50 +18,66 @@ MOST_MESSAGES = 1.0
 """Messages of a step that measures, as a share of the ephemeral parts: their error is taken for the parts'."""
 
 
-@dataclass(slots=True)
-class FixedScale:
-    """Follows the steps of a session that had nothing to build on: what they were sent, less the estimate of their
-    messages, measures the ephemeral parts. The one with the least beside the parts counts, of those whose answer is in
-    the conversation: a copy of it has the same steps, and must show the same numbers."""
+class FixedScale(NamedTuple):
+    """One measurement: ``share`` is what was sent beside the parts, relative to them, ``age`` how long ago it was made
+    in steps (negative: the newer the less), ``scale`` measured / estimated tokens of the parts. They sort by how good
+    they are, the best first."""
 
-    _measured: list[tuple[float, int, float, Step]] = field(default_factory=list)
-    _seen: int = 0
-    _last: str = ""
-    _target: Target | None = None
+    share: float
+    age: int
+    scale: float
+    step: Step
 
-    def follow(
-        self,
-        steps: Sequence[Step],
-        target: Target,
-        family: Family,
-        view: Sequence[SentMessage],
-        records: Sequence[CompactionRecord],
-    ) -> float | None:
-        """Measured / estimated tokens of the ephemeral parts; None where nothing was measured."""
-        known = self._seen <= len(steps) and (self._seen == 0 or steps[self._seen - 1].id == self._last)
-        if target != self._target or not known:
-            self._measured, self._seen, self._target = [], 0, target
-        for step in steps[self._seen :]:
-            if step.status == "running":
-                break
-            self._take(step, target, family)
-            self._seen += 1
-            self._last = step.id
-        return next((scale for _, _, scale, step in self._measured if _in_conversation(step, view, records)), None)
 
-    def _take(self, step: Step, target: Target, family: Family) -> None:
-        usage, messages = step.usage, step.estimated_messages
-        if messages is None or usage is None or not usage.anchors or step.status != "complete":
+def fixed_scale_of(
+    steps: Sequence[Step],
+    target: Target,
+    family: Family,
+    view: Sequence[SentMessage],
+    records: Sequence[CompactionRecord],
+) -> float | None:
+    """Measured / estimated tokens of the ephemeral parts; None where nothing was measured.
+
+    A step that had nothing to build on measures them: what was sent, less the estimate of its messages. The one with
+    the least beside the parts counts, of those whose answer is in the conversation: a copy of it has the same steps,
+    and must show the same numbers.
+    """
+    made = [fixed_scale_at(number, step, target, family) for number, step in enumerate(ended(steps))]
+    return best_scale(sorted((m for m in made if m is not None), key=order), view, records)
+
+
+def ended(steps: Sequence[Step]) -> Iterable[Step]:
+    """The steps before the first that still runs."""
+    for step in steps:
+        if step.status == "running":
             return
-        if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
-            return
-        parts = estimate_fixed_parts(step.fixed, family)
-        if not parts.total or any(parts.approximate):
-            return
-        share, scale = messages / parts.total, (usage.input - messages) / parts.total
-        if share <= MOST_MESSAGES and LOW <= scale <= HIGH:
-            # The newer one first where two have as little beside the parts.
-            bisect.insort(self._measured, (share, -self._seen, scale, step), key=lambda known: known[:2])
+        yield step
+
+
+def order(measured: FixedScale) -> tuple[float, int]:
+    """The best measurement first; the newer one where two have as little beside the parts."""
+    return measured.share, measured.age
+
+
+def best_scale(
+    measured: Iterable[FixedScale], view: Sequence[SentMessage], records: Sequence[CompactionRecord]
+) -> float | None:
+    """Of measurements in their order the first whose answer is in the conversation."""
+    return next((m.scale for m in measured if _in_conversation(m.step, view, records)), None)
+
+
+def fixed_scale_at(number: int, step: Step, target: Target, family: Family) -> FixedScale | None:
+    """What the step at ``number`` measured of the ephemeral parts, if it measured them."""
+    usage, messages = step.usage, step.estimated_messages
+    if messages is None or usage is None or not usage.anchors or step.status != "complete":
+        return None
+    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
+        return None
+    parts = estimate_fixed_parts(step.fixed, family)
+    if not parts.total or any(parts.approximate):
+        return None
+    share, scale = messages / parts.total, (usage.input - messages) / parts.total
+    return FixedScale(share, -number, scale, step) if share <= MOST_MESSAGES and LOW <= scale <= HIGH else None
 
 
 def _in_conversation(step: Step, view: Sequence[SentMessage], records: Sequence[CompactionRecord]) -> bool:

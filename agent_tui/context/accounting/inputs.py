@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
-
-if TYPE_CHECKING:
-    from agent_tui.context.accounting.reuse import ContextCache
 
 DEFAULT_RESERVE = 32_000
 
 
 @dataclass(slots=True, frozen=True)
-class CompactPolicy:
+class CompactionSettings:
     """When to compact. ``compact_at`` up to 1.0 is a fraction of the window, above it a number of tokens; a model's
     own ``compact_at`` wins over it. ``paused`` (after an undo) and ``off`` (after three failures) hold back the
     automatic compaction of this session only."""
@@ -28,15 +24,14 @@ class CompactPolicy:
     off: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class ContextInputs:
     """The calculator's only arguments.
 
-    ``view`` is what would be sent now (``context.view.build_view``); ``steps`` are all steps of the session, oldest
-    first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
-    (``context.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's server;
-    what stays out of the prefix is found in the steps. ``cache``, when the caller keeps one per session,
-    makes a call cost O(new messages); it never changes the result.
+    ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
+    oldest first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
+    (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
+    server; what stays out of the prefix is found in the steps.
     """
 
     model: ModelInfo
@@ -44,9 +39,8 @@ class ContextInputs:
     steps: Sequence[Step] = ()
     records: Sequence[CompactionRecord] = ()
     fixed: Sequence[FixedPart] = ()
-    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    settings: CompactionSettings = field(default_factory=CompactionSettings)
     ratio: float = 1.0
     fixed_fingerprint: str = ""
     effort: Effort = "off"
-    cache: ContextCache | None = None
     replay: ReplayRule = field(default_factory=ReplayRule)

@@ -2,42 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.coverage import Coverage, covered
-from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind, round_up
-from agent_tui.models.context import Basis, ContextRow
-from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, ToolCallPart
-from agent_tui.text.clean import printable_line
-from agent_tui.text.numbers import largest_remainder
-
-LABEL_CHARS = 60
-
-
-@dataclass(slots=True)
-class Weighed:
-    """One message with its estimated cost by kind. ``note`` says why its reasoning is or is not resent; ``exact`` is
-    the whole estimate before it was rounded up, and ``given`` the part of it that is no estimate of text: images, and
-    reasoning that the provider counted."""
-
-    message: Message
-    key: str
-    weights: list[tuple[Kind, int]]
-    approximate: bool = False
-    rough: bool = False
-    note: str | None = None
-    exact: float = 0.0
-    given: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        return sum(t for _, t in self.weights)
-
-    def corrected(self, ratio: float) -> int:
-        """The estimate with the model's calibration, which is about text only, applied; rounded up once."""
-        return self.tokens if ratio == 1.0 else round_up(self.given + (self.exact - self.given) * ratio)
+from agent_tui.context.accounting.coverage import covered
+from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind
+from agent_tui.models.context import ContextRow
 
 
 @dataclass(slots=True)
@@ -155,113 +124,3 @@ class Tally:
                 )
             )
         return rows
-
-
-class Labels:
-    """Short names of messages; a tool result is named after the call that it answers."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, str] = {}
-
-    def see(self, message: Message) -> None:
-        """Remember the calls of an answer."""
-        for part in message.parts:
-            if isinstance(part, ToolCallPart):
-                self._calls[part.call_id] = call_label(part)
-
-    def of(self, message: Message, kind: Kind) -> str:
-        if kind == "tool_calls":
-            calls = message.tool_calls
-            return self._calls[calls[0].call_id] + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
-        result = message.tool_result
-        if result is not None:
-            return self._calls.get(result.call_id) or result.name or "tool result"
-        if kind == "attachments":
-            return printable_line(
-                ", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)), LABEL_CHARS
-            )
-        if kind == "reasoning":
-            return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
-        if kind == "summary":
-            return printable_line("".join(p.text for p in message.parts if isinstance(p, SummaryPart)), LABEL_CHARS)
-        return printable_line(message.text, LABEL_CHARS) or "(empty)"
-
-
-def add_group(
-    tally: Tally,
-    group: Sequence[Weighed],
-    index: int,
-    value: int | None,
-    derived: bool,
-    coverage: Coverage,
-    labels: Labels,
-    now: Mapping[str, tuple[Weighed, int]],
-    watched: Container[str],
-) -> None:
-    """Add the messages from ``index`` on that together cost ``value`` (None: what they are estimated at), split by
-    their estimates.
-
-    ``now`` holds the messages of the group that are sent otherwise today than when they were measured: their
-    estimate of today and its tokens are shown. The measured value of ``watched`` messages is kept in ``values``.
-    """
-    estimates = [w.tokens for w in group]
-    tokens = estimates if value is None else largest_remainder(value, [float(t) for t in estimates])
-    kinds = {kind for w in group for kind, _ in w.weights}
-    for number, (weighed, cost) in enumerate(zip(group, tokens, strict=True), index):
-        alone = derived and len(group) == 1
-        today = now.get(weighed.message.id)
-        if weighed.message.id in watched:
-            tally.values[weighed.message.id] = (cost, weighed.key)
-        if today is not None:
-            weighed, cost, alone = *today, False
-        sure = derived and len(kinds) == 1 and today is None
-        basis: Basis = "derived" if alone and len(weighed.weights) == 1 else "estimated"
-        add_message(tally, weighed, number, cost, basis, coverage, labels, sure=sure)
-
-
-def add_message(
-    tally: Tally,
-    weighed: Weighed,
-    index: int,
-    tokens: int,
-    basis: Basis,
-    coverage: Coverage,
-    labels: Labels,
-    *,
-    sure: bool,
-) -> None:
-    """Add the message at ``index`` at a cost; ``sure``: the kinds' sums stay measured although the split is an
-    estimate."""
-    weights = weighed.weights
-    shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
-    message = weighed.message
-    if message.role == "assistant":
-        labels.see(message)
-    for (kind, _), share in zip(weights, shares, strict=True):
-        known = basis != "estimated"
-        read = coverage.message(index, share)
-        row = ContextRow(
-            id=weighed.key,
-            label=labels.of(message, kind),
-            tokens=share,
-            basis=basis,
-            estimated_tokens=0 if known else share,
-            message_id=message.id,
-            detail="rough" if weighed.rough else "",
-            cached=covered(share, read),
-            cached_tokens=read,
-            replay=weighed.note if kind == "reasoning" else None,
-            approximate=weighed.approximate and not known,
-        )
-        tally.add(kind, row, 0 if known or sure else share)
-
-
-def call_label(call: ToolCallPart) -> str:
-    """``read app.py``: the tool and the first text among its arguments."""
-    try:
-        arguments = json.loads(call.arguments) if len(call.arguments) < 4_096 else None
-    except (ValueError, RecursionError):
-        arguments = None
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    first = next((v for v in values if isinstance(v, str) and v), "")
-    return printable_line(f"{call.name} {first}", LABEL_CHARS)

@@ -3,46 +3,47 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.reuse import ContextCache
+from agent_tui.context.accounting.ground import Ground
+from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.sent.anchor import why_no_anchor
 from agent_tui.models.context import ContextUsage
 
 
-def why_text(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> str:
+def why_text(usage: ContextUsage, ground: Ground) -> str:
     """The answer to "why did it compact, why not", for the screen and for notices."""
-    return f"{_decision(usage, inputs)} {_origin(usage, inputs, cache)}"
+    return f"{_decision(usage, ground.inputs.settings)} {_origin(usage, ground)}"
 
 
-def _decision(usage: ContextUsage, inputs: ContextInputs) -> str:
+def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
-    total, limit, policy = f"{usage.total:,}", f"{usage.limit:,}", inputs.policy
+    total, limit = f"{usage.total:,}", f"{usage.limit:,}"
     if not fits_to_send(usage):
         full = f"the next input of {total} leaves no room for an answer in a window of {usage.window or 0:,}"
-        if not policy.auto_compact:
+        if not settings.auto_compact:
             return f"Does not compact although {full}: automatic compaction is off by setting."
-        how = " without a summary, because that failed three times in a row" if policy.off else ""
-        return f"Compacts{how}{', although it is paused since an undo' if policy.paused else ''}: {full}."
+        how = " without a summary, because that failed three times in a row" if settings.off else ""
+        return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
     if usage.total <= usage.limit:
         return (
             f"Does not compact: the next input of {total} is {usage.limit - usage.total:,} below the limit of {limit}."
         )
     above = f"the next input of {total} is {usage.total - usage.limit:,} above the limit of {limit}"
-    if not policy.auto_compact:
+    if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."
-    if policy.off:
+    if settings.off:
         return f"Does not compact although {above}: it failed three times in a row and is off for this session."
-    if policy.paused:
+    if settings.paused:
         return f"Does not compact although {above}: it is paused since an undo."
     if usage.pending:
         return f"Compacts once everything is counted: {above}."
     return f"Compacts: {above}."
 
 
-def _origin(usage: ContextUsage, inputs: ContextInputs, cache: ContextCache) -> str:
+def _origin(usage: ContextUsage, ground: Ground) -> str:
     if usage.anchor_step is None:
-        reason = why_no_anchor(inputs.steps, cache.prefixes, inputs.model.target, inputs.model.limits.window)
+        window = ground.inputs.model.limits.window
+        reason = why_no_anchor(ground.inputs.steps, ground.prefixes, ground.target, window)
         return f"All of it is estimated: {reason}."
     formula = calculation_text(usage)
     return f"{formula[:1].upper()}{formula[1:]}."

@@ -12,10 +12,6 @@ WARNING_SHARE = 0.8
 EXACT_OFF = "exact counting is off (context.exact_counting)"
 
 
-def started_text(before: int) -> str:
-    return f"Compacting {tokens(before)}… Esc to cancel"
-
-
 def done_text(
     before: int,
     after: int,

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.collected_files import file_lines
 from agent_tui.context.compaction.prune import Pruning
 from agent_tui.context.compaction.summary_text import INTRODUCTION, assemble, model_sections
@@ -90,7 +91,7 @@ class CompactionPlan:
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        return calculate_context_usage(replace(self.inputs, view=view, records=every, cache=None))
+        return calculate_context_usage(replace(self.inputs, view=view, records=every))
 
 
 def left_out_text(messages: int) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.accounting.usage import ContextInputs, calculate_context_usage
+from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.cuts import message_tokens
 from agent_tui.context.compaction.notices import stuck_why
 from agent_tui.context.compaction.plan import (
@@ -80,7 +81,7 @@ def plan_without_model(
     for it, when they are not enough. The plan for the latter stands for them as well: it is carried out alone."""
     every = [*plan.inputs.records, *records]
     summaries = {**plan.summaries, **({summary.id: summary} if summary is not None else {})}
-    inputs = replace(plan.inputs, records=every, cache=None)
+    inputs = replace(plan.inputs, records=every)
     if records:
         inputs = replace(inputs, view=plan.view_after(records, summary))
     usage = calculate_context_usage(inputs)
@@ -90,7 +91,7 @@ def plan_without_model(
         clips = {**earlier.clips, **made.pruning.clips}
         cleared = (*(i for i in earlier.message_ids if i not in earlier.clips), *made.pruning.cleared)
         made = replace(made, pruning=Pruning(cleared, {i: n for i, n in clips.items() if i not in cleared}))
-    return replace(made, inputs=replace(plan.inputs, cache=None), before=plan.before, focus=plan.focus)
+    return replace(made, inputs=plan.inputs, before=plan.before, focus=plan.focus)
 
 
 class _Planner:

@@ -6,6 +6,7 @@ So compaction, undo, rewind and fork need no rule of their own, and because step
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from agent_tui.models.fingerprint import EMPTY, extend
 from agent_tui.models.requests import SentMessage, Target
@@ -13,29 +14,32 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
 
 
+@dataclass(slots=True, frozen=True)
 class SentPrefixes:
-    """Rolling fingerprints of the message ids of a view; only what changed since the last view is hashed again."""
+    """Rolling fingerprints of the message ids of a view."""
 
-    def __init__(self) -> None:
-        self.ids: list[str] = []
-        self._rolling: list[str] = [EMPTY]
+    ids: list[str] = field(default_factory=list)
+    rolling: list[str] = field(default_factory=lambda: [EMPTY])
 
-    def update(self, view: Sequence[SentMessage]) -> int:
-        """Follow the view. Returns how many leading ids are as they were."""
+    def at(self, count: int) -> str:
+        """The fingerprint of the first ``count`` ids."""
+        return self.rolling[count]
+
+    def moved_to(self, view: Sequence[SentMessage]) -> tuple[SentPrefixes, int]:
+        """Those of another view, and how many leading ids are as they were: only what follows is hashed again."""
         ids = [item.message.id for item in view]
         kept = common_prefix(self.ids, ids)
-        del self._rolling[kept + 1 :]
-        rolling = self._rolling
+        rolling = self.rolling[: kept + 1]
         last = rolling[-1]
         for item in ids[kept:]:
             last = extend(last, item)
             rolling.append(last)
-        self.ids = ids
-        return kept
+        return SentPrefixes(ids, rolling), kept
 
-    def at(self, count: int) -> str:
-        """The fingerprint of the first ``count`` ids."""
-        return self._rolling[count]
+
+def prefixes_of(view: Sequence[SentMessage]) -> SentPrefixes:
+    """The fingerprints of a view's beginnings."""
+    return SentPrefixes().moved_to(view)[0]
 
 
 def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: int | None) -> str | None:
@@ -67,6 +71,13 @@ def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
     if window and usage.input + usage.output > ABSURD_WINDOWS * window:
         return "the provider's usage is absurd"
     return None
+
+
+def chain_of(steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> list[Step]:
+    """The steps that can be built on, in ascending length of what they sent; the last is the anchor."""
+    chain: list[Step] = []
+    extend_chain(chain, steps, prefixes, target, window)
+    return chain
 
 
 def extend_chain(

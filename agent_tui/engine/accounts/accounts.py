@@ -136,7 +136,7 @@ class Accounts:
         runtime.learn_growth(step)
         if self._settings.agent.development:
             tracked = runtime.usage().total
-            recount = calculate_context_usage(replace(runtime.inputs(), cache=None)).total
+            recount = calculate_context_usage(runtime.inputs()).total
             if (line := drift(tracked, recount)) is not None:
                 log.warning("%s", line)
 

@@ -17,7 +17,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message
-from agent_tui.models.steps import RowId
+from agent_tui.models.rows import RowId
 
 
 class FixedParts:

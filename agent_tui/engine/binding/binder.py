@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.budget import reserve_problem
-from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.compaction.service import CompactionService
@@ -98,7 +97,6 @@ class Binder:
             effort=stored or spec.reasoning_effort or "medium",
             prelude=Prelude(),
             ratio=recalled_ratio(parts.store, known),
-            cache=ContextCache(),
             replay=recalled_rule(parts.store, known),
         )
         binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))

@@ -115,13 +115,12 @@ class CompactionService:
         self._emit = emit
         if summary_model is None:
             summary_model = await self._configured_model(emit)
-        inputs = runtime.inputs()
-        if target is not None:
-            inputs = replace(inputs, model=target, cache=None)
+        inputs = runtime.inputs() if target is None else replace(runtime.inputs(), model=target)
+        usage = runtime.usage() if target is None else calculate_context_usage(inputs)
         try:
             result = await self._compactor.compact(
                 inputs,
-                calculate_context_usage(inputs),
+                usage,
                 conversation.path,
                 conversation.summaries,
                 reason=reason,
@@ -176,7 +175,7 @@ class CompactionService:
 
     async def before_switch(self, target: ModelInfo, emit: Emit, prepare: Prepare) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
-        usage = calculate_context_usage(replace(self._runtime.inputs(), model=target, cache=None))
+        usage = calculate_context_usage(replace(self._runtime.inputs(), model=target))
         text = switch_check(usage)
         if text is None:
             return
@@ -196,9 +195,7 @@ class CompactionService:
         runtime = self._runtime
         inputs = runtime.inputs()
         conversation = runtime.conversation
-        plan = plan_compaction(
-            inputs, calculate_context_usage(inputs), conversation.path, conversation.summaries, focus=focus
-        )
+        plan = plan_compaction(inputs, runtime.usage(), conversation.path, conversation.summaries, focus=focus)
         return preview_text(plan)
 
     def undo(self, emit: Emit) -> bool:

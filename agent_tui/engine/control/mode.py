@@ -37,7 +37,7 @@ class ModeControl:
 
     def tell_reach(self) -> None:
         """Says what the mode means where no sandbox holds, once that is known."""
-        if self.now == "auto" and self._jail is not None:
+        if self.now in ("auto", "bypass") and self._jail is not None:
             self._hub.spawn(self._tell_unheld(self._jail), "sandbox")
 
     async def _tell_unheld(self, jail: Jail) -> None:

@@ -23,9 +23,9 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.skill import SkillTool
-from agent_tui.tools.extras import SessionTools
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt
+from agent_tui.tools.session_tools import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
 

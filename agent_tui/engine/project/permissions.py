@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
-from agent_tui.tools.permissions.decision import Decision
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
 
 
@@ -23,6 +23,15 @@ class Verdict:
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class _Open:
+    """A question that waits for the user."""
+
+    future: asyncio.Future[_Answer | Decision]
+    tool: str
+    intent: Intent
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,8 +60,9 @@ class PermissionDesk:
         self.permissions = permissions
         self._ready = ready
         self._publish = publish
-        self._open: dict[str, asyncio.Future[_Answer]] = {}
+        self._open: dict[str, _Open] = {}
         self._one_at_a_time = asyncio.Lock()
+        permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
         """Whether a call may run; waits for the user where the rules say ask. ``asker`` is who makes the call, where
@@ -74,8 +84,8 @@ class PermissionDesk:
                     self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
                 return Verdict(False, decision.message or decision.reason)
             request_id = new_id("ask")
-            future: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
-            self._open[request_id] = future
+            future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
+            self._open[request_id] = _Open(future, name, intent)
             display = intent.display or {"kind": "text", "text": intent.summary}
             reason = decision.reason + self._where(intent, decision)
             self._publish(
@@ -87,15 +97,22 @@ class PermissionDesk:
                     display,
                     decision.patterns,
                     f"{asker}: {reason}" if asker else reason,
+                    decision.session,
                 )
             )
             try:
                 answer = await future
             finally:
                 self._open.pop(request_id, None)
+            if isinstance(answer, Decision):  # the mode has changed, and says it all
+                self._publish(PermissionAnswered(request_id, answer.action == "allow"))
+                allowed = answer.action == "allow"
+                return _allowed(intent, answer) if allowed else Verdict(False, answer.message or answer.reason)
             self._publish(PermissionAnswered(request_id, answer.allow))
             if answer.allow:
-                if answer.pattern is not None:
+                if answer.pattern is not None and answer.pattern in decision.session:
+                    self.permissions.allow_for_session(answer.pattern)
+                elif answer.pattern is not None:
                     # What was chosen and no more: a question about two programs is no answer for both.
                     self.permissions.remember([answer.pattern])
                 return _allowed(intent, decision)
@@ -113,13 +130,20 @@ class PermissionDesk:
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""
-        future = self._open.get(request_id)
-        if future is not None and not future.done():
-            future.set_result(_Answer(allow, pattern, feedback))
+        question = self._open.get(request_id)
+        if question is not None and not question.future.done():
+            question.future.set_result(_Answer(allow, pattern, feedback))
+
+    def mode_changed(self) -> None:
+        """Answers the open questions that need no answer any more in the permission mode of now."""
+        for question in list(self._open.values()):
+            decision = self.permissions.decide(question.tool, question.intent)
+            if decision.action != "ask" and not question.future.done():
+                question.future.set_result(decision)
 
     def dismiss(self) -> None:
         """Closes open questions on the screen after their turn has ended."""
-        for request_id, future in list(self._open.items()):
-            future.cancel()
+        for request_id, question in list(self._open.items()):
+            question.future.cancel()
             self._publish(PermissionAnswered(request_id, False))
         self._open.clear()

@@ -17,7 +17,8 @@ from agent_tui.engine.project.prelude import Prelude, build_prelude, change_part
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import SentMessage, SystemBlock
-from agent_tui.models.steps import CompactionRecord, RowId, Step
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import CompactionRecord, Step
 
 CHANGE = "document change"
 """Name of the attachment that tells what has become of a file since it was sent."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
-from agent_tui.models.steps import FixedPart, RowId, Step
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import FixedPart, Step
 
 
 @dataclass(slots=True)

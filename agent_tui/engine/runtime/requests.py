@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from agent_tui.context.sent.thoughts import runs_of
+from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.fingerprint import fingerprint

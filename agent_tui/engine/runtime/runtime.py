@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.inputs import CompactPolicy, ContextInputs
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.plausible import Judged, Surplus, judge_usage
-from agent_tui.context.accounting.reuse import ContextCache
-from agent_tui.context.accounting.usage import calculate_context_usage, replay_rule
-from agent_tui.context.sent.placeholders import PruneStates
+from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService
@@ -41,7 +39,7 @@ class Runtime:
     effort: Effort
     prelude: Prelude
     ratio: float = 1.0
-    cache: ContextCache = field(default_factory=ContextCache)
+    accounts: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
     in_flight: int = 0
     usage_doubted: bool = False
@@ -89,10 +87,10 @@ class Runtime:
         first, self.usage_doubted = not self.usage_doubted, True
         return first
 
-    def policy(self) -> CompactPolicy:
+    def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
         context, state = self.settings.context, self.conversation.info.state
-        return CompactPolicy(
+        return CompactionSettings(
             auto_compact=context.auto_compact,
             compact_at=context.compact_at,
             max_output_reserve=context.max_output_reserve,
@@ -108,23 +106,20 @@ class Runtime:
             steps=self.conversation.steps,
             records=self.conversation.records,
             fixed=self.prelude.fixed,
-            policy=self.policy(),
+            settings=self.policy(),
             ratio=self.ratio,
             fixed_fingerprint=self.prelude.fingerprint,
             effort=self.effort,
-            cache=self.cache,
             replay=self.replay,
         )
 
     def rule(self) -> ReplayRule:
         """Which reasoning the next request may not bring back, as the calculator sees it."""
-        inputs = self.inputs()
-        self.cache.prefixes.update(inputs.view)
-        return replay_rule(inputs, self.cache.prefixes, PruneStates(inputs.records))
+        return self.accounts.rule(self.inputs())
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
-        return calculate_context_usage(self.inputs())
+        return self.accounts.usage(self.inputs())
 
     def changed(self) -> ContextChanged:
         """The event that tells what the next request costs now, with what is streaming."""

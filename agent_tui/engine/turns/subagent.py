@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from agent_tui.context.accounting.reuse import ContextCache
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import build_prelude
@@ -62,7 +61,6 @@ async def run_subagent(
         effort=runtime.effort,
         prelude=build_prelude(runtime.prelude.system, offered),
         ratio=runtime.ratio,
-        cache=ContextCache(),
         parent=parent,
         replay=runtime.replay,
     )

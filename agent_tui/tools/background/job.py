@@ -8,20 +8,17 @@ import logging
 import signal
 import time
 from collections.abc import Callable
-from typing import Literal
 
 from agent_tui.models.jobs import JobInfo, JobState
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import duration
 from agent_tui.tools.background.output import Cleaned, JobOutput
+from agent_tui.tools.base import StoppedBy
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
 
 log = logging.getLogger(__name__)
-
-StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
-"""Who ended a command; ``a call`` is the model's own."""
 
 _DRAIN_SECONDS = 1.0
 _MUCH = 1 << 15

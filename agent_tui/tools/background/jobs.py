@@ -11,8 +11,9 @@ from pathlib import Path
 from agent_tui.errors import ToolError
 from agent_tui.models.jobs import JobInfo
 from agent_tui.providers.failures.secrets import Redactor
-from agent_tui.tools.background.job import Job, StoppedBy
+from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.output import LOG_BYTES, Cleaned, JobOutput
+from agent_tui.tools.base import BackgroundJobs, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Launch, Network
@@ -147,3 +148,6 @@ class Jobs:
         for id in ended[:-MAX_ENDED]:
             del self._jobs[id]
         self._changed(job)
+
+
+_SERVES: type[BackgroundJobs] = Jobs

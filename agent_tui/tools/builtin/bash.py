@@ -31,6 +31,7 @@ class BashArguments:
     command: str
     timeout: float | None = None
     background: bool | None = None
+    outside: bool = False
 
 
 class BashTool:
@@ -47,6 +48,7 @@ class BashTool:
                 "command": {"type": "string"},
                 "timeout": {"type": "number", "description": "seconds"},
                 "background": {"type": "boolean"},
+                "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
             },
             "required": ["command"],
         },
@@ -62,7 +64,7 @@ class BashTool:
         if args.background:
             summary = f"in the background: {summary}"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display)
+        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
@@ -70,7 +72,7 @@ class BashTool:
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
         if self._own:
-            from agent_tui.tools.children.environment import QUIET
+            from agent_tui.tools.sandbox.environment import QUIET
 
             launch = free(command, dict(os.environ) | QUIET)
         elif jail is None:
@@ -99,7 +101,7 @@ def _arguments(arguments: Metadata) -> BashArguments:
 
 def environment() -> dict[str, str]:
     """The environment of a command that no sandbox has a word in: without secrets, and quiet."""
-    from agent_tui.tools.children.environment import child_env
+    from agent_tui.tools.sandbox.environment import child_env
 
     return child_env(os.environ)
 

@@ -9,9 +9,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.arguments import validate
-from agent_tui.tools.background.job import Job
-from agent_tui.tools.background.jobs import Jobs
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import BackgroundJob, BackgroundJobs, Intent, ToolContext, ToolOutcome
 
 MAX_WAIT = 600.0
 """Seconds one call may wait for a command's end."""
@@ -60,15 +58,15 @@ class JobsTool:
         return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
 
 
-def _list(jobs: Jobs) -> ToolOutcome:
+def _list(jobs: BackgroundJobs) -> ToolOutcome:
     found = jobs.all()
     lines = [_row(job) for job in found]
-    running = len(jobs.running())
+    running = sum(job.info.state == "running" for job in found)
     display: Metadata = {"kind": "text", "summary": f"{running} running"}
     return ToolOutcome("\n".join(lines) or "No background commands.", display=display)
 
 
-def _row(job: Job) -> str:
+def _row(job: BackgroundJob) -> str:
     last = job.info.last_line
     return f"{job.state_line()} · {job.line}{f' · {last}' if last else ''}"
 

@@ -10,15 +10,15 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
-from agent_tui.tools.words import words
+from agent_tui.tools.word_sets import word_set
 
 # Not "head" and not "form": their end tags are often missing, or the whole page is one form.
-_SILENT = words("script style noscript template svg iframe nav footer")
-_BLOCKS = words(
+_SILENT = word_set("script style noscript template svg iframe nav footer")
+_BLOCKS = word_set(
     "address article aside blockquote dd details div dl dt figcaption figure header main p section summary table "
     "tbody thead ul ol tr"
 )
-_VOID = words("area base br col embed hr img input link meta source track wbr")
+_VOID = word_set("area base br col embed hr img input link meta source track wbr")
 
 
 def to_markdown(html: str, base: str) -> str:

@@ -5,35 +5,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
-from agent_tui.tools.words import words
+from agent_tui.tools.word_sets import word_set
 
-_WHOLE = words(
+_WHOLE = word_set(
     "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier tsc jest vitest mocha "
-    "rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
+    "tox nox rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
 )
-_CODE_TOOLS = _WHOLE | words("unittest doctest coverage")
-_RUNNERS = words("npx bunx uvx")
+_CODE_TOOLS = _WHOLE | word_set("unittest doctest coverage")
+_RUNNERS = word_set("npx bunx uvx")
 _ONE: dict[str, frozenset[str]] = {
-    "git": words(
+    "git": word_set(
         "add commit checkout switch restore stash merge fetch pull push tag branch cherry-pick revert mv rm apply"
     ),
-    "npm": words("test t ls outdated"),
-    "pnpm": words("test ls outdated"),
-    "yarn": words("test list outdated"),
-    "cargo": words("build test check clippy fmt doc bench run tree"),
-    "go": words("build test vet fmt list doc version"),
-    "pip": words("list show freeze check"),
-    "pip3": words("list show freeze check"),
-    "docker": words("ps images logs inspect version"),
-    "podman": words("ps images logs inspect version"),
-    "kubectl": words("get describe logs version"),
-    "dotnet": words("build test"),
-    "mvn": words("test compile verify package"),
-    "swift": words("build test"),
-    "zig": words("build test"),
-    "mix": words("test compile format"),
-    "rake": words("test spec"),
+    "npm": word_set("test t ls outdated"),
+    "pnpm": word_set("test ls outdated"),
+    "yarn": word_set("test list outdated"),
+    "cargo": word_set("build test check clippy fmt doc bench run tree"),
+    "go": word_set("build test vet fmt list doc version"),
+    "pip": word_set("list show freeze check"),
+    "pip3": word_set("list show freeze check"),
+    "docker": word_set("ps images logs inspect version"),
+    "podman": word_set("ps images logs inspect version"),
+    "kubectl": word_set("get describe logs version"),
+    "dotnet": word_set("build test"),
+    "mvn": word_set("test compile verify package"),
+    "swift": word_set("build test"),
+    "zig": word_set("build test"),
+    "mix": word_set("test compile format"),
+    "rake": word_set("test spec"),
 }
 _TWO: dict[str, frozenset[tuple[str, str]]] = {
     "gh": frozenset(
@@ -50,8 +51,9 @@ _TWO: dict[str, frozenset[tuple[str, str]]] = {
     ),
     "go": frozenset({("mod", "tidy"), ("mod", "verify"), ("mod", "graph")}),
 }
-_SCRIPTS = words("npm pnpm yarn bun")
+_SCRIPTS = word_set("npm pnpm yarn bun")
 _BEHIND_RUN = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec", "pdm": "run"}
+_OWN = re.compile(r"(?:\./)?(?:\.?venv/bin|env/bin|node_modules/\.bin)/\w[\w-]*")
 _PLAIN = re.compile(r"[A-Za-z0-9@_][\w.@/:-]*")
 
 
@@ -59,6 +61,8 @@ def prefix(line: Sequence[str]) -> list[str]:
     """The words at the start of a command line that name what was asked about; empty where only the whole command
     does."""
     name, rest = line[0], list(line[1:])
+    if _OWN.fullmatch(name) and PurePosixPath(name).name in _WHOLE:
+        return [name]
     if "/" in name or not all(_PLAIN.fullmatch(word) for word in rest[:1]):
         return [name] if name in _WHOLE else _module(line)
     if name in _WHOLE:

@@ -10,9 +10,9 @@ from typing import Literal
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.own import own_git
 from agent_tui.tools.git.repository import find_repository
-from agent_tui.tools.judge.shell import Word
-from agent_tui.tools.permissions.decision import Decision
-from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.rules.ground import Ground
 
 MAX_ENTRIES = 50_000
 """Where a folder holds more, it is treated as if the worst were in it."""
@@ -29,15 +29,15 @@ def leads_out(folder: Path, folders: Iterable[Path]) -> bool:
     return False
 
 
-def holds_denied(permissions: Permissions, folder: Path) -> Decision | None:
+def holds_denied(ground: Ground, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
-    if not permissions.has_denied_files:
+    if not ground.has_denied_files:
         return None
     for entry in _entries(folder):
         if entry is None:
             return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
-        if permissions.denies_reading(Path(entry.path)):
-            name = os.path.relpath(entry.path, permissions.root)
+        if ground.denies_reading(Path(entry.path)):
+            name = os.path.relpath(entry.path, ground.root)
             message = (
                 f"Refused: it would read {name}, which a rule of the user denies. Name the files you need, or use the "
                 "grep tool, which passes such files over."
@@ -46,30 +46,28 @@ def holds_denied(permissions: Permissions, folder: Path) -> Decision | None:
     return None
 
 
-def shows_denied(
-    permissions: Permissions, words: Sequence[Word], contents: Literal["tree", "history"]
-) -> Decision | None:
+def shows_denied(ground: Ground, words: Sequence[Word], contents: Literal["tree", "history"]) -> Decision | None:
     """The refusal or question, where git would show what a rule denies reading: a file named as it was at some time,
     one that git knows now, or perhaps one it knew."""
-    if not permissions.has_denied_files:
+    if not ground.has_denied_files:
         return None
     texts = [word.text for word in words[1:]]
     for text in texts:
         name = text.partition(":")[2] if ":" in text and not text.startswith("-") else text
-        if name and permissions.denies_reading(permissions.cwd / name):
+        if name and ground.denies_reading(ground.cwd / name):
             return _refused(name)
     shown = [text for text in texts if ":" in text and not text.startswith(("-", ":"))]
     if contents == "history" and shown and all(":" in t or t.startswith("-") for t in texts[1:]):
         return None  # single files of single commits, and none of them denied
-    repository = find_repository(permissions.root)
+    repository = find_repository(ground.root)
     if repository is None:
         return None
     if contents == "tree":
         with own_git(repository) as git:
-            known = git.run(permissions.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
+            known = git.run(ground.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
         if known is not None:
             names = (os.fsdecode(name) for name in known.split(b"\0") if name)
-            denied = next((name for name in names if permissions.denies_reading(permissions.root / name)), None)
+            denied = next((name for name in names if ground.denies_reading(ground.root / name)), None)
             return _refused(denied) if denied else None
     return Decision("ask", "what it shows of earlier times may hold files that a rule denies")
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from agent_tui.tools.judge.arguments import Reading
-from agent_tui.tools.judge.shell import NotUnderstoodError, Word
-from agent_tui.tools.words import words
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.word_sets import word_set
 
-_LOOKS = words(
+_LOOKS = word_set(
     "status log diff show rev-parse ls-files ls-tree blame annotate describe shortlog rev-list merge-base "
     "name-rev for-each-ref show-ref count-objects check-ignore check-attr grep whatchanged cat-file diff-tree "
     "diff-index diff-files cherry range-diff version"
@@ -53,8 +53,8 @@ _DANGEROUS = (
     ),
     *("--super-prefix", "--orderfile", "--batch", "--pathspec-from-file", "--recurse-submodules", "--submodule"),
 )
-_CONTENT = words("diff show grep blame annotate cat-file diff-tree diff-index diff-files range-diff")
-_TREE_ONLY = words("diff grep blame annotate diff-files")
+_CONTENT = word_set("diff show grep blame annotate cat-file diff-tree diff-index diff-files range-diff")
+_TREE_ONLY = word_set("diff grep blame annotate diff-files")
 _PATCH = re.compile(r"-[pu]|-U\d*|--patch.*|--unified.*|-L.*|--cc|-c|--patch-with-.*|-m")
 _NO_PATCH = re.compile(r"--(stat|name-only|name-status|numstat|shortstat|summary|dirstat|no-patch|quiet|check)\b.*|-s")
 
@@ -172,12 +172,12 @@ _STARTS = (
         "--credential-helper",
     ),
 )
-_KNOWN = words(
+_KNOWN = word_set(
     "add commit checkout switch restore stash reset merge rebase mv rm apply am cherry-pick revert branch tag "
     "fetch pull push clean init clone worktree notes gc prune format-patch bisect bundle reflog remote "
     "update-index"
 ) | _LOOKS | {"symbolic-ref"}  # fmt: skip
-_REMOTES = words("fetch pull push clone ls-remote")
+_REMOTES = word_set("fetch pull push clone ls-remote")
 
 
 def git_asks(arguments: Sequence[Word]) -> str:

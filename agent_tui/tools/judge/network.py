@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.judge.git import git_reaches_out
-from agent_tui.tools.judge.shell import Word
+from agent_tui.tools.judge.syntax import Word
 from agent_tui.tools.urls import parse_url
-from agent_tui.tools.words import words
+from agent_tui.tools.word_sets import word_set
 
 _CURL_FLAGS = re.compile(
     r"-[sSfLIivkgj46#0]+|--(silent|show-error|fail|fail-with-body|location|head|include|verbose|insecure|compressed|globoff"
@@ -24,30 +24,32 @@ _WGET_FLAGS = re.compile(
     r"-[qcSN46]+|-nv|-nc|--(quiet|no-verbose|continue|no-check-certificate|server-response)|-qO-|-O-"
 )
 _WGET_VALUES = re.compile(r"-[TtU]|-q?O|--(timeout|tries|user-agent|output-document|header)")
-_REACHES = words(
+_REACHES = word_set(
     "curl wget ssh scp sftp rsync ftp nc ncat netcat socat telnet gh glab hub docker podman kubectl helm aws "
     "gcloud az terraform npx bunx uvx pipx dig nslookup host ping traceroute http https"
 )
 _FETCHING = {
-    **dict.fromkeys(["pip", "pip3"], words("install download wheel index search")),
-    "npm": words("install i ci add update outdated audit publish view info search login exec init create"),
-    "pnpm": words("install i add update outdated audit publish dlx"),
-    "yarn": words("install add upgrade outdated audit publish dlx"),
-    "bun": words("install add update x"),
-    "uv": words("sync add pip tool lock"),
-    "poetry": words("install add update lock publish"),
-    "cargo": words("add install update fetch publish search"),
-    "go": words("get mod install"),
-    "bundle": words("install update"),
-    "gem": words("install update push"),
-    "composer": words("install update require"),
-    "brew": words("install upgrade update"),
+    **dict.fromkeys(["pip", "pip3"], word_set("install download wheel index search")),
+    "npm": word_set("install i ci add update outdated audit publish view info search login exec init create"),
+    "pnpm": word_set("install i add update outdated audit publish dlx"),
+    "yarn": word_set("install add upgrade outdated audit publish dlx"),
+    "bun": word_set("install add update x"),
+    "uv": word_set("sync add pip tool lock"),
+    "poetry": word_set("install add update lock publish"),
+    "cargo": word_set("add install update fetch publish search"),
+    "go": word_set("get mod install"),
+    "bundle": word_set("install update"),
+    "gem": word_set("install update push"),
+    "composer": word_set("install update require"),
+    "brew": word_set("install upgrade update"),
 }
 
 
-def reaches_out(line: Sequence[Word]) -> bool:
-    """Whether a command is one that needs the network to do what it is for."""
+def reaches_out(line: Sequence[Word], folders: Iterable[Path]) -> bool:
+    """Whether a command is one that needs the network to do what it is for, in whichever of ``folders`` it runs."""
     name = line[0].text.rpartition("/")[2]
+    if name in ("npx", "bunx") and _installed(line[1:], folders):
+        return False
     if name in _REACHES:
         return True
     if name == "git":
@@ -57,6 +59,13 @@ def reaches_out(line: Sequence[Word]) -> bool:
     return (name in _FETCHING and any(word.text in _FETCHING[name] for word in line[1:3])) or (
         name == "yarn" and len(line) == 1
     )
+
+
+def _installed(arguments: Sequence[Word], folders: Iterable[Path]) -> bool:
+    """Whether what ``npx`` is to run lies in the project."""
+    rest = [word.text for word in arguments if word.text not in ("--no-install", "--no", "--")]
+    plain = bool(rest) and re.fullmatch(r"[\w.-]+", rest[0]) is not None and not rest[0].startswith(("-", "."))
+    return plain and all((folder / "node_modules/.bin" / rest[0]).exists() for folder in folders)
 
 
 def transfer_asks(line: Sequence[Word]) -> tuple[str, list[Word]]:

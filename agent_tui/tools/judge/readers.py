@@ -8,18 +8,20 @@ from collections.abc import Callable, Sequence
 from agent_tui.tools.judge.arguments import Reading, UnknownOptionError, read_arguments
 from agent_tui.tools.judge.git import git_reading
 from agent_tui.tools.judge.scripts import awk_only_prints, jq_only_filters, sed_only_edits
-from agent_tui.tools.judge.shell import NotUnderstoodError, Word
 from agent_tui.tools.judge.specs import specs
-from agent_tui.tools.words import words
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.word_sets import word_set
 
 _ENVIRONMENT = "it tells of the environment"
 _LATER = "a value is only known when it runs"
-_PRINTS = words("echo true false : printf")
-_PLAIN_NAMES = words("HOME PWD OLDPWD USER LOGNAME PATH SHELL LANG TERM RANDOM SECONDS VIRTUAL_ENV UID EUID HOSTNAME")
+_PRINTS = word_set("echo true false : printf")
+_PLAIN_NAMES = word_set(
+    "HOME PWD OLDPWD USER LOGNAME PATH SHELL LANG TERM RANDOM SECONDS VIRTUAL_ENV UID EUID HOSTNAME"
+)
 # Their version is printed before anything of the project is read.
-_VERSIONS = words("python python3 node ruby perl java gcc g++ clang bash rg jq sed awk make cmake git curl")
+_VERSIONS = word_set("python python3 node ruby perl java gcc g++ clang bash rg jq sed awk make cmake git curl")
 # They may read the project's settings first, and with them start something.
-_PROJECT_VERSIONS = words("npm npx pnpm yarn bun deno cargo rustc rustup go pip pip3 uv poetry tox docker gh tsc")
+_PROJECT_VERSIONS = word_set("npm npx pnpm yarn bun deno cargo rustc rustup go pip pip3 uv poetry tox docker gh tsc")
 
 
 def reading(line: Sequence[Word]) -> Reading | None:
@@ -77,7 +79,7 @@ def _date(arguments: list[Word]) -> Reading | None:
     return Reading()
 
 
-_TESTS = words("-e -f -d -r -w -x -s -z -n -L -h = != == ] ! -a -o -nt -ot -ef -eq -ne -lt -gt -le -ge")
+_TESTS = word_set("-e -f -d -r -w -x -s -z -n -L -h = != == ] ! -a -o -nt -ot -ef -eq -ne -lt -gt -le -ge")
 
 
 def _test(arguments: list[Word]) -> Reading | None:
@@ -87,13 +89,13 @@ def _test(arguments: list[Word]) -> Reading | None:
     return Reading(paths=[word for word in arguments if word.text not in _TESTS and not word.dynamic])
 
 
-_FIND_VALUES = words(
+_FIND_VALUES = word_set(
     "-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -maxdepth -mindepth -size "
     "-mtime -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -regextype -printf -fstype "
     "-lname -ilname"
 )
-_FIND_PATHS = words("-newer -anewer -cnewer -samefile")
-_FIND_PLAIN = words(
+_FIND_PATHS = word_set("-newer -anewer -cnewer -samefile")
+_FIND_PLAIN = word_set(
     "-print -print0 -prune -quit -ls -empty -not -and -or -a -o ! ( ) , -true -false -depth -d -mount -xdev "
     "-daystart -executable -readable -writable -P -noleaf -nowarn -warn -nouser -nogroup -ignore_readdir_race"
 )
@@ -145,7 +147,8 @@ def _with_started(found: Reading, started: list[list[Word]], regular: bool) -> R
             return None
         found.paths += [word for word in inner.paths if "{}" not in word.text]
         found.walks = True
-        found.held = found.held or inner.held or ("" if regular else "what it finds may be links")
+        found.held = found.held or inner.held
+        found.follows = found.follows or not regular  # what it finds may be links
         found.unseen = found.unseen or bool(found.held)
     return found
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.paths import is_within
-from agent_tui.tools.files.protected import is_protected
-from agent_tui.tools.permissions.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
-from agent_tui.tools.permissions.rules import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
+from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
+from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
 from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.protected import is_protected
 
 
 class Permissions:
@@ -25,8 +28,9 @@ class Permissions:
 
     ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
-    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here, and
-    ``network`` what ``work`` may reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
+    ``sees`` whether a path outside the project is there for a command that is held, and ``network`` what ``work`` may
+    reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``). With
     ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
     rule that cannot be read.
@@ -48,6 +52,7 @@ class Permissions:
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
         trusted: Callable[[], bool] = lambda: True,
+        sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
@@ -55,24 +60,38 @@ class Permissions:
         self.folders = [self.root, *(folder.resolve() for folder in added_dirs)]
         self._readable = [folder.resolve() for folder in readable]
         self._protected = [folder.resolve() for folder in protected]
-        self._deny = [parse_rule(rule) for rule in config.deny]
-        self._ask = [parse_rule(rule) for rule in config.ask]
-        self._allow = [parse_rule(rule) for rule in [*config.allow, *remembered]]
+        self._deny = checked_rules(config.deny, "permissions.deny")
+        self._ask = checked_rules(config.ask, "permissions.ask")
+        self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        self._session: list[Rule] = []
+        self._when_changed: list[Callable[[], None]] = []
         self._save = save
         self.can_ask = can_ask
-        self.holds, self.network, self._trusted = holds, network, trusted
-        self._looking_tools = [parse_rule(name) for name in looking_tools]
+        self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
+        self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
         )
+
+    def unheld(self, mode: PermissionMode) -> Permissions:
+        """A copy that judges by ``mode`` as where no sandbox holds."""
+        other = copy(self)
+        other.holds = lambda domain: domain == "free"
+        other.mode = mode
+        return other
 
     @property
     def trusted(self) -> bool:
         return self._trusted()
 
     def change_mode(self, mode: PermissionMode) -> None:
-        """Judges by another mode from now on."""
+        """Judges by another mode from now on, and tells those who wait for that."""
         self.mode = mode
+        for changed in self._when_changed:
+            changed()
+
+    def when_mode_changes(self, changed: Callable[[], None]) -> None:
+        self._when_changed.append(changed)
 
     def remember(self, rules: Iterable[str]) -> None:
         """Allows what ``rules`` say from now on, and stores them for the project."""
@@ -81,6 +100,10 @@ class Permissions:
             if rule not in self._allow:
                 self._allow.append(rule)
                 self._save(text)
+
+    def allow_for_session(self, text: str) -> None:
+        """Allows what a rule says until the program ends: edits, or a folder outside the project."""
+        self._session.append(parse_rule(text))
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -101,15 +124,17 @@ class Permissions:
         if intent.kind == "command":
             from agent_tui.tools.judge.commands import judge
 
-            return judge(self, intent.command or "", tool)
+            return judge(self, intent.command or "", intent.outside)
         if intent.kind in ("read", "edit"):
-            return worst([self.path(tool, intent.kind, path) for path in intent.paths])
+            return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
             return self._network(tool, intent.url or "")
         if rule := self._matching(self._deny, tool, None):
             return denied_by(rule)
         if intent.kind == "internal":
             return ALLOWED
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
         if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if self._matching(self._ask, tool, None):
@@ -128,6 +153,8 @@ class Permissions:
             return denied_by(rule)
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
@@ -141,6 +168,30 @@ class Permissions:
             return ALLOWED
         return Decision("ask", "changes a file", patterns=self._path_patterns(path))
 
+    def _file(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
+        """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
+        too. Commands do not: what they name is not all that they reach."""
+        decision = self.path(tool, kind, path)
+        if decision.action != "ask" or self.protected(path):
+            return decision
+        if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
+            self._path_rule(rule, tool, kind, path) for rule in self._ask
+        ):
+            return ALLOWED
+        return replace(decision, session=self._for_session(kind, path))
+
+    def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
+        """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
+        folder = path.parent
+        if set(str(folder)) & set("*?[]{}\\()\n") or folder in (Path("/"), Path.home(), Path("/tmp"), Path("/etc")):
+            return []
+        if not is_within(path, self.folders):
+            return [f"{kind}({folder}/**)"]
+        if kind == "read" or not path.is_relative_to(self.root):
+            return []
+        inside = folder.relative_to(self.root).as_posix()
+        return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
+
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
         return any(self._path_rule(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
@@ -149,6 +200,10 @@ class Permissions:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
         return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+
+    def guards(self, tool: str) -> bool:
+        """Whether a rule denies, or asks about, anything that a command could do."""
+        return any(r.names(tool) or r.names("edit") or r.names("write") for r in (*self._deny, *self._ask))
 
     def command_rule(self, tool: str, which: Literal["deny", "ask", "allow"], matches: Callable[[Rule], bool]) -> bool:
         """Whether any rule of a kind that names ``tool`` satisfies ``matches``."""
@@ -163,6 +218,8 @@ class Permissions:
 
         if rule := matching(self._deny):
             return denied_by(rule)
+        if self.mode == "bypass":
+            return Decision("ask", "a rule says to ask") if matching(self._ask) else ALLOWED
         parsed = parse_url(url)
         if not parsed.public:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")

@@ -16,13 +16,17 @@ SandboxMode = Literal["auto", "required", "off"]
 
 
 class Backend(Protocol):
-    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only."""
+    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
+    ``own_tmp``: inside, ``/tmp`` is a private folder."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def subtracts(self) -> bool: ...
+
+    @property
+    def own_tmp(self) -> bool: ...
 
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]

@@ -23,6 +23,7 @@ class Bubblewrap:
     keeps a command from the unix sockets that have no file, which namespaces then do not."""
 
     subtracts = True
+    own_tmp = True
 
     def __init__(self, program: str, landlock: int = 0) -> None:
         self.program = program

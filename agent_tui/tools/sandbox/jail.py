@@ -9,9 +9,11 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 
@@ -63,6 +65,23 @@ class Jail:
         """Whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
 
+    def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
+        """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
+        the private folders. What others keep in ``/tmp`` is not there where a command has its own."""
+        if self.sandbox is None or self.sandbox.backend is None or not self.sandbox.holds("look"):
+            return False
+        policy = self.policy()
+        if any(path.is_relative_to(folder.resolve()) for folder in policy.private):
+            return True
+        shared = Path("/tmp").resolve()
+        if self.sandbox.backend.own_tmp and path.is_relative_to(shared) and path != shared:
+            return os.path.lexists(policy.temporary / path.relative_to(shared)) or not os.path.lexists(path)
+        if kind == "edit":
+            return False
+        return any(path.is_relative_to(place) for place in places.readable(policy)) and not any(
+            path.is_relative_to(place) for place in places.secrets(policy)
+        )
+
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
         if self._base is None:
@@ -74,7 +93,14 @@ class Jail:
                 self.cache / "sandbox" / name,
                 # Resolved before the first command runs: a command may put a link in the place of what it can write.
                 writable=_resolved([*self.added, *_folders(self.config.writable)]),
-                readable=_resolved([*self.readable, *_folders(self.config.readable), self._git_config]),
+                readable=_resolved(
+                    [
+                        *self.readable,
+                        *_folders(self.config.readable),
+                        *places.project_interpreters(self.root.resolve()),
+                        self._git_config,
+                    ]
+                ),
                 network=self.config.network,
                 hidden=tuple(self.hidden),
             )
@@ -91,7 +117,7 @@ class Jail:
 
     def environment(self, domain: Domain = "free", network: Network | None = None) -> dict[str, str]:
         """The environment of a child: without secrets, and with caches of its own where it is held."""
-        from agent_tui.tools.children.environment import cache_env, child_env
+        from agent_tui.tools.sandbox.environment import cache_env, child_env
 
         held = domain != "free" and self.sandbox is not None and self.sandbox.holds(domain)
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)

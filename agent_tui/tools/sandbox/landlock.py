@@ -17,6 +17,7 @@ class Landlock:
 
     name = "Landlock"
     subtracts = False
+    own_tmp = False
 
     def __init__(self, version: int) -> None:
         self.version = version

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path, PurePath
 
-from agent_tui.tools.files.protected import is_protected, root_places
 from agent_tui.tools.sandbox.policy import SandboxPolicy
+from agent_tui.tools.sandbox.protected import is_protected, root_places
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/snap", "/gnu"),
@@ -99,6 +99,8 @@ GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "rem
 """What makes git run something later, or send what is there elsewhere, in a repository's own folder."""
 
 _GIT_FOLDERS = 200
+_LINKS = 8
+_INSTALLATION = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 _FRESH = 30.0
 """Seconds for which it is known what there is on this machine."""
 
@@ -118,6 +120,31 @@ def interpreter() -> list[Path]:
     own = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     # An interpreter in /usr/bin would otherwise make a root of /usr's parent.
     return [*sorted(path.resolve() for path in own if len(path.parts) > 2), Path(__file__).resolve().parent]
+
+
+def project_interpreters(root: Path) -> list[Path]:
+    """Where the interpreters of the project's virtual environments lie: an environment is links to one elsewhere.
+
+    A file in the project says where, so it is believed only where an installation of Python is, and nothing secret.
+    """
+    found: list[Path] = []
+    for name in (".venv", "venv", "env"):
+        link = root / name / "bin" / "python"
+        for _ in range(_LINKS):
+            if not link.is_symlink():
+                break
+            link = link.parent.resolve() / link.readlink()
+            installed = _resolved(link.parent).parent
+            if link.parent.name == "bin" and any(installed.glob("lib/python3*")) and not _is_secret(installed):
+                found += [installed / part for part in _INSTALLATION if (installed / part).exists()]
+    return found
+
+
+def _is_secret(path: Path) -> bool:
+    """Whether a place is the home or one of the secret ones, in one of these, or holds any of them."""
+    below = home()
+    known = _usual_secrets(below, moment())
+    return below.is_relative_to(path) or any(path.is_relative_to(one) or one.is_relative_to(path) for one in known)
 
 
 def readable(policy: SandboxPolicy) -> list[Path]:

@@ -135,13 +135,8 @@ def free(argv: Sequence[str], env: Mapping[str, str]) -> Launch:
     return Launch(list(argv), dict(env), "free")
 
 
-def domain_for(mode: str, asked_free: bool = False) -> Domain:
-    """The domain of a command that runs without a question in permission mode ``mode``.
-
-    What the user allowed by a question runs in ``work``, or free (``asked_free``) where the question said so.
-    """
-    if asked_free:
-        return "free"
+def domain_for(mode: str) -> Domain:
+    """The domain of a command that runs without a question in permission mode ``mode``."""
     if mode in ("accept-edits", "auto"):
         return "work"
     return "free" if mode == "bypass" else "look"

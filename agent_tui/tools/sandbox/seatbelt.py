@@ -30,6 +30,7 @@ class Seatbelt:
 
     name = "Seatbelt"
     subtracts = True
+    own_tmp = False
 
     def __init__(self, program: str) -> None:
         self.program = program

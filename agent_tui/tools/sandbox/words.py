@@ -28,21 +28,44 @@ _OFFLINE = re.compile(
 _ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
 _MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
 _TAIL = 20_000
+_SHELLS_NAME = re.compile(r"(?m)^\S*\b(?:ba|da|z|k)?sh: (?:line \d+: )?")
+_DENIED = r"permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS"
+_ABSENT = r"no such file or directory|ENOENT"
+_NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
 
 
 def refused(output: str, domain: Domain, network: Network | None = None) -> list[str]:
-    """A line for a failed command that the sandbox may have stopped; none where its output does not look like it."""
+    """A line for a failed command that the sandbox may have stopped, naming what it reached for, and how it may be
+    asked for outside; none where its output does not look like it."""
     if domain == "free":
         return []
     tail = output[-_TAIL:]
-    what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
+    again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
-        return [f"[sandbox: this ran without a network ({domain})]"]
+        return [f"[sandbox: this ran without a network ({domain}).{again}]"]
+    what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
-        return [f"[sandbox: this ran where it {what} ({domain}); that may be why]"]
+        path = _path(tail, _DENIED)
+        if path:
+            return [f"[sandbox: {path}: not allowed here, it {what} ({domain}).{again}]"]
+        return [f"[sandbox: this ran where it {what} ({domain}); that may be why.{again}]"]
     if _MISSING.search(tail) and _ELSEWHERE.search(tail):
-        return [f"[sandbox: most of the home folder cannot be seen here ({domain}); that may be why]"]
+        path = _path(tail, _ABSENT)
+        if path:
+            return [f"[sandbox: {path}: cannot be seen here, like most of the home folder ({domain}).{again}]"]
+        return [f"[sandbox: most of the home folder cannot be seen here ({domain}); that may be why.{again}]"]
     return []
+
+
+def _path(output: str, problem: str) -> str:
+    """The path that the last line of its kind names, in front of the problem or behind it; empty where none does."""
+    pattern = rf"(?:{_NAMED})[^\n/~]{{0,40}}(?:{problem})|(?:{problem})[^\n/~]{{0,40}}?(?:{_NAMED})"
+    found = list(re.finditer(pattern, _SHELLS_NAME.sub("", output), re.IGNORECASE))
+    if not found:
+        return ""
+    named = next(group for group in found[-1].groups() if group)
+    below = str(Path.home())
+    return "~" + named[len(below) :] if named == below or named.startswith(below + "/") else named
 
 
 def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
@@ -71,8 +94,16 @@ UNHELD = (
 """What mode ``auto`` means where nothing holds."""
 
 
+BYPASS = (
+    "bypass: nothing is asked and no sandbox holds commands, whatever they do. "
+    "It is for containers that are thrown away."
+)
+
+
 def unheld(mode: str, sandbox: Sandbox) -> str:
     """What a permission mode means here that its name does not say; empty where commands are held, or refused."""
+    if mode == "bypass":
+        return BYPASS
     return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
 
 

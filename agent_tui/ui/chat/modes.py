@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.config import PERMISSION_MODES
+from agent_tui.config import NEXT_MODES
 
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import HasMode
@@ -15,7 +15,8 @@ def next_mode(agent: HasMode, facts: ShowsFacts, tells: Tells) -> None:
     """Goes to the mode after this one and says what it means."""
     from agent_tui.commands.project import MODE_HELP
 
-    following = PERMISSION_MODES[(PERMISSION_MODES.index(agent.mode) + 1) % len(PERMISSION_MODES)]
+    at = NEXT_MODES.index(agent.mode) + 1 if agent.mode in NEXT_MODES else 0
+    following = NEXT_MODES[at % len(NEXT_MODES)]
     agent.set_mode(following)
     facts.facts_changed()
     tells.hint(f"Permission mode {following}: {MODE_HELP[following]}")

@@ -76,8 +76,8 @@ class SessionView:
         facts.paused = state.compaction_paused
         facts.off = state.compaction_off or not self._settings.context.auto_compact
         self._stage.status.update_facts(facts)
-        for mode, name in (("accept-edits", "-edits"), ("plan", "-plan"), ("auto", "-auto")):
-            self._stage.prompt.set_class(agent.mode == mode, name)
+        for modes, name in ((("accept-edits",), "-edits"), (("plan",), "-plan"), (("auto", "bypass"), "-auto")):
+            self._stage.prompt.set_class(agent.mode in modes, name)
         title = agent.info.title
         self._window.set_title(f"{'✳ ' if agent.busy else ''}{title or 'agent-tui'}")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.rows import CONTEXT_ROWS, FREE, RESERVE
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece, width_of
@@ -14,18 +15,7 @@ from agent_tui.ui.screens.context_rows import bar_cells
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
-PLAIN_FILL = {
-    "system": "█",
-    "environment": "▓",
-    "memory": "▒",
-    "skills": "▚",
-    "tools": "▞",
-    "documents": "▤",
-    "messages": "▦",
-    "free": "·",
-    "reserve": "╱",
-    "limit": "┊",
-}
+PLAIN_FILL = {row.id: row.pattern for row in (*CONTEXT_ROWS, FREE, RESERVE)}
 """Without colours the segments differ by their pattern."""
 
 

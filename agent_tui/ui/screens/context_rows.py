@@ -9,6 +9,7 @@ from typing import Literal
 from agent_tui.commands.usage_text import adds_up as adds_up
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
 from agent_tui.text.numbers import largest_remainder, money, whole_percent
@@ -45,11 +46,11 @@ def flatten(usage: ContextUsage, opened: set[str]) -> list[Shown]:
             tenths = None if shares is None else shares.rows[index]
             lines += _walk(row, row.id, 0, tenths, opened, f"context-{row.id}")
     if shares is not None:
-        reserve = Shown("reserve", "reserve", 0, "Reserve", usage.reserve, shares.reserve, color="context-reserve")
+        reserve = Shown("reserve", "reserve", 0, RESERVE.label, usage.reserve, shares.reserve, color="context-reserve")
         if usage.over:
             lines += [reserve, Shown("over", "over", 0, "Over the limit", -usage.over, -shares.over, color="error")]
         else:
-            lines += [Shown("free", "free", 0, "Free", usage.free, shares.free, color="context-free"), reserve]
+            lines += [Shown("free", "free", 0, FREE.label, usage.free, shares.free, color="context-free"), reserve]
     return lines
 
 

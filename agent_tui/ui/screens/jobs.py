@@ -87,8 +87,8 @@ class JobPicker(Picker[JobInfo, None]):
 
     def draw(self, entry: JobInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         word, color = state(entry)
-        lasted = fit(duration(entry.seconds(time.time())), 10, right=True)
-        room = max(8, width - 5 - 10 - 10)
+        lasted = fit(duration(entry.seconds(time.time())), 12, right=True)
+        room = max(8, width - 5 - 10 - 12)
         command, last = one_line(entry.command, 300), one_line(entry.last_line, 300)
         own = room if room < 40 or not last else room // 2
         return [

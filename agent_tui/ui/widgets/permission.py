@@ -29,7 +29,7 @@ MAX_PATTERNS = 3
 NEAR = 24
 """A word of a command is cut only when it is longer than this many characters."""
 MAX_COMPARED = 100_000
-SHORT_WORDS = {"y": "yes", "a": "always", "n": "no", "f": "no, because…"}
+SHORT_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
 UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "ctrl+c"})
 """Keys that leave or scroll; none of them allows anything."""
 TRANSCRIPT_ROOM = 2
@@ -59,13 +59,25 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
     ]
     if len(asked.patterns) > len(shown):
         always[-1] = replace(always[-1], label=f"{always[-1].label} … and {len(asked.patterns) - len(shown)} more")
+    session = [Choice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)]
     return [
         Choice("y", "Yes, this once", True),
         *always,
+        *session,
         Choice("n", "No", False),
         # Only a model can be told what to do instead; the screen itself asks about no call.
         *([Choice("f", "No, and say what to do instead", False, feedback=True)] if asked.call_id else []),
     ]
+
+
+def _for_session(rule: str) -> str:
+    """A rule like ``edit(./src/**)`` in words."""
+    what, _, where = rule.removesuffix(")").partition("(")
+    where = where.removesuffix("/**").removeprefix("./")
+    verb = "edits" if what == "edit" else "reading"
+    if where in (".", ""):
+        return f"Yes, all {verb} in the project this session"
+    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} this session"
 
 
 class TakesTyped(Protocol):
@@ -215,6 +227,7 @@ class PermissionPanel(Guarded, Vertical, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
         Binding("a", "answer('a')", "Always", show=False, id="always"),
+        Binding("s", "answer('s')", "This session", show=False),
         Binding("n", "answer('n')", "No", show=False, id="deny"),
         Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
         *(Binding(str(n), f"row({n})", f"Row {n}", show=False) for n in range(1, 10)),

@@ -16,7 +16,7 @@ from agent_tui.ui.widgets.lines import Lines
 if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
 
-MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error"}
+MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error", "bypass": "error"}
 
 
 @dataclass(slots=True)

@@ -8,8 +8,10 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.errors import ConfigError, ToolError
-from agent_tui.tools.sandbox import Domain, Launch, Network, SandboxPolicy, box, domain_for, free, places, probe, words
+from agent_tui.tools.sandbox import box, places, words
+from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, domain_for, free
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
 
@@ -18,6 +20,7 @@ class Pretender:
 
     name = "Pretender"
     subtracts = True
+    own_tmp = False
 
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
@@ -85,20 +88,18 @@ async def test_it_is_tried_once_a_process(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("mode", "free_asked", "domain"),
+    ("mode", "domain"),
     [
-        ("plan", False, "look"),
-        ("ask", False, "look"),
-        ("accept-edits", False, "work"),
-        ("auto", False, "work"),
-        ("bypass", False, "free"),
-        ("plan", True, "free"),
-        ("auto", True, "free"),
-        ("something new", False, "look"),
+        ("plan", "look"),
+        ("ask", "look"),
+        ("accept-edits", "work"),
+        ("auto", "work"),
+        ("bypass", "free"),
+        ("something new", "look"),
     ],
 )
-def test_modes_have_domains(mode: str, free_asked: bool, domain: str) -> None:
-    assert domain_for(mode, free_asked) == domain
+def test_modes_have_domains(mode: str, domain: str) -> None:
+    assert domain_for(mode) == domain
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,9 @@ def test_the_profile_for_macos_lists_what_it_must(tmp_path: Path) -> None:
     assert launch.argv[:2] == ["/usr/bin/sandbox-exec", "-p"] and launch.argv[-1] == "true"
 
 
-@pytest.mark.parametrize("text", ['[sandbox]\nmode = "off"\n', '[tools]\nenv_allow = ["*"]\n'])
+@pytest.mark.parametrize(
+    "text", ['[sandbox]\nmode = "off"\n', '[tools]\nenv_allow = ["*"]\n', '[permissions]\nmode = "bypass"\n']
+)
 def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_tui.bootstrap import load_settings
     from agent_tui.options import Options
@@ -152,6 +155,9 @@ def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError, match="your own configuration only"):
         load_settings(Options(), paths, tmp_path, trusted=True)
     assert load_settings(Options(), paths, tmp_path, trusted=False).sandbox.mode == "auto"
+    paths.config.mkdir()
+    (paths.config / "config.toml").write_text('[permissions]\nmode = "bypass"\n')
+    assert load_settings(Options(), paths, tmp_path, trusted=False).permissions.mode == "bypass"
 
 
 def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.children.environment import cache_env, child_env, is_secret
+from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret
 
 KEY = "k3y-value-of-a-provider"
 

@@ -18,7 +18,8 @@ from agent_tui.config import SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.sandbox import Sandbox, places
+from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from tests.support import sandbox_world as world
 from tests.support.tool_context import make_context
@@ -55,9 +56,9 @@ async def bash(context: ToolContext, command: str) -> str:
 
 async def test_a_command_that_was_stopped_says_so(context: ToolContext) -> None:
     looked = await bash(replace(context, domain="look"), "echo x > new")
-    assert looked.endswith("[sandbox: this ran where it reads only (look); that may be why]")
-    assert "(work); that may be why]" in await bash(context, "touch /usr/x")
-    assert "[sandbox: this ran without a network (work)]" in await bash(
+    assert looked.endswith("[sandbox: this ran where it reads only (look); that may be why.]")
+    assert "[sandbox: /usr/x: not allowed here" in await bash(context, "touch /usr/x")
+    assert "[sandbox: this ran without a network (work)." in await bash(
         context, "echo 'Could not resolve host'; exit 1"
     )
     assert "sandbox" not in await bash(context, "echo x > new; exit 1")

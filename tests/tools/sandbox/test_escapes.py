@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from agent_tui.tools.sandbox import Domain
 from agent_tui.tools.sandbox.box import Backend
+from agent_tui.tools.sandbox.policy import Domain
 from tests.support import sandbox_world as world
 
 GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]

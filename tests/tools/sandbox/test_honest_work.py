@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.sandbox import Domain
+from agent_tui.tools.sandbox.policy import Domain
 from tests.support import sandbox_world as world
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux only")

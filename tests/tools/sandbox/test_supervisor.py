@@ -16,7 +16,7 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup, descendants
-from agent_tui.tools.sandbox import free
+from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import starter
 from tests.support.waiting import ended
 
@@ -39,7 +39,7 @@ PARENT = """
 import asyncio, os, sys
 from pathlib import Path
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox import free
+from agent_tui.tools.sandbox.policy import free
 
 async def main():
     group = await ProcessGroup.start(free(["bash", "-c", sys.argv[1]], os.environ), Path.cwd())

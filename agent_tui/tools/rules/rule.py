@@ -28,20 +28,23 @@ class Rule:
     pattern: str | None = None
 
     def names(self, tool: str) -> bool:
-        return fnmatch.fnmatchcase(tool, self.tool)
+        """Whether the rule is about ``tool``. Those of MCP servers may be named without what they begin with."""
+        if fnmatch.fnmatchcase(tool, self.tool):
+            return True
+        return "__" in self.tool and tool.startswith("mcp__") and fnmatch.fnmatchcase(tool[len("mcp__") :], self.tool)
 
 
 def parse_rule(text: str) -> Rule:
     """Raises ConfigError for what is not ``tool`` or ``tool(pattern)``."""
     match = _RULE.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"The permission rule {text!r} is neither `tool` nor `tool(pattern)`.")
+        raise ConfigError(f"the rule {text!r} is neither `tool` nor `tool(pattern)`.")
     pattern = match.group(2)
     if pattern is not None and match.group(1) in ("read", "edit", "write"):
         try:
             Glob(pattern.lstrip("/") or "*")
         except ToolError as error:
-            raise ConfigError(f"The permission rule {text!r} cannot be used: {error}") from None
+            raise ConfigError(f"the rule {text!r} cannot be used: {error}") from None
     return Rule(match.group(1), pattern or None)
 
 

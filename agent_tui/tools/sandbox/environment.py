@@ -55,6 +55,10 @@ CACHES = {
     "SCCACHE_DIR": "sccache",
     "NUGET_PACKAGES": "nuget",
     "COMPOSER_CACHE_DIR": "composer",
+    "COREPACK_HOME": "corepack",
+    "BUNDLE_USER_CACHE": "bundle",
+    "GEM_SPEC_CACHE": "gem",
+    "CP_HOME_DIR": "cocoapods",
 }
 """Caches of compilers and package managers, which are below the home otherwise."""
 

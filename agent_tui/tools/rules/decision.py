@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from agent_tui.tools.permissions.rules import Rule
+from agent_tui.tools.rules.rule import Rule
 from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
 Action = Literal["allow", "ask", "deny"]
@@ -19,13 +19,15 @@ PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the use
 @dataclass(slots=True, frozen=True)
 class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
-    an answer "always" adds; empty where nothing may be remembered. ``domain`` is that of the sandbox in which a
+    an answer "always" adds; empty where nothing may be remembered. ``session`` are rules that may be added until the
+    program ends. ``domain`` is that of the sandbox in which a
     command runs, at once or once it was asked about; ``network``: it needs to reach out of it."""
 
     action: Action
     reason: str = ""
     message: str = ""
     patterns: list[str] = field(default_factory=list)
+    session: list[str] = field(default_factory=list)
     domain: Domain = "look"
     network: bool = False
 
@@ -49,7 +51,8 @@ def worst(decisions: Sequence[Decision]) -> Decision:
     reasons = list(dict.fromkeys(decision.reason for decision in asked))
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
-    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, domain=domain, network=network)
+    session = asked[0].session if len(asked) == 1 else []
+    return Decision("ask", "; ".join(reasons[:3]), patterns=patterns, session=session, domain=domain, network=network)
 
 
 def denied_by(rule: Rule) -> Decision:

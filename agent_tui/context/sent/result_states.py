@@ -1,4 +1,4 @@
-"""How a tool result is sent under one set of prune records or another."""
+"""How a tool result is sent under one set of prune records or another: whole, cleared or clipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_tui.models.steps import CompactionRecord
 WHOLE, CLEARED = "", CLEARED_SUFFIX
 
 
-class PruneStates:
+class ResultStates:
     """``mentioned`` are the ids in any prune record, in force or not. A state is the suffix of the message's key."""
 
     def __init__(self, records: Sequence[CompactionRecord]) -> None:

@@ -1,5 +1,8 @@
 """What a step sent of the reasoning of earlier answers: stored with it, compactly, and read again.
 
+This is about the past, as it was; how many tokens that reasoning has, and which of it the *next* request brings back,
+is in ``context.accounting.reasoning``.
+
 A run ``[index, share, resent]`` says of all answers with reasoning from that index of the view on, up to the next run,
 which share of it the provider counts and whether it was sent at all. A conversation of thousands of answers has a
 handful of runs: what was left out, what was kept, the open turn.
@@ -11,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from agent_tui.context.sent.anchor import SentPrefixes
-from agent_tui.context.sent.placeholders import PruneStates
+from agent_tui.context.sent.result_states import ResultStates
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import SentRun, Step
 from agent_tui.providers.wire.replay import ReplayPlan, carries_reasoning
@@ -93,7 +96,7 @@ def left_out(
     view: Sequence[SentMessage],
     steps: Sequence[Step],
     prefixes: SentPrefixes,
-    prunes: PruneStates,
+    results: ResultStates,
     target: Target,
 ) -> list[str]:
     """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
@@ -110,7 +113,7 @@ def left_out(
         count = step.sent_count
         if count > len(ids) or prefixes.at(count) != step.sent_fingerprint:
             continue
-        if not prunes.within(step.prune_ids):
+        if not results.within(step.prune_ids):
             continue
         runs = step.sent_reasoning
         if all(run[2] for run in runs):

@@ -1,0 +1,46 @@
+"""Commands where the user said that nothing is to be asked: their own rules count, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from agent_tui.tools.judge.paths import named_paths
+from agent_tui.tools.judge.shell import parse_command
+from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, denied_command
+from agent_tui.tools.judge.syntax import NotUnderstoodError
+from agent_tui.tools.judge.wrappers import started_by
+from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
+from agent_tui.tools.rules.ground import Ground
+from agent_tui.tools.rules.rule import command_matches
+
+_KINDS: tuple[Literal["read", "edit"], ...] = ("read", "edit")
+
+
+def bypassed(ground: Ground, source: str) -> Decision:
+    """Denied and asked by rules alone; where they cannot be held against a command it is asked about."""
+    if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
+        return denied_command("it")
+    folders = {ground.cwd}
+    try:
+        found = worst(
+            [_ruled(Subject(ground, COMMAND_TOOL, started_by(one), folders)) for one in parse_command(source)]
+        )
+    except (NotUnderstoodError, RecursionError) as problem:
+        unclear = Decision("ask", f"not fully understood, and there are rules to be held against it: {problem}")
+        found = unclear if ground.guards(COMMAND_TOOL) else ALLOWED
+    return replace(found, domain="free")
+
+
+def _ruled(subject: Subject) -> Decision:
+    if subject.named_by("deny", broadly=True):
+        return denied_command(subject.name)
+    found: list[Decision] = []
+    if subject.named_by("ask", broadly=True):
+        found.append(Decision("ask", f"a rule says to ask about {subject.name}"))
+    ground, command = subject.ground, subject.command
+    if ground.guards(COMMAND_TOOL) or ground.has_denied_files:
+        for word in (*command.words[1:], *(redirect.target for redirect in command.redirects)):
+            for path in named_paths(word, subject.folders):
+                found += [ground.path(kind, kind, path) for kind in _KINDS]
+    return worst(found)

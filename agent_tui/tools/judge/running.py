@@ -1,0 +1,198 @@
+"""Programs that may do more than look: in which domain they run, and what is asked before."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.judge.always import prefix
+from agent_tui.tools.judge.folders import holds_denied
+from agent_tui.tools.judge.git import git_asks
+from agent_tui.tools.judge.kinds import (
+    CHANGERS,
+    COPIERS,
+    INTERPRETERS,
+    OPAQUE,
+    PRIVILEGED,
+    REMOVERS,
+    SHELL_FREE,
+    setting_within,
+)
+from agent_tui.tools.judge.network import reaches_out, transfer_asks
+from agent_tui.tools.judge.paths import named_paths
+from agent_tui.tools.judge.readers import known_reader, sed_in_place
+from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, outside
+from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
+from agent_tui.tools.rules.ground import Ground
+from agent_tui.tools.sandbox.policy import Domain
+from agent_tui.tools.word_sets import word_set
+
+_TAKERS = CHANGERS | COPIERS | word_set("mkdir mktemp")
+
+
+def runs(subject: Subject) -> Decision:
+    """A program that may do more than look."""
+    try:
+        paths = named_files(subject)
+    except NotUnderstoodError as problem:
+        seen = runs_unseen(subject.ground) and subject.name not in REMOVERS
+        paths = ALLOWED if seen else Decision("ask", f"not fully understood: {problem}")
+    if paths.action == "deny":
+        return paths
+    ground, domain = subject.ground, _domain(subject)
+    network = domain == "work" and ground.network == "ask" and _reaches_out(subject)
+    if domain == "free" and subject.name == "git" and not ground.trusted:
+        return untrusted_git()
+    if paths.action != "allow":
+        return replace(paths, domain="free" if "free" in (domain, paths.domain) else domain, network=network)
+    return replace(_by_rules_and_mode(subject, domain, network), domain=domain, network=network)
+
+
+def runs_unseen(ground: Ground) -> bool:
+    """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
+    wants to know more."""
+    return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
+
+
+def untrusted_git() -> Decision:
+    line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
+    return Decision("deny", "git outside the sandbox needs a trusted folder", line)
+
+
+def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decision:
+    ground = subject.ground
+    if subject.named_by("ask", broadly=True):
+        return Decision("ask", f"a rule says to ask about {subject.name}")
+    if subject.named_by("allow"):
+        return ALLOWED
+    if ground.holds("work"):
+        # Out of the sandbox, and into the network, only by a question that says so.
+        if domain == "work" and not network and ground.mode in ("accept-edits", "auto"):
+            return ALLOWED
+    elif ground.mode == "auto":
+        return _auto(subject)
+    return Decision("ask", f"runs {subject.name or 'an assignment'}", patterns=subject.patterns())
+
+
+def _domain(subject: Subject) -> Domain:
+    """The domain it has to run in to do what it is for."""
+    if subject.name in PRIVILEGED or (_reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")):
+        return "free"  # what is beyond the project, or wants the user's own keys
+    return "work"
+
+
+def _reaches_out(subject: Subject) -> bool:
+    return bool(subject.command.words) and reaches_out(subject.command.words, subject.folders)
+
+
+def named_files(subject: Subject) -> Decision:
+    """The decision on all files that a program is given, which may do anything with them."""
+    ground = subject.ground
+    decisions: list[Decision] = []
+    for word in [*subject.command.assignments, *subject.command.words[1:]]:
+        if subject.name in REMOVERS and word.text.removeprefix("./") in ("*", "**"):
+            decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
+        for path in named_paths(word, subject.folders):
+            decision = ground.path("read", "read", path)
+            if outside(decision) and subject.seen(path, "edit" if subject.name in _TAKERS else "read"):
+                continue
+            decisions.append(_changed(subject, path) if decision.action == "allow" else decision)
+    program = subject.words[0] if subject.words else ""
+    if "/" in program:
+        decisions += _own_program(subject, program)
+    found = worst(decisions)
+    leaves = any(outside(decision) for decision in decisions if decision.action == "ask")
+    return replace(found, domain="free") if leaves else found
+
+
+def _own_program(subject: Subject, program: str) -> list[Decision]:
+    """A program named by its path: the project's own may be a link to an interpreter elsewhere."""
+    ground = subject.ground
+    found: list[Decision] = []
+    for folder in subject.folders:
+        named = Path(os.path.normpath(folder / Path(program).expanduser()))
+        if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
+            r"(python|pypy|node|ruby|perl)[\d.]*", named.name
+        ):
+            continue
+        for path in named_paths(Word(program, quoted=True), [folder]):
+            if not is_within(path, ground.folders) and not str(path).startswith(("/usr/", "/bin/", "/opt/")):
+                found.append(Decision("ask", f"{path} is outside the project", domain="free"))
+    return found
+
+
+def _changed(subject: Subject, path: Path) -> Decision:
+    """A path given to a program that may do anything with it."""
+    ground = subject.ground
+    if subject.name in COPIERS and (denied := holds_denied(ground, path)):
+        return denied
+    if ground.protected(path):
+        return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
+    if subject.name in REMOVERS and subject.name != "find" and any(f.is_relative_to(path) for f in ground.folders):
+        return Decision("ask", f"{subject.name} would take the whole project", domain="work")
+    if not is_within(path, ground.folders):
+        return Decision("ask", f"{path} is outside the project", domain="free")
+    if subject.name in CHANGERS:
+        decision = ground.path("edit", "edit", path)
+        if decision.action == "deny":
+            return decision
+    return ALLOWED
+
+
+def _auto(subject: Subject) -> Decision:
+    """A command that nothing holds but this."""
+    if problem := _problem(subject):
+        return Decision("ask", problem, patterns=subject.patterns())
+    if subject.name in ("curl", "wget"):
+        problem, written = transfer_asks(subject.command.words)
+        if problem:
+            return Decision("ask", problem, patterns=subject.patterns())
+        return worst([decision for word in written for decision in subject.on_paths("edit", word)])
+    return ALLOWED
+
+
+def _problem(subject: Subject) -> str:
+    name, arguments = subject.name, subject.command.words[1:]
+    if name in PRIVILEGED and not (name in ("docker", "podman", "kubectl") and prefix(subject.words)):
+        return f"{name} acts on more than the project"
+    if name in ("source", ".") and _activates(subject):
+        return ""
+    if not subject.words or (name in OPAQUE and name not in SHELL_FREE) or subject.started.given:
+        return f"what {name or 'an assignment'} does is not visible here"
+    if subject.command.assignments and not all(setting_within(word.text) for word in subject.command.assignments):
+        return "settings in front of it may change what runs"
+    if name.rstrip("0123456789.") in INTERPRETERS and not _runs_a_file(subject):
+        return f"runs code given to {name} directly"
+    if name == "git":
+        return git_asks(arguments) if subject.ground.trusted else "git may start what an untrusted folder names"
+    if name == "sed":
+        return "" if sed_in_place(list(arguments)) else "what the script does is not visible here"
+    if name in ("npx", "bunx", "uvx", "pipx") and subject.words[1:2] != ["--version"]:
+        return "" if prefix(subject.words) else f"{name} may fetch and run what it names"
+    if subject.starts_others() or (known_reader(name) and name not in SHELL_FREE):
+        return f"what an option of {name} does is not visible here"
+    return ""
+
+
+def _activates(subject: Subject) -> bool:
+    """``source .venv/bin/activate``: the project's own, which is run as its tests are."""
+    words = subject.words[1:]
+    return len(words) == 1 and not words[0].startswith(("/", "~")) and words[0].endswith("/bin/activate")
+
+
+def _runs_a_file(subject: Subject) -> bool:
+    """An interpreter with a script or module to run, not with code on its command line or from a pipe."""
+    for word in subject.words[1:]:
+        if word == "-m":
+            return subject.words[-1] != "-m"
+        if not word.startswith("-"):
+            return True
+        if word.startswith(("--e", "--p", "--i", "--r")) or (word[1:2] != "-" and set(word) & set("cerpEnI")):
+            return False
+        if word == "-":
+            return False
+    return False

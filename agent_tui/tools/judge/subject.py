@@ -1,0 +1,115 @@
+"""One simple command with all that is asked about it: by rules, and by the files it names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.judge.always import prefix
+from agent_tui.tools.judge.git import names_a_place, starting
+from agent_tui.tools.judge.kinds import INTERPRETERS, STARTING, WRAPPERS
+from agent_tui.tools.judge.paths import named_paths
+from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.wrappers import Started
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision
+from agent_tui.tools.rules.ground import Ground
+from agent_tui.tools.rules.rule import Rule, command_matches, exact
+from agent_tui.tools.sandbox.policy import Domain
+
+COMMAND_TOOL = "bash"
+"""The name in rules for commands, and ``OUTSIDE_TOOL`` for those that leave the sandbox for that alone."""
+
+OUTSIDE_TOOL = "outside"
+
+
+class Subject:
+    """``folders`` are all the working directories it may run in; ``cd`` adds to them. ``tool`` is the name that rules
+    are asked about."""
+
+    def __init__(self, ground: Ground, tool: str, started: Started, folders: set[Path]) -> None:
+        self.ground, self.tool, self.folders = ground, tool, folders
+        self.started, self.command = started, started.command
+        self.words = [word.text for word in self.command.words]
+        self.name = self.words[0].rpartition("/")[2] if self.words else ""
+
+    def on_paths(self, kind: Literal["read", "edit"], word: Word) -> list[Decision]:
+        """The decisions on every path that a word may mean."""
+        return [self._on_path(kind, path) for path in named_paths(word, self.folders)]
+
+    def _on_path(self, kind: Literal["read", "edit"], path: Path) -> Decision:
+        # To look is enough for reading inside the project; the rest needs as much as the question is about.
+        domain: Domain = "work" if kind == "edit" else "look"
+        decision = self.ground.path(kind, kind, path)
+        if not outside(decision):
+            return replace(decision, domain=domain)
+        return ALLOWED if self.seen(path, kind) else replace(decision, domain="free")
+
+    def seen(self, path: Path, kind: Literal["read", "edit"]) -> bool:
+        """Whether a path outside the project is there for a command that is held to looking."""
+        ground = self.ground
+        return ground.holds("look") and not is_within(path, ground.folders) and ground.sees(path, kind)
+
+    def named_by(self, which: Literal["deny", "ask", "allow"], broadly: bool = False) -> bool:
+        """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
+        name, without assignments, and behind programs that run others."""
+        # What gets operands that are not seen here is allowed by a rule for the whole of it.
+        texts = {self.started.outer[0].text if self.started.given else self.command.text}
+        if broadly:
+            for command in (self.command, *self.started.outer):
+                parts = [word.text for word in command.words]
+                name = parts[0].rpartition("/")[2] if parts else ""
+                texts |= {command.text, " ".join([name, *parts[1:]])}
+                if name in WRAPPERS:
+                    texts |= {" ".join(parts[start:]) for start in range(1, len(parts))}
+        starts = which == "allow" and self.starts_others()
+
+        def matches(rule: Rule) -> bool:
+            if starts and rule.pattern is not None and rule.pattern != exact(self.command.text):
+                return False
+            return any(command_matches(rule.pattern, text) for text in texts)
+
+        tools = {self.tool} if which == "allow" else {self.tool, COMMAND_TOOL}
+        return any(self.ground.command_rule(tool, which, matches) for tool in tools)
+
+    def starts_others(self) -> bool:
+        """Whether an option makes it start what it is given: more than a rule with a star was meant for."""
+        arguments = self.words[1:]
+        if self.name == "git":
+            return starting(arguments) or names_a_place(self.command.words[1:])
+        pattern = STARTING.get(self.name)
+        return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
+
+    def _takes_code(self) -> bool:
+        """Whether it runs what it reads: a rule for its words would be one for any code."""
+        arguments = self.words[1:]
+        if self.name.rstrip("0123456789.") not in INTERPRETERS:
+            return False
+        return not arguments or "-" in arguments or arguments[-1:] == ["-s"] or "/dev/stdin" in arguments
+
+    def patterns(self) -> list[str]:
+        """What "always" would allow: the program with its subcommand, or exactly this where that would be a blank
+        cheque."""
+        if not self.words or self.command.dynamic or self.started.given or self._takes_code():
+            return []
+        start = [] if self.command.assignments or self.starts_others() else prefix(self.words)
+        pattern = f"{' '.join(exact(word) for word in start)} *" if start else exact(self.command.text)
+        return [f"{self.tool}({pattern})"]
+
+
+def denied_command(name: str) -> Decision:
+    """The refusal of a command that a rule denies."""
+    text = "Refused: a rule of the user denies this command. Do not retry it."
+    return Decision("deny", f"a rule denies {name}", text)
+
+
+def outside(decision: Decision) -> bool:
+    return decision.action == "ask" and ("outside" in decision.reason or "decides what may run" in decision.reason)
+
+
+def in_plan(ground: Ground, problem: str) -> Decision:
+    """Not known to only look: it may run where the system holds it to looking."""
+    if ground.holds("look"):
+        return ALLOWED
+    return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")

@@ -1,0 +1,90 @@
+"""What variables are known to hold: those that a command line sets itself, once, where nothing can keep it from that.
+
+The others are only known when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.sandbox.environment import CACHES, ONLINE_CACHES, QUIET
+from agent_tui.tools.word_sets import word_set
+
+MAX_ROUNDS = 8
+"""The words of a loop that are gone through one by one; with more of them its variable is not known."""
+
+_ELSEWHERE = re.compile(
+    r"(?:^|[;&|({`!\n]|\b(?:do|then|else|if|while|until|time|command|builtin))\s*\.\s"
+    r"|(?<![\w./-])(?:source|eval|declare|typeset|local|export|readonly|unset|mapfile|readarray|getopts|let|trap|alias"
+    r"|enable|shopt|IFS|coproc|printf\s+-v|set\s+[-+]\w*a|set\s+--|wait\s+-\w*p)(?![\w./-])"
+)
+"""Words in a source with which a variable may be changed by a name that is not seen."""
+
+_PLAIN = re.compile(r"[\w./@%+:,=-]+")
+_SHELLS_OWN = word_set(
+    "PATH IFS ENV PS0 PS1 PS2 PS3 PS4 CDPATH HOME PWD OLDPWD GLOBIGNORE GLOBSORT FIGNORE EXECIGNORE FUNCNEST HISTFILE "
+    "HISTCONTROL HISTSIZE HISTFILESIZE HISTTIMEFORMAT HOSTFILE INPUTRC LANG LINENO MAIL MAILPATH MAILCHECK OPTARG "
+    "OPTERR OPTIND POSIXLY_CORRECT PROMPT_COMMAND PROMPT_DIRTRIM RANDOM SRANDOM SECONDS SHELL SHELLOPTS SHLVL "
+    "TIMEFORMAT TMOUT TMPDIR UID EUID PPID GROUPS DIRSTACK PIPESTATUS FUNCNAME REPLY COLUMNS LINES EPOCHSECONDS "
+    "EPOCHREALTIME auto_resume histchars"
+)
+_SET_BY_US = frozenset({*QUIET, *CACHES, *ONLINE_CACHES, "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME", "XDG_STATE_HOME"})
+
+
+def own_variable(name: str) -> bool:
+    """Whether a variable is the command line's own: it means nothing to the shell, and no program gets to see it."""
+    if name in _SHELLS_OWN or name.startswith(("BASH", "LC_", "COMP_", "READLINE_")):
+        return False
+    return name not in os.environ and name not in _SET_BY_US
+
+
+class Values:
+    """Of one command line. Every part of it asks the same object."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._fixed = not _ELSEWHERE.search(source)
+        self._known: dict[str, Word] = {}
+
+    def note(self, name: str, value: Word) -> None:
+        """``name`` is set to ``value`` here, whatever happened before."""
+        if self._fixed and self._set_once(name) and own_variable(name) and self.usable(value):
+            self._known[name] = value
+
+    def forget(self, name: str) -> None:
+        self._known.pop(name, None)
+
+    def text(self, name: str, quoted: bool) -> str | None:
+        """The text that ``$name`` stands for as a part of a word; None when that is not known."""
+        value = self._known.get(name)
+        if value is None or value.glob or not (quoted or _PLAIN.fullmatch(value.text)):
+            return None
+        return value.text
+
+    def pattern(self, name: str) -> Word | None:
+        """What ``"$name"`` as a whole word stands for, where that is one of the files a pattern matches."""
+        value = self._known.get(name)
+        return replace(value) if value is not None and value.glob else None
+
+    def counts(self, expression: str) -> bool:
+        """Whether arithmetic is of numbers alone: of digits and of variables that are never set to anything else. The
+        value of another might hold a subscript, and that a command."""
+        if not re.fullmatch(r"[\w\s+*/%()<>=!&|-]*", expression) or re.search(r"(?<![<>=!])=(?!=)|\+\+|--", expression):
+            return False
+        sums = re.sub(r"\$\(\([^()]*\)\)", "\0", self._source)
+        for name in set(re.findall(r"[A-Za-z_]\w*", expression)):
+            places = re.findall(rf"(?<![\w$])(?<!\$\{{){name}\b(=(?:\d+|\0)(?![^\s;&|)]))?", sums)
+            if not self._fixed or not own_variable(name) or not places or not all(places):
+                return False
+        return True
+
+    def _set_once(self, name: str) -> bool:
+        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
+
+    @staticmethod
+    def usable(value: Word) -> bool:
+        """Whether the value of a variable is seen in a word."""
+        return not (value.dynamic or value.tilde or value.pipe or not value.text or (value.glob and value.quoted))

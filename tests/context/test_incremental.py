@@ -1,0 +1,106 @@
+"""What is reused between calculations never changes an answer: it is what the formula gives from nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from agent_tui.context.accounting.ground import ground_of
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.incremental.usage import Incremental
+from agent_tui.context.sent.reasoning_runs import runs_of
+from agent_tui.models.messages import Message, ReasoningPart
+from agent_tui.models.requests import Effort, Target
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.wire.replay import plan_replay
+from tests.support.context_operations import OPERATIONS, TARGETS, apply
+from tests.support.contexts import BOUND, Conversation, fixed_part
+
+RATIOS = [0.7, 0.83, 0.98, 1.0, 1.01, 1.02, 1.2, 1.337]
+GROWING = ["say", "turn", "loop", "loop", "parallel"]
+HAPPENING = [*OPERATIONS, "begin", "end", "estimated", *GROWING, *GROWING, *GROWING]
+"""What adds to a conversation comes more often than what takes away, so that there is something to be kept."""
+
+
+class Session:
+    """A conversation whose steps store what was sent of old reasoning, as the engine's do, and may still be running
+    while something else happens."""
+
+    def __init__(self, target: Target) -> None:
+        self.conversation = Conversation(
+            target=target,
+            fixed=[
+                fixed_part(raw=2_000),
+                fixed_part("tools", 600, "read", "builtin"),
+                fixed_part("memory", None, "m", "m"),
+            ],
+        )
+        self.effort: Effort = "medium"
+        self.running: list[tuple[Step, Message]] = []
+        self.size = 3_000
+
+    def happen(self, name: str, usage: TokenUsage, size: int, grows: bool) -> None:
+        conversation, known = self.conversation, len(self.conversation.steps)
+        if grows:
+            # As a provider reports: each request is longer than the one before it.
+            self.size += 200 + usage.output + size
+            usage = replace(usage, input=self.size, cache_read=min(usage.cache_read or 0, self.size))
+        view, rule = conversation.view(), ground_of(conversation.inputs(effort=self.effort)).rule
+        if name == "begin":
+            step = conversation.answer(
+                None, reasoning=ReasoningPart("hm " * size, {"signature": "s"}), status="running"
+            )
+            self.running.append((step, conversation.path.pop()))
+        elif name == "end":
+            self._end(usage, size)
+        elif name == "estimated" and conversation.steps:
+            conversation.steps[-1].estimated_messages = size
+        else:
+            apply(conversation, name, usage, size)
+        plan = plan_replay(view, conversation.target, conversation.fixed_fingerprint, None, rule)
+        for step in conversation.steps[known:]:
+            if size % 4:
+                step.sent_reasoning = runs_of(view, plan, conversation.target.family)
+
+    def _end(self, usage: TokenUsage, size: int) -> None:
+        for step, message in self.running:
+            step.status = message.status = "complete" if size % 2 else "stopped"
+            step.usage = usage if size % 3 else None
+            self.conversation.path.append(message)
+        self.running.clear()
+
+
+@settings(max_examples=120, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**32 - 1))
+def test_reuse_changes_nothing(seed: int) -> None:
+    """A whole history is drawn from one number: it takes long ones for something to be kept, lost and found again."""
+    random, accounts = Random(seed), Incremental()
+    session = Session(random.choice([*TARGETS, BOUND]))
+    ratio, grows, calibrated = 1.0, random.random() < 0.8, random.random() < 0.7
+    for _ in range(40):
+        session.happen(random.choice(HAPPENING), any_usage(random), random.randint(0, 4_000), grows)
+        if calibrated and random.random() < 0.3:
+            ratio = random.choice(RATIOS)
+        if random.random() < 0.05:
+            session.effort = "medium" if session.effort == "off" else "off"
+        inputs = session.conversation.inputs(ratio=ratio, effort=session.effort)
+        if random.random() < 0.2:
+            # What is to be sent may be asked before the numbers are, or without them.
+            assert accounts.rule(inputs) == ground_of(inputs).rule
+        if random.random() < 0.85:
+            assert accounts.usage(inputs) == calculate_context_usage(inputs)
+
+
+def any_usage(random: Random) -> TokenUsage:
+    return TokenUsage(
+        random.randint(0, 60_000),
+        random.randint(0, 5_000),
+        random.choice([None, random.randint(0, 6_000)]),
+        random.choice([None, random.randint(0, 60_000)]),
+        source=random.choice(["provider"] * 5 + ["estimated"]),  # type: ignore[arg-type]
+        reasoning_source=random.choice(["provider", "estimated"]),
+    )
