@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -160,7 +161,7 @@ async def test_one_that_is_kept_is_named_at_the_end(tmp_path: Path) -> None:
             assert is_running(job.pid)
         finally:
             os.kill(job.pid, 15)
-            await ended(job.pid)
+            await asyncio.to_thread(os.waitpid, job.pid, 0)  # it is this process that let it go and goes on
 
 
 async def test_the_user_stops_one_and_the_model_learns_who_did(tmp_path: Path) -> None:
