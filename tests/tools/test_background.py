@@ -128,6 +128,12 @@ async def test_a_time_limit_holds(context: ToolContext) -> None:
     assert "by its time limit]" in (await jobs(context, id, wait=PATIENCE)).text
 
 
+async def test_a_command_that_took_too_long_is_told_of_the_background(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    outcome = await BashTool().run({"command": "cat hold", "timeout": 0.1}, context)
+    assert outcome.text == "[timed out after 0.1 s and was ended; background: true has no limit]"
+
+
 async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
     os.mkfifo(context.root / "hold")
     assert context.jobs is not None

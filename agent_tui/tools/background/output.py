@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import logging
 import os
+from collections import deque
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -24,6 +25,7 @@ TAIL = 100_000
 """Characters of the newest output that people can look at."""
 
 _LINE = 200
+_NEAR = 4_000  # how far back a last line is looked for
 _OPEN_LINE = 100_000
 
 
@@ -56,7 +58,8 @@ class JobOutput:
         self._limit = max(limit, 200)
         self._head = self._rest = ""
         self._new = 0
-        self._tail = ""
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
         self._size = 0
         try:
             self.path = private_dir(folder) / f"{new_id(name)}.txt"
@@ -68,7 +71,10 @@ class JobOutput:
         if not text:
             return
         self._write(text)
-        self._tail = (self._tail + text)[-TAIL:]
+        self._tail.append(text)
+        self._tail_size += len(text)
+        while self._tail_size - len(self._tail[0]) >= TAIL:
+            self._tail_size -= len(self._tail.popleft())
         self._new += len(text)
         room = max(0, self._limit // 2 - len(self._head)) if not self._rest else 0
         self._head += text[:room]
@@ -84,12 +90,17 @@ class JobOutput:
     @property
     def tail(self) -> str:
         """The newest output, at most ``TAIL`` characters."""
-        return self._tail
+        return "".join(self._tail)[-TAIL:]
 
     @property
     def last_line(self) -> str:
         """The last line that says something, short enough for a list."""
-        line = next((line for line in reversed(self._tail[-4_000:].split("\n")) if line.strip()), "")
+        newest = ""
+        for text in reversed(self._tail):
+            newest = text[-_NEAR:] + newest
+            if len(newest) >= _NEAR:
+                break
+        line = next((line for line in reversed(newest.split("\n")) if line.strip()), "")
         return one_line(line, _LINE)
 
     def _write(self, text: str) -> None:
