@@ -139,6 +139,24 @@ async def test_they_end_with_the_session(way: str, tmp_path: Path) -> None:
         assert told(users(agent)[-1]) == ""
 
 
+async def test_a_session_that_is_resumed_later_learns_that_they_are_gone(tmp_path: Path) -> None:
+    script = step(bash=HOLD) + step(bash={"command": "true", "background": True}) + step(jobs={"id": "b2", "wait": 60})
+    async with running(made(tmp_path, script + step("ok"))) as (agent, _):
+        await say(agent, "start them")
+        session = agent.info.id
+    again = made(tmp_path, step("ok") + step(bash=HOLD) + step("ok") * 2, resume=session)
+    async with running(again) as (agent, _):
+        await say(agent, "what runs?")
+        assert told(users(agent)[-1]) == (
+            "background command b1 is gone: it ended with the session, unless the user kept it"
+        )
+        await say(agent, "start another")
+        assert told(users(agent)[-1]) == "" and [job.id for job in agent.jobs()] == ["b3"]
+    async with running(made(tmp_path, step("ok"), resume=session)) as (agent, _):
+        await say(agent, "and now?")
+        assert "b3 is gone" in told(users(agent)[-1]) and "b1" not in told(users(agent)[-1])
+
+
 async def test_a_session_resumed_in_itself_and_a_copy_keep_theirs(tmp_path: Path) -> None:
     async with running(made(tmp_path, step(bash=HOLD) + step("ok") * 2)) as (agent, _):
         await say(agent, "start it")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from agent_tui.engine.state.hub import Hub
 from agent_tui.models.events import CompactionEnded, Event, JobsChanged, MessageAdded, Notice, SessionChanged
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.messages import AttachmentPart, Message, ToolResultPart
+from agent_tui.models.requests import SentMessage
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.jobs import Jobs
+from agent_tui.tools.background.starting import STARTED
 
 NEWS = "background commands"
 """Name of the attachment that tells what has become of them."""
+
+_STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
+_ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")
 
 
 class Background:
@@ -25,6 +33,7 @@ class Background:
         self._hub = hub
         self.jobs = Jobs(self._changed)
         self._lost_sight: set[str] = set()
+        self._reopened = True
         self._carried: tuple[str, list[Job]] | None = None
         hub.subscribe(self._listen)
 
@@ -40,8 +49,11 @@ class Background:
         match event:
             case CompactionEnded("done" | "undone") | SessionChanged(_, True):
                 self._lost_sight = {job.id for job in self.jobs.running()}
-            case MessageAdded(message) if self._carried is not None and self._carried[0] == message.id:
-                self._known(self._carried[1])
+                self._reopened = True
+            case MessageAdded(message) if message.role == "user":
+                self._reopened = False
+                if self._carried is not None and self._carried[0] == message.id:
+                    self._known(self._carried[1])
 
     def _known(self, jobs: list[Job]) -> None:
         self._carried = None
@@ -54,12 +66,28 @@ class Background:
         """What the model does not know."""
         return [j for j in self.jobs.all() if (j.id in self._lost_sight if j.running else not j.told)]
 
-    def attach(self, message: Message) -> None:
-        """Lets a message of the user bring the news. They count as told once it is part of the conversation."""
-        if news := self._news():
-            text = "\n".join(_line(job) for job in news)
-            message.parts.insert(0, AttachmentPart(NEWS, "text/plain", text=text))
+    def attach(self, message: Message, view: Sequence[SentMessage]) -> None:
+        """Lets a message of the user bring the news to a model that is sent ``view`` before it. They count as told once
+        it is part of the conversation."""
+        news = self._news()
+        lines = [*self._gone(view), *(_line(job) for job in news)]
+        if lines:
+            message.parts.insert(0, AttachmentPart(NEWS, "text/plain", text="\n".join(lines)))
             self._carried = (message.id, news)
+
+    def _gone(self, view: Sequence[SentMessage]) -> list[str]:
+        """A line for each command that the model takes for running although it ended with an earlier run of the
+        program or of the session. Looked for where the conversation is not the one of before."""
+        if not self._reopened:
+            return []
+        said = [text for sent in view for part in sent.message.parts if (text := _said(part))]
+        # Only a result that begins like this is one of ours: output may hold any words.
+        started = {int(found[1]) for text in said if (found := _STARTED.match(text))}
+        ended = {int(number) for text in said for number in _ENDED.findall(text)}
+        self.jobs.count_from(max(started, default=0))
+        here = {job.id for job in self.jobs.all()}
+        gone = [f"b{number}" for number in sorted(started - ended) if f"b{number}" not in here]
+        return [f"background command {id} is gone: it ended with the session, unless the user kept it" for id in gone]
 
     def append(self, message: Message) -> None:
         """Lets a tool's result that is about to be stored bring them."""
@@ -107,6 +135,13 @@ class Background:
             f"Goes on in the background: {clean_line(info.command)} (kill {info.pid} ends it; output: {info.log})"
             for info in self.jobs.left
         ]
+
+
+def _said(part: object) -> str:
+    """What a part may say of background commands."""
+    if isinstance(part, ToolResultPart):
+        return part.text
+    return part.text or "" if isinstance(part, AttachmentPart) and part.name == NEWS else ""
 
 
 def _line(job: Job) -> str:

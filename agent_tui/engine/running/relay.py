@@ -69,7 +69,7 @@ class TurnRelay:
         binding = self._bindings.current
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
-        self._background.attach(message)
+        self._background.attach(message, binding.conversation.view())
         self._fixed.refresh(message)
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(
@@ -111,7 +111,7 @@ class TurnRelay:
         taken = self._waiting.take_steering()
         if taken:
             self._fixed.refresh_documents(taken[0])
-            self._background.attach(taken[0])
+            self._background.attach(taken[0], self._bindings.current.conversation.view())
         return taken
 
     def _tell_empty(self, answer: Message) -> None:

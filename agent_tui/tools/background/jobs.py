@@ -84,6 +84,10 @@ class Jobs:
         self._changed(job)
         return job
 
+    def count_from(self, number: int) -> None:
+        """Ids up to ``number`` were given before, by an earlier run of the program."""
+        self._count = max(self._count, number)
+
     def all(self) -> list[Job]:
         """In the order they were started."""
         return list(self._jobs.values())

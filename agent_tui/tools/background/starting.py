@@ -8,6 +8,7 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.sandbox.policy import Launch
 
+STARTED = "Runs in the background as "
 UNREACHABLE = "The sandbox has no network: ports it opens can be reached by itself alone."
 
 
@@ -28,7 +29,7 @@ async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, t
         network=context.network,
         timeout=timeout,
     )
-    lines = [f"Runs in the background as {job.id}; you will be told when it ends. It ends with the session."]
+    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if jail is not None and domain != "free" and jail.holds(domain):
         network = jail.policy(context.network).network if domain == "work" else "deny"
         lines += [UNREACHABLE] if network != "allow" else []
