@@ -15,6 +15,8 @@ from agent_tui.engine.control.models import ModelControl
 from agent_tui.engine.control.sessions import SessionControl
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.questions import QuestionDesk
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.trusting import Trusting
 from agent_tui.engine.running.background import Background
@@ -41,6 +43,7 @@ class Objects:
     trusting: Trusting
     mode: ModeControl
     desk: PermissionDesk
+    questions: QuestionDesk
     toolbox: Toolbox
     background: Background
     fixed: FixedParts
@@ -62,9 +65,12 @@ def assemble(parts: AgentParts) -> Objects:
     trusting = Trusting(parts.trust, parts.trusted)
     mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
     desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
+    questions = QuestionDesk(parts.permissions, hub.publish, mode.set)
+    told_mode = ToldMode(parts.permissions)
 
     async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, title, prompt, emit)
+        told = ToldMode(parts.permissions, subagent=True)
+        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, told, title, prompt, emit)
 
     toolbox = Toolbox(
         parts.settings,
@@ -81,13 +87,14 @@ def assemble(parts: AgentParts) -> Objects:
         domain=mode.domain,
         images=lambda: bindings.image_limits,
         jobs=background.jobs,
+        user=questions,
     )
     fixed = FixedParts(hub, bindings, workspace, toolbox, trusting)
     accounts = Accounts(hub, states, bindings, fixed, workspace, counter, parts.settings)
     binder = Binder(parts, hub, states, bindings, fixed, accounts)
     waiting = Waiting(hub, bindings)
     relay = TurnRelay(
-        hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, background, binder.prepare_step
+        hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, background, binder.prepare_step
     )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
     sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
@@ -103,6 +110,7 @@ def assemble(parts: AgentParts) -> Objects:
         trusting,
         mode,
         desk,
+        questions,
         toolbox,
         background,
         fixed,

@@ -10,13 +10,14 @@ from typing import Literal, Protocol, TypeAlias
 from agent_tui.config import ToolsConfig
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
-IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal"]
+IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
 
 @dataclass(slots=True)
@@ -25,7 +26,8 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``only_looks``: a server
+    says of its tool that it changes nothing.
     """
 
     kind: IntentKind
@@ -36,18 +38,33 @@ class Intent:
     display: Metadata | None = None
     tool: str | None = None
     outside: bool = False
+    only_looks: bool = False
 
 
 @dataclass(slots=True)
 class ToolOutcome:
     """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
     ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
+    ``ends_turn``: the model is not asked to go on.
     """
 
     text: str
     is_error: bool = False
     display: Metadata | None = None
     attachments: list[AttachmentPart] = field(default_factory=list)
+    ends_turn: bool = False
+
+
+class User(Protocol):
+    """The user, as tools ask them."""
+
+    async def approve(self, plan: str) -> PlanAnswer | None:
+        """What the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        ...
+
+    async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
+        """What the user answers. Raises ToolError when nobody is there."""
+        ...
 
 
 StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
@@ -132,8 +149,10 @@ class ToolContext:
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
-    ``jobs`` are the commands in the background; None where nothing can run there."""
+    ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
+    background; None where nothing can run there."""
 
     cwd: Path
     root: Path
@@ -142,6 +161,7 @@ class ToolContext:
     spill_dir: Path
     added_dirs: list[Path] = field(default_factory=list)
     emit: Callable[[str], None] = lambda text: None
+    keep: Callable[[str], None] = lambda text: None
     before_change: Callable[[Path], None] = lambda path: None
     after_change: Callable[[Path], None] = lambda path: None
     subagent: Subagent | None = None
@@ -153,6 +173,7 @@ class ToolContext:
     network: Network | None = None
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
+    user: User | None = None
     jobs: BackgroundJobs | None = None
 
 

@@ -15,8 +15,8 @@ from agent_tui.engine.running.background import NEWS
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, JobsChanged, Notice, PermissionAsked
 from agent_tui.models.messages import AttachmentPart, Message
-from tests.engine.test_tools_end_to_end import step
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.scripts import step
 from tests.support.waiting import ended
 from tests.support.waiting import running as is_running
 

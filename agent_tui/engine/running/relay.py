@@ -10,6 +10,7 @@ from dataclasses import replace
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.running.background import Background
@@ -40,6 +41,7 @@ class TurnRelay:
         toolbox: Toolbox,
         desk: PermissionDesk,
         workspace: Workspace,
+        told_mode: ToldMode,
         background: Background,
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
@@ -51,6 +53,7 @@ class TurnRelay:
         self._toolbox = toolbox
         self._desk = desk
         self._workspace = workspace
+        self._told_mode = told_mode
         self._background = background
         self._prepare = prepare
 
@@ -70,10 +73,17 @@ class TurnRelay:
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
         self._background.attach(message, binding.conversation.view())
+        self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(
-            binding.runtime, runner, binding.compaction, self._prepare, self._take_steering, self._background.append
+            binding.runtime,
+            runner,
+            binding.compaction,
+            self._prepare,
+            self._take_steering,
+            self._told_mode,
+            self._background.append,
         )
 
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
@@ -112,6 +122,7 @@ class TurnRelay:
         if taken:
             self._fixed.refresh_documents(taken[0])
             self._background.attach(taken[0], self._bindings.current.conversation.view())
+            self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
         return taken
 
     def _tell_empty(self, answer: Message) -> None:

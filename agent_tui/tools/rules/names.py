@@ -10,11 +10,11 @@ from agent_tui.errors import ConfigError
 from agent_tui.tools.rules.rule import Rule, parse_rule
 from agent_tui.tools.word_sets import word_set
 
-PATH_TOOLS = word_set("read write edit list glob grep")
+PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
 PATTERNED = PATH_TOOLS | word_set("bash outside fetch")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox."""
 
-KNOWN = PATTERNED | word_set("todo subagent skill tool_search mcp_call")
+KNOWN = PATTERNED | word_set("todo subagent skill ask present_plan tool_search mcp_call")
 SERVERS = "mcp__"
 """How the tools of MCP servers begin; rules may leave it out."""
 
