@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agent_tui.config import PermissionMode
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
+    from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
@@ -128,6 +129,14 @@ class ListsExtensions(OffersCommands, Protocol):
     async def doctor(self) -> list[tuple[str, str, str]]: ...
 
 
+class RunsInBackground(Protocol):
+    """Commands in the background."""
+
+    def jobs(self) -> list[JobInfo]: ...
+    async def stop_job(self, job_id: str) -> str: ...
+    def keep_job(self, job_id: str, keep: bool = True) -> str: ...
+
+
 class CommandAgent(
     SessionFacts,
     ChangesSession,
@@ -136,6 +145,7 @@ class CommandAgent(
     Compacts,
     HoldsRules,
     ListsExtensions,
+    RunsInBackground,
     Protocol,
 ):
     """Everything that some command needs."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[CommandAgent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[CommandAgent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "project")
+_MODULES = ("chat", "sessions", "context", "model", "project", "jobs")
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,7 +57,7 @@ class Completion:
 _ORDER = (
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
     *("status", "usage", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
-    *("mcp", "skills", "tools", "doctor", "exit"),
+    *("jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 
 COMMANDS: dict[str, Command] = {}

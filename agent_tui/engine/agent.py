@@ -20,6 +20,7 @@ from agent_tui.engine.turns.shell import run_shell
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event
+from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
@@ -221,6 +222,27 @@ class Agent:
         work = run_shell(command, self._own.toolbox.context(), self.conversation, self.publish)
         await self._own.runner.exclusively(work, "run a command")
         self._own.accounts.recount()
+
+    def jobs(self) -> list[JobInfo]:
+        """The commands in the background, in the order they were started."""
+        return self._own.background.infos()
+
+    def job_output(self, job_id: str) -> str:
+        """The newest output of one. Raises AgentError when there is none of that id."""
+        return self._own.background.output(job_id)
+
+    async def stop_job(self, job_id: str) -> str:
+        """Ends one; a line on how it is then. Raises AgentError when there is none of that id."""
+        return await self._own.background.stop(job_id)
+
+    def keep_job(self, job_id: str, keep: bool = True) -> str:
+        """Whether one goes on when the program ends; a line that says so. Raises AgentError when there is none of that
+        id, or it has ended."""
+        return self._own.background.keep(job_id, keep)
+
+    def left_running(self) -> list[str]:
+        """After ``close``: a line for each command that goes on."""
+        return self._own.background.left_running()
 
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each

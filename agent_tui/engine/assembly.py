@@ -19,6 +19,7 @@ from agent_tui.engine.project.questions import QuestionDesk
 from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.trusting import Trusting
+from agent_tui.engine.running.background import Background
 from agent_tui.engine.running.relay import TurnRelay
 from agent_tui.engine.running.runner import Runner
 from agent_tui.engine.running.waiting import Waiting
@@ -33,8 +34,8 @@ from agent_tui.tools.base import ToolOutcome
 @dataclass(slots=True, frozen=True)
 class Objects:
     """``hub``: subscribers and background work. ``states``: what runs. ``bindings``: the session and the model in
-    force. ``fixed`` and ``accounts`` keep the numbers, ``waiting`` and ``runner`` hold and run what the user sends,
-    ``sessions``, ``models`` and ``mode`` change what it is sent to."""
+    force. ``background``: commands that run beside the turns. ``fixed`` and ``accounts`` keep the numbers, ``waiting``
+    and ``runner`` hold and run what the user sends, ``sessions``, ``models`` and ``mode`` change what it is sent to."""
 
     hub: Hub
     states: RunStates
@@ -44,6 +45,7 @@ class Objects:
     desk: PermissionDesk
     questions: QuestionDesk
     toolbox: Toolbox
+    background: Background
     fixed: FixedParts
     accounts: Accounts
     waiting: Waiting
@@ -59,6 +61,7 @@ def assemble(parts: AgentParts) -> Objects:
     hub, states, bindings = Hub(), RunStates(), Bindings()
     workspace, counter, secrets = parts.workspace, parts.counter, parts.secrets
     opened = Sessions(parts.store, str(parts.root))
+    background = Background(hub)
     trusting = Trusting(parts.trust, parts.trusted)
     mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
     desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
@@ -83,18 +86,23 @@ def assemble(parts: AgentParts) -> Objects:
         jail=parts.jail,
         domain=mode.domain,
         images=lambda: bindings.image_limits,
+        jobs=background.jobs,
         user=questions,
     )
     fixed = FixedParts(hub, bindings, workspace, toolbox, trusting)
     accounts = Accounts(hub, states, bindings, fixed, workspace, counter, parts.settings)
     binder = Binder(parts, hub, states, bindings, fixed, accounts)
     waiting = Waiting(hub, bindings)
-    relay = TurnRelay(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, binder.prepare_step)
+    relay = TurnRelay(
+        hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, background, binder.prepare_step
+    )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
-    sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace)
+    sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
     models = ModelControl(hub, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)
-    lifetime = Lifetime(parts, hub, states, bindings, opened, accounts, binder, waiting, runner, sessions, mode)
+    lifetime = Lifetime(
+        parts, hub, states, bindings, opened, accounts, binder, waiting, runner, sessions, mode, background
+    )
     return Objects(
         hub,
         states,
@@ -104,6 +112,7 @@ def assemble(parts: AgentParts) -> Objects:
         desk,
         questions,
         toolbox,
+        background,
         fixed,
         accounts,
         waiting,

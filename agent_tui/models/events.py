@@ -192,6 +192,13 @@ class BackendChanged:
 
 
 @dataclass(slots=True, frozen=True)
+class JobsChanged:
+    """A command in the background was started, has ended or is to be kept; ``running`` is how many there are now."""
+
+    running: int
+
+
+@dataclass(slots=True, frozen=True)
 class TurnEnded:
     """The turn is over and the stored conversation is valid to send."""
 
@@ -220,5 +227,6 @@ Event: TypeAlias = (
     | Notice
     | QueueChanged
     | BackendChanged
+    | JobsChanged
     | TurnEnded
 )

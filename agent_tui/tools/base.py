@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
+from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
@@ -66,6 +67,10 @@ class User(Protocol):
         ...
 
 
+StoppedBy = Literal["a call", "the user", "its time limit", "the end of the session"]
+"""Who ended a command in the background; ``a call`` is the model's own."""
+
+
 Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
 """Does a task (a few words, the prompt) in a context of its own; the third argument gets lines on how it goes."""
 
@@ -89,6 +94,52 @@ class ToolMemory:
     todo: list[TodoItem] = field(default_factory=list)
 
 
+class BackgroundJob(Protocol):
+    """A command in the background, as the model deals with it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def line(self) -> str:
+        """The command on one line."""
+
+    @property
+    def info(self) -> JobInfo: ...
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended by itself, and badly."""
+
+    def state_line(self) -> str: ...
+    def look(self) -> str:
+        """The output that is new since the last look, and how it is."""
+
+    async def ended(self, seconds: float) -> bool:
+        """Waits for its end; False when it runs on after ``seconds``."""
+
+
+class BackgroundJobs(Protocol):
+    """The commands in the background. What names one raises ToolError when there is none of that id."""
+
+    async def start(
+        self,
+        command: str,
+        launch: Launch,
+        cwd: Path,
+        folder: Path,
+        *,
+        limit: int,
+        secrets: Redactor,
+        jail: Jail | None = None,
+        network: Network | None = None,
+        timeout: float | None = None,
+    ) -> BackgroundJob:
+        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``. Raises ToolError."""
+
+    def all(self) -> Sequence[BackgroundJob]: ...
+    def get(self, id: str) -> BackgroundJob: ...
+    async def stop(self, id: str, by: StoppedBy) -> BackgroundJob: ...
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a running tool may use. ``emit`` shows live output; ``before_change`` must be called with a file's path
@@ -100,7 +151,8 @@ class ToolContext:
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
-    ``user`` is who can be asked; None for a subagent's call."""
+    ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
+    background; None where nothing can run there."""
 
     cwd: Path
     root: Path
@@ -122,6 +174,7 @@ class ToolContext:
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
     user: User | None = None
+    jobs: BackgroundJobs | None = None
 
 
 class Tool(Protocol):

@@ -56,6 +56,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
     from agent_tui.tools.builtin.fetch import FetchTool
     from agent_tui.tools.builtin.glob import GlobTool
     from agent_tui.tools.builtin.grep import GrepTool
+    from agent_tui.tools.builtin.jobs import JobsTool
     from agent_tui.tools.builtin.list import ListTool
     from agent_tui.tools.builtin.present_plan import PresentPlanTool
     from agent_tui.tools.builtin.read import ReadTool
@@ -72,6 +73,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         GlobTool(),
         GrepTool(),
         BashTool(config=config),
+        JobsTool(),
         FetchTool(),
         TodoTool(),
         SubagentTool(),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from agent_tui.commands.agent_protocol import CommandAgent, OffersCommands, StoredSessions
+from agent_tui.commands.agent_protocol import CommandAgent, OffersCommands, RunsInBackground, StoredSessions
 
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode, Settings
@@ -152,6 +152,12 @@ class ExplainsContext(PublishesEvents, Protocol):
     async def refresh_context(self) -> bool: ...
 
 
+class WatchesJobs(RunsInBackground, PublishesEvents, Protocol):
+    """Commands in the background, and their output."""
+
+    def job_output(self, job_id: str) -> str: ...
+
+
 class CompletesWords(CommandAgent, NamesResources, Protocol):
     """What completion proposes from."""
 
@@ -165,6 +171,7 @@ class ChatAgent(
     AsksUser,
     ComparesModels,
     Rewinds,
+    WatchesJobs,
     Protocol,
 ):
     """Everything that some part of the screen needs."""
@@ -174,3 +181,6 @@ class ChatAgent(
 
     async def close(self) -> None:
         """Ends what runs and stores what is left. Raises StoreError when something could not be stored."""
+
+    def left_running(self) -> list[str]:
+        """After the end: a line for each command that goes on."""

@@ -94,6 +94,7 @@ class AgentApp(Guarded, AnswersErrors):
             self.set_keymap(settings.keys)
         self.agent_factory = agent_factory
         self.failure: AgentError | None = None
+        self.farewell: list[str] = []
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
@@ -190,6 +191,7 @@ class AgentApp(Guarded, AnswersErrors):
         """Lets the agent go, once the screen is gone."""
         lost = await self.chat.seat.close()
         self.failure = self.failure or lost
+        self.farewell = self.chat.seat.farewell
 
     # Errors
 

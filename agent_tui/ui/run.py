@@ -44,6 +44,8 @@ def run_ui(
     except Exception as error:
         app.net.caught(error)
         code = EXIT_ERROR
+    for line in app.farewell:
+        door.tell(line)
     if app.failure is not None:
         door.complain(str(app.failure))
         return app.failure.exit_code

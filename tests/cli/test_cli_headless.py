@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from agent_tui.headless.output import total_usage, usage_json
@@ -287,6 +289,26 @@ def test_a_reserve_over_a_quarter_of_the_window_is_refused(cli: Cli) -> None:
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
     assert [n["code"] for n in outcome.json["notices"]] == ["reserve"]
     assert "max_output_reserve" in outcome.err
+
+
+BACKGROUND = """
+[[step]]
+tool_calls = [{ name = "bash", arguments = { command = "echo x > started; exec cat hold", background = true } }]
+[[step]]
+tool_calls = [{ name = "bash", arguments = { command = "while [ ! -s started ]; do :; done" } }]
+[[step]]
+text = "Started."
+"""
+
+
+def test_a_command_in_the_background_ends_with_the_run(cli: Cli) -> None:
+    os.mkfifo(cli.project / "hold")
+    cli.script(BACKGROUND)
+    outcome = cli.run("-p", "go", "-m", "demo", "--permission-mode", "auto")
+    assert (outcome.code, outcome.out) == (0, "Started.\n")
+    assert (cli.project / "started").exists()
+    with pytest.raises(OSError, match="No such device"):  # nobody reads there any more
+        os.open(cli.project / "hold", os.O_WRONLY | os.O_NONBLOCK)
 
 
 PLANNED = """

@@ -31,7 +31,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
         await agent.ready()
         assert agent.context_usage().accuracy.ratio == 1.0
         for number in range(4):
-            agent.submit(f"question {number}: " + "why is that so " * 600)
+            agent.submit(f"question {number}: " + "why is that so " * 520)
             await agent.join()
         assert agent.model_info is not None
         key = calibration_key(agent.model_info)
@@ -50,7 +50,7 @@ async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None
         assert agent.context_usage().accuracy.ratio == ratio
         agent.submit("hello")
         await agent.join()
-        agent.submit("and once more: " + "why is that so " * 600)
+        agent.submit("and once more: " + "why is that so " * 520)
         await agent.join()
         step = agent.steps[-1]
         assert step.estimated_growth is not None and step.actual_growth is not None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode, Settings
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.events import ContextChanged, Event, MessageAdded, QueueChanged, SessionChanged
+from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
+from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
@@ -166,6 +167,8 @@ class FakeAgent:
         self.resources: list[tuple[str, str]] = []
         self.exact: int | None = 84_211
         self.in_flight = 0
+        self.background: dict[str, JobInfo] = {}
+        self.outputs: dict[str, str] = {}
         self._subscribers: list[Callable[[Event], None]] = []
 
     def _info(self, key: str) -> ModelInfo:
@@ -369,6 +372,30 @@ class FakeAgent:
 
     async def doctor(self) -> list[tuple[str, str, str]]:
         return [("ok", "database", "opens"), ("warn", "keys", "none found")]
+
+    def jobs(self) -> list[JobInfo]:
+        return list(self.background.values())
+
+    def job_output(self, job_id: str) -> str:
+        if job_id not in self.background:
+            raise AgentError(f"There is no background command {job_id!r}.")
+        return self.outputs.get(job_id, "")
+
+    async def stop_job(self, job_id: str) -> str:
+        self.calls.append(("stop_job", job_id))
+        return self._change(job_id, state="stopped", finished=self.background[job_id].started + 3, kept=False)
+
+    def keep_job(self, job_id: str, keep: bool = True) -> str:
+        self.calls.append(("keep_job", (job_id, keep)))
+        return self._change(job_id, kept=keep)
+
+    def _change(self, job_id: str, **facts: Any) -> str:
+        self.background[job_id] = replace(self.background[job_id], **facts)
+        self.publish(JobsChanged(sum(job.state == "running" for job in self.background.values())))
+        return f"{job_id} is {'kept' if facts['kept'] else 'stopped'}."
+
+    def left_running(self) -> list[str]:
+        return [f"Goes on: {job.command}" for job in self.background.values() if job.kept]
 
     async def join(self) -> None:
         await asyncio.sleep(0)

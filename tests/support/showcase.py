@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import (
     Message,
     ReasoningPart,
@@ -209,3 +211,22 @@ def question() -> PermissionAsked:
         ["edit(src/**)"],
         "Edits ask in this mode.",
     )
+
+
+def background() -> dict[str, JobInfo]:
+    """Commands in the background: two that run, one of them kept, and three that have ended."""
+
+    def job(id: str, command: str, ago: float, last: str, **more: Any) -> JobInfo:
+        facts: dict[str, Any] = {"state": "running", **more}
+        return JobInfo(
+            id, command, started=NOW - ago, pid=4_000 + int(id[1:]), log=f"/cache/{id}.txt", last_line=last, **facts
+        )
+
+    jobs = [
+        job("b1", "npm run dev", 754, "  ➜  Local: http://localhost:5173/", kept=True),
+        job("b2", "python -m pytest -q", 75, "41 passed in 62.03s", state="ended", code=0, finished=NOW - 12),
+        job("b3", "make docs", 40, "make: *** [docs] Error 1", state="ended", code=2, finished=NOW - 38),
+        job("b4", "tail -f log/development.log", 30, "GET /日本 200", state="stopped", code=-15, finished=NOW - 3),
+        job("b5", "python -m pytest -q --lf", 8, "collecting ..."),
+    ]
+    return {info.id: info for info in jobs}

@@ -20,7 +20,8 @@ BUDGETS = {
     "list": 55,
     "glob": 60,
     "grep": 115,
-    "bash": 105,
+    "bash": 110,
+    "jobs": 65,
     "fetch": 40,
     "todo": 80,
     "subagent": 75,
@@ -36,7 +37,7 @@ def test_every_schema_keeps_its_budget() -> None:
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
     sent = sum(counts.values())
-    assert sent - counts["apply_patch"] <= 865 and sent - counts["edit"] <= 865, "a model gets one of the two"
+    assert sent - counts["apply_patch"] <= 935 and sent - counts["edit"] <= 935, "a model gets one of the two"
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)

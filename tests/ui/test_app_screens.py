@@ -314,7 +314,7 @@ async def test_unknown_window_is_said(tmp_path: Path) -> None:
 async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = FakeAgent(tmp_path, [user_message("a question")])
     async with running(tmp_path, agent, size=size) as run:
-        for name in ("context", "sessions", "models", "help", "themes", "palette", "rewind", "history"):
+        for name in ("context", "sessions", "models", "help", "themes", "palette", "rewind", "history", "jobs"):
             run.app.open_screen(name)
             await run.pilot.pause()
             for width, height in ((20, 5), (133, 41), (1, 1), size):

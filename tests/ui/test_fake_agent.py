@@ -9,7 +9,19 @@ from agent_tui.engine.agent import Agent
 from tests.support.agents import parts_for
 from tests.support.fake_agent import FakeAgent
 
-OWN = {"answer", "called", "calls", "exact", "own_commands", "publish", "queued_attachments", "resources", "usage"}
+OWN = {
+    "answer",
+    "background",
+    "called",
+    "calls",
+    "exact",
+    "outputs",
+    "own_commands",
+    "publish",
+    "queued_attachments",
+    "resources",
+    "usage",
+}
 """What only tests use of the fake."""
 
 

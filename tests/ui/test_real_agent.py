@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from agent_tui.models.events import (
     CompactionEnded,
     ContextChanged,
+    JobsChanged,
     PermissionAnswered,
     PermissionAsked,
     QueueChanged,
@@ -332,3 +335,23 @@ async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
             assert store.session(only_session(store)).model == "roomy"
     async with home.chat(Options(continue_newest=True)) as chat:
         assert "roomy DEMO" in chat.status
+
+
+async def test_a_command_in_the_background_is_listed_told_and_kept(home: Home) -> None:
+    os.mkfifo(home.project / "go")
+    home.script(calls("bash", command="echo waiting; cat go; exit 3", background=True) + says("Started."))
+    async with home.chat(Options(model="demo", permission_mode="auto")) as chat:
+        await ask(chat, "start it")
+        await chat.shows("1 in background", "in the background: echo waiting")
+        await chat.say("/jobs")
+        await chat.shows("Commands in the background", "running", "waiting")
+        await chat.press("ctrl+y")
+        await chat.shows("kept", "ends it")
+        await chat.press("ctrl+y", "enter")
+        await chat.shows("b1 echo waiting; cat go")
+        await chat.press("escape", "escape")
+        await asyncio.to_thread((home.project / "go").write_text, "gone\n")
+        await chat.seen.next(JobsChanged, lambda event: event.running == 0)
+        await chat.shows("b1 ended after", "exit code 3")
+        await chat.hides("in background")
+    assert chat.app.farewell == []

@@ -12,6 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from agent_tui.config import Settings
+from agent_tui.models.events import JobsChanged
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.screens.context import ContextScreen
 from tests.support import showcase
@@ -26,7 +27,7 @@ Look = Callable[[AgentApp, "Pilot[Any]"], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for screen in ("sessions", "context"):
+    for screen in ("sessions", "context", "jobs"):
         monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", SimpleNamespace(time=lambda: showcase.NOW))
 
 
@@ -135,6 +136,16 @@ class TestScreens:
 
     def test_sessions(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("sessions", "down"))
+
+    def test_jobs(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path)
+        agent.background = showcase.background()
+
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            agent.publish(JobsChanged(2))
+            await opening("jobs", "down")(app, pilot)
+
+        picture(snap_compare, tmp_path, size, look, agent)
 
     def test_themes(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("themes"))

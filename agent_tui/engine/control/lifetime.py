@@ -9,6 +9,7 @@ from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.control.mode import ModeControl
 from agent_tui.engine.control.sessions import SessionControl
 from agent_tui.engine.parts import AgentParts
+from agent_tui.engine.running.background import Background
 from agent_tui.engine.running.runner import Runner
 from agent_tui.engine.running.waiting import Waiting
 from agent_tui.engine.session.sessions import Sessions
@@ -35,6 +36,7 @@ class Lifetime:
         runner: Runner,
         sessions: SessionControl,
         mode: ModeControl,
+        background: Background,
     ) -> None:
         self._parts = parts
         self._hub = hub
@@ -47,6 +49,7 @@ class Lifetime:
         self._runner = runner
         self._sessions = sessions
         self._mode = mode
+        self._background = background
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
@@ -94,6 +97,7 @@ class Lifetime:
         something could not be stored to the last."""
         parts, opened = self._parts, self._opened
         await self._runner.close()
+        await self._background.close()
         await self._hub.close()
         if parts.extra_tools is not None:
             await parts.extra_tools.close()

@@ -8,6 +8,7 @@ from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.running.background import Background
 from agent_tui.engine.running.runner import Runner
 from agent_tui.engine.running.waiting import Waiting
 from agent_tui.engine.session.conversation import Conversation
@@ -34,6 +35,7 @@ class SessionControl:
         runner: Runner,
         toolbox: Toolbox,
         workspace: Workspace,
+        background: Background,
     ) -> None:
         self._hub = hub
         self._bindings = bindings
@@ -44,6 +46,7 @@ class SessionControl:
         self._runner = runner
         self._toolbox = toolbox
         self._workspace = workspace
+        self._background = background
 
     async def clear(self) -> None:
         """Starts a new session; the old one stays and can be resumed."""
@@ -52,6 +55,7 @@ class SessionControl:
         conversation.bind_model(self._bindings.current.runtime.info.spec.key)
         self._bind(conversation)
         self._tell_switched()
+        self._background.session_ended()
 
     async def resume(self, session_id: str) -> None:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
@@ -67,6 +71,7 @@ class SessionControl:
         self.tell_read_only()
         self.tell_missing()
         if changed:
+            self._background.session_ended()
             self._waiting.tell_held()
 
     async def fork(self, message_id: str | None = None) -> None:

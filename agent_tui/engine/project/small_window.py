@@ -28,6 +28,7 @@ PRIORITY = (
     "grep",
     "glob",
     "list",
+    "jobs",
     "todo",
     "fetch",
     "subagent",

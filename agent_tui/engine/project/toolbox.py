@@ -16,6 +16,7 @@ from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.catalog.families import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.files.seen import remember_attached
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
@@ -57,6 +58,7 @@ class Toolbox:
         jail: Jail | None,
         domain: Callable[[], Domain],
         images: Callable[[], ImageLimits],
+        jobs: Jobs,
         user: User,
     ) -> None:
         self._settings = settings
@@ -74,6 +76,7 @@ class Toolbox:
         self._jail = jail
         self._domain = domain
         self._images = images
+        self._jobs = jobs
         self._user = user
         self.registry = ToolRegistry(
             builtin_tools(settings.tools),
@@ -112,6 +115,7 @@ class Toolbox:
             domain=self._domain(),
             secrets=self._secrets,
             images=self._images(),
+            jobs=self._jobs,
             user=self._user,
         )
 

@@ -13,6 +13,7 @@ from agent_tui.engine.project.permissions import PermissionDesk
 from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.running.background import Background
 from agent_tui.engine.running.waiting import Waiting
 from agent_tui.engine.session.storing import store_failure
 from agent_tui.engine.state.binding import Bindings
@@ -41,6 +42,7 @@ class TurnRelay:
         desk: PermissionDesk,
         workspace: Workspace,
         told_mode: ToldMode,
+        background: Background,
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
         self._hub = hub
@@ -52,6 +54,7 @@ class TurnRelay:
         self._desk = desk
         self._workspace = workspace
         self._told_mode = told_mode
+        self._background = background
         self._prepare = prepare
 
     def begin(self, message: Message) -> TurnExecutor | None:
@@ -69,11 +72,18 @@ class TurnRelay:
         binding = self._bindings.current
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
+        self._background.attach(message, binding.conversation.view())
         self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(
-            binding.runtime, runner, binding.compaction, self._prepare, self._take_steering, self._told_mode
+            binding.runtime,
+            runner,
+            binding.compaction,
+            self._prepare,
+            self._take_steering,
+            self._told_mode,
+            self._background.append,
         )
 
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
@@ -111,6 +121,7 @@ class TurnRelay:
         taken = self._waiting.take_steering()
         if taken:
             self._fixed.refresh_documents(taken[0])
+            self._background.attach(taken[0], self._bindings.current.conversation.view())
             self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
         return taken
 

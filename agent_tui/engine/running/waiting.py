@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from agent_tui.engine.project.prefix import CHANGE
 from agent_tui.engine.project.workspace import UPDATE
+from agent_tui.engine.running.background import NEWS
 from agent_tui.engine.running.inbox import Inbox
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
@@ -77,7 +78,7 @@ class Waiting:
             message.parts = [
                 p
                 for p in message.parts
-                if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, TOLD_MODE))
+                if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, TOLD_MODE, NEWS))
             ]
         if messages:
             self._inbox.put_back(messages)

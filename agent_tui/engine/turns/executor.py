@@ -33,7 +33,8 @@ class TurnExecutor:
     """Runs one turn at a time on a runtime.
 
     ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
-    calculator's answer final. ``steering`` hands over messages the user wants in before the next step.
+    calculator's answer final. ``steering`` hands over messages the user wants in before the next step; ``remark`` may
+    add to a tool's result before it is stored.
     ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
     were handed over but could not be stored: they are the caller's again when the turn has ended. ``told_mode`` tells a
     model that goes on what has become of the permission mode.
@@ -47,6 +48,7 @@ class TurnExecutor:
         prepare: Callable[[], Awaitable[None]],
         steering: Callable[[], list[Message]] = list,
         told_mode: ToldMode | None = None,
+        remark: Callable[[Message], None] = lambda message: None,
     ) -> None:
         self._runtime = runtime
         self._tools = tools
@@ -54,6 +56,7 @@ class TurnExecutor:
         self._prepare = prepare
         self._steering = steering
         self._told_mode = told_mode
+        self._remark = remark
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
         self._begun = self._cancelled = self._over = False
@@ -200,6 +203,7 @@ class TurnExecutor:
         def finished(message: Message) -> None:
             if self._told_mode is not None:
                 self._told_mode.tell(message, conversation.view)
+            self._remark(message)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)
             conversation.save_if_possible()

@@ -31,6 +31,7 @@ _LIVE_CHARACTERS = 8_000
 class BashArguments:
     command: str
     timeout: float | None = None
+    background: bool | None = None
     outside: bool = False
 
 
@@ -55,6 +56,7 @@ class BashTool:
                         "type": "number",
                         "description": f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}",
                     },
+                    "background": {"type": "boolean"},
                     "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
                 },
                 "required": ["command"],
@@ -65,6 +67,8 @@ class BashTool:
         args = _arguments(arguments)
         line = " ".join(pictured(args.command).split())
         summary = line if len(line) <= 100 else line[:99] + "…"
+        if args.background:
+            summary = f"in the background: {summary}"
         display = {"kind": "command", "text": pictured(args.command)}
         return Intent("command", summary, command=args.command, display=display, outside=args.outside)
 
@@ -81,6 +85,10 @@ class BashTool:
             launch = free(command, environment())
         else:
             launch = await jail.launch(command, context.domain, cwd, context.network)
+        if args.background:
+            from agent_tui.tools.background.starting import start
+
+            return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
         return await _Run(group, context, launch.domain).outcome(timeout)
 
@@ -129,7 +137,8 @@ class _Run:
             if reading.done() and not reading.result():
                 notes.append(f"[ended: more than {MAX_BYTES:,} bytes of output]")
             elif not waiting.done():
-                notes.append(f"[timed out after {timeout:g} s and was ended]")
+                hint = "; background: true has no limit" if self._context.jobs is not None else ""
+                notes.append(f"[timed out after {timeout:g} s and was ended{hint}]")
             else:
                 # What writes through a pipe of its own (`> >(tee log)`) may need a moment more.
                 await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)

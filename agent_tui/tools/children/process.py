@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -16,6 +18,14 @@ _POLITE_SECONDS = 1.0
 _GONE_SECONDS = 6.0  # the supervisor gives killed processes five to disappear
 _CHUNK = 1 << 16
 _LOST = -int(signal.SIGKILL)
+
+
+@dataclass(slots=True, frozen=True)
+class KeptLog:
+    """Where the output of a command goes that is left running: ``path``, until that has ``limit`` bytes."""
+
+    path: Path
+    limit: int
 
 
 class _Status(asyncio.Protocol):
@@ -62,7 +72,7 @@ class ProcessGroup:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: subprocess.Popen[bytes],
         status: _Status,
         control: int,
         transports: list[asyncio.BaseTransport],
@@ -72,10 +82,17 @@ class ProcessGroup:
         self._ending: asyncio.Future[None] | None = None
 
     @classmethod
-    async def start(cls, launch: Launch, cwd: Path, errors: bool = True, held: Path | None = None) -> ProcessGroup:
+    async def start(
+        cls,
+        launch: Launch,
+        cwd: Path,
+        errors: bool = True,
+        held: Path | None = None,
+        log: KeptLog | None = None,
+    ) -> ProcessGroup:
         """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
-        ``held`` is the folder that takes what the command made and may not make. Raises ToolError when the program or
-        the folder is missing."""
+        ``held`` is the folder that takes what the command made and may not make. With ``log`` it can be left running.
+        Raises ToolError when the program or the folder is missing."""
         # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
         output, status, control = os.pipe(), os.pipe(), os.pipe()
         spec: dict[str, object] = {"status": status[1], "control": control[0], "carrier": launch.carrier}
@@ -84,16 +101,18 @@ class ProcessGroup:
         if launch.watch and held is not None:
             spec |= {"watch": [(watch.folder, watch.names) for watch in launch.watch], "held": str(held)}
         spec["fds"] = launch.pass_fds
+        passed = [status[1], control[0], *launch.pass_fds]
+        if log is not None:
+            spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
+            passed.append(output[0])
         try:
-            process = await asyncio.create_subprocess_exec(
-                *starter("supervise", spec, launch.command),
-                cwd=cwd,
-                env=launch.env,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output[1],
-                stderr=output[1] if errors else asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-                pass_fds=(status[1], control[0], *launch.pass_fds),
+            process = _spawned(
+                starter("supervise", spec, launch.command),
+                cwd,
+                launch.env,
+                output[1],
+                output[1] if errors else subprocess.DEVNULL,
+                passed,
             )
         except (OSError, ValueError) as error:
             _close(output[0], status[0], control[1])
@@ -147,6 +166,11 @@ class ProcessGroup:
         """The exit code of the command itself; negative when a signal ended it."""
         return await asyncio.shield(self._status.exited)
 
+    @property
+    def exited(self) -> bool:
+        """Whether the command itself has ended."""
+        return self._status.exited.done()
+
     def alive(self) -> bool:
         """True while anything of the command runs, wherever it went."""
         return not self._status.alone.is_set()
@@ -178,7 +202,24 @@ class ProcessGroup:
                 await self._status.over.wait()
         except TimeoutError:
             self._kill()
-        await self._process.wait()
+        await asyncio.to_thread(self._process.wait)
+
+    def keep(self, going_on: bool) -> None:
+        """Whether the command goes on when this process ends, in whatever way; only where it has a log."""
+        with contextlib.suppress(OSError):
+            os.write(self._control, b"k" if going_on else b"u")
+
+    def stop_reading(self) -> None:
+        """``read`` returns what has come by now, and then the end."""
+        self._transports[-1].close()
+
+    def let_go(self) -> None:
+        """Leaves a command that is kept to its supervisor, which takes its output from now on."""
+        self._ending = asyncio.get_running_loop().create_future()
+        self._ending.set_result(None)
+        self._process.returncode = 0  # nobody waits for it any more
+        _close(self._control)
+        self.close()
 
     def _kill(self) -> None:
         """A supervisor that does not do its work."""
@@ -190,6 +231,23 @@ class ProcessGroup:
         """Stops taking output."""
         for transport in self._transports:
             transport.close()
+
+
+def _spawned(
+    argv: list[str], cwd: Path, env: dict[str, str], out: int, errors: int, passed: list[int]
+) -> subprocess.Popen[bytes]:
+    """A process that is not asyncio's, which would kill what is left running when the loop is closed. Raises OSError,
+    ValueError."""
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        start_new_session=True,
+        pass_fds=passed,
+    )
 
 
 def _close(*fds: int) -> None:

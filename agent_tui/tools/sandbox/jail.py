@@ -158,14 +158,33 @@ class Jail:
         env = self.environment(domain, network) | dict(more or {})
         return sandbox.wrap(argv, domain, policy, cwd, env)
 
+    def hold(self, pid: int, holds: bool) -> None:
+        """Whether the temporary files of this process's commands are needed as long as the process ``pid`` runs."""
+        if self._base is None:
+            return
+        mark = self._base.scratch / f"held-{os.getpid()}-{pid}"
+        with contextlib.suppress(OSError):
+            if holds:
+                mark.touch(mode=0o600)
+            else:
+                mark.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Removes the temporary files of this process's commands, and of those that could not do so themselves."""
         if self._base is None:
             return
         import shutil
 
+        needed: set[str] = set()
+        for mark in self._base.scratch.glob("held-*-*"):
+            _, owner, pid = mark.name.split("-", 2)
+            if _runs(pid):
+                needed.add(owner)
+            else:
+                mark.unlink(missing_ok=True)
         for folder in self._base.scratch.glob("tmp-*"):
-            if folder == self._base.temporary or not _runs(folder.name.removeprefix("tmp-")):
+            owner = folder.name.removeprefix("tmp-")
+            if owner not in needed and (folder == self._base.temporary or not _runs(owner)):
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -6,7 +6,8 @@ to, when whoever started it is gone, and when it is asked to end itself.
 
 Words it writes to ``status``, one a line: ``started PID``, ``failed ERRNO``, ``exit CODE`` (negative: the signal),
 ``alone`` once nothing of the command is left, ``kept``, ``held`` and ``changed`` with paths in hexadecimal, ``bye``. It
-reads from ``control``: ``t`` asks the command to end; the end of it is its own.
+reads from ``control``: ``t`` asks the command to end; ``k`` and ``u`` say whether it is to go on when nobody holds
+``control`` any more; the end of it is its own, unless it is to go on: then it takes the output over.
 """
 
 import _signal as signal  # type: ignore[import-not-found]
@@ -39,9 +40,11 @@ class Supervisor:
         self._alone = self._ending = False
         self._linux = confine.subreaper()
         self._keepers: list = []  # type: ignore[type-arg]
+        self._going_on = False
+        self._log = None  # a keep.Log, once the output was taken over
 
     def run(self) -> None:
-        for fd in (self._status, self._control):
+        for fd in (self._status, self._control, self._spec.get("keep", {}).get("output")):
             if fd is not None:
                 os.set_inheritable(fd, False)
         confine.unreadable()
@@ -115,13 +118,35 @@ class Supervisor:
                 if any(number != signal.SIGCHLD for number in caught):
                     self._end(polite=self._control is None)
             if self._control is not None and self._control in ready:
-                order = os.read(self._control, 64)
-                if not order:
+                orders = os.read(self._control, 64)
+                if not orders and not self._going_on:
                     self._end(polite=False)
-                if order:
-                    self._signal(signal.SIGTERM)
-            if self._control is None and (self._code is not None or os.getppid() != self._parent):
+                if not orders:
+                    watched = [wake, self._take_over()]
+                self._obey(orders)
+            if self._log is not None:
+                if self._log.source in ready and not self._log.take():
+                    watched = [wake]
+                if self._code is not None:
+                    self._end(polite=False)
+            elif self._control is None and (self._code is not None or os.getppid() != self._parent):
                 self._end(polite=False)
+
+    def _obey(self, orders: bytes) -> None:
+        for order in orders.decode("ascii", "replace"):
+            self._going_on = order == "k"
+            if order == "t":
+                self._signal(signal.SIGTERM)
+
+    def _take_over(self) -> int:
+        """Whoever started the command is gone, and it goes on: its output is to be taken here from now on."""
+        from keep import Log  # type: ignore[import-not-found]
+
+        if self._control is not None:
+            os.close(self._control)
+        keep, self._control = self._spec["keep"], None
+        self._log = Log(keep["output"], keep["log"], keep["limit"])
+        return int(keep["output"])
 
     def _reap(self) -> None:
         """Takes the ends of children, the command's own and the orphans'."""
@@ -171,6 +196,10 @@ class Supervisor:
                 self._say(f"{word} {os.fsencode(path).hex()}")
         self._say("bye")
         code = self._code
+        if self._log is not None:
+            self._log.rest(
+                "stopped" if code is None else f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+            )
         if self._control is None and code is not None and code < 0:
             # Ending by the same signal is how a shell passes it on.
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

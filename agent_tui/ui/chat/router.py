@@ -11,6 +11,7 @@ from agent_tui.models.events import (
     CompactionStarted,
     ContextChanged,
     Event,
+    JobsChanged,
     MessageAdded,
     Notice,
     PartDelta,
@@ -143,6 +144,8 @@ class Router:
                 stage.say(level, text)
             case QueueChanged(queued, steer, held):
                 stage.queue_view.show(queued, steer, held)
+            case JobsChanged(running):
+                session.jobs_changed(running)
             case TurnEnded(reason, failure):
                 if reason == "interrupted" and self._says_so():
                     pass

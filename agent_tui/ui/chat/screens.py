@@ -80,6 +80,10 @@ class Screens:
                 from agent_tui.ui.screens.models import ModelPicker
 
                 pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
+            case "jobs":
+                from agent_tui.ui.screens.jobs import JobPicker
+
+                pile.push_screen(JobPicker(agent))
             case "rewind":
                 self._open_rewind(agent)
             case _:

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 
 class Seat:
-    """``opening`` is the agent from its making on, also while it still opens its session; ``agent`` from then on."""
+    """``opening`` is the agent from its making on, also while it still opens its session; ``agent`` from then on.
+    ``farewell`` are lines to be said once the screen is gone."""
 
     def __init__(self) -> None:
         self.opening: ChatAgent | None = None
         self.agent: ChatAgent | None = None
+        self.farewell: list[str] = []
 
     @property
     def busy(self) -> bool:
@@ -35,6 +37,8 @@ class Seat:
                 await agent.close()
             except AgentError as error:
                 return error
+            finally:
+                self.farewell = agent.left_running()
         return None
 
 

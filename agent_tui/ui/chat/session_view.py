@@ -88,6 +88,11 @@ class SessionView:
         else:
             self.facts_changed()
 
+    def jobs_changed(self, running: int) -> None:
+        """So many commands run in the background now."""
+        self._facts.jobs = running
+        self._stage.status.update_facts(self._facts)
+
     def turn_started(self) -> None:
         self._turn_runs = True
         self._stage.phase("Working")

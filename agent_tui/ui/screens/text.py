@@ -25,7 +25,7 @@ class TextRows(RowList):
 
     def __init__(self, text: str) -> None:
         super().__init__(id="rows")
-        self.text = clean(text[:MAX_CHARS]).expandtabs(4)
+        self.text = _prepared(text)
         self.lines: list[str] = []
         self._width = 0
 
@@ -33,8 +33,19 @@ class TextRows(RowList):
         width = self.scrollable_content_region.width
         if width and width != self._width:
             self._width = width
-            self.lines = [piece for line in self.text.split("\n") for piece in _wrap(line, width)]
-            self.set_count(len(self.lines))
+            self._break()
+
+    def _break(self) -> None:
+        self.lines = [piece for line in self.text.split("\n") for piece in _wrap(line, self._width)]
+        self.set_count(len(self.lines))
+
+    def show(self, text: str) -> None:
+        """Another text; who stands at the end sees its end."""
+        at_end, top = self.scroll_offset.y >= self.max_scroll_y, self.scroll_offset.y
+        self.text = _prepared(text)
+        if self._width:
+            self._break()
+            self.scroll_to(y=self.max_scroll_y if at_end else top, animate=False, force=True)
 
     def selectable(self, index: int) -> bool:
         return False
@@ -55,6 +66,10 @@ class TextRows(RowList):
         line = self.lines[index]
         heading = line.startswith("#")
         return [(line, paint("primary" if heading else "foreground", bold=heading))]
+
+
+def _prepared(text: str) -> str:
+    return clean(text[:MAX_CHARS]).expandtabs(4)
 
 
 def _wrap(line: str, width: int) -> list[str]:

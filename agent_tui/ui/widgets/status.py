@@ -21,7 +21,8 @@ MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "au
 
 @dataclass(slots=True)
 class StatusFacts:
-    """What the line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on top."""
+    """What the line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on top. ``jobs``
+    commands run in the background."""
 
     model: str = ""
     demo: bool = False
@@ -32,6 +33,7 @@ class StatusFacts:
     paused: bool = False
     off: bool = False
     read_only: bool = False
+    jobs: int = 0
     starting: bool = True
 
 
@@ -78,6 +80,11 @@ class StatusLine(Lines):
         if facts.branch:
             branch = shorten(one_line(facts.branch, 80), (32, 24, 16, 10, 8, 5)[tight])
             pieces += [(gap, paint()), (branch, paint("muted"))]
+        if facts.jobs:
+            pieces += [
+                (gap, paint()),
+                (f"{facts.jobs} in background" if tight < 2 else f"⚙{facts.jobs}", paint("accent")),
+            ]
         if facts.read_only:
             pieces += [(gap, paint()), ("read-only" if tight < 3 else "r/o", paint("warning", bold=True))]
         return pieces

@@ -1,0 +1,39 @@
+"""The command about commands in the background."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.text.clean import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent_tui.commands.agent_protocol import CommandAgent
+
+
+def _choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
+    for job in agent.jobs():
+        if job.state == "running":
+            line = one_line(job.command, 60)
+            yield f"stop {job.id}", line
+            yield (f"end {job.id}", f"with the session: {line}") if job.kept else (f"keep {job.id}", f"running: {line}")
+
+
+@command("jobs", args="[stop ID | keep ID | end ID]", choices=_choices)
+async def jobs(agent: CommandAgent, args: str) -> CommandResult:
+    """Commands in the background: output, stop, keep beyond the end.
+
+    They end with the session. /jobs keep ID lets one go on, and says how to end it then; /jobs end ID takes that back.
+    """
+    what, _, id = args.partition(" ")
+    id = id.strip()
+    if not args:
+        return OpenScreen("jobs") if agent.jobs() else Text("No commands run in the background.")
+    if not id or what not in ("stop", "keep", "end"):
+        return Text("/jobs takes nothing, or stop, keep or end with an id.", error=True)
+    if what == "stop":
+        return Text(await agent.stop_job(id))
+    return Text(agent.keep_job(id, what == "keep"))

@@ -1,0 +1,1 @@
+"""Commands that run in the background: started by a tool call, held by the session."""

@@ -1,0 +1,124 @@
+"""The panel of commands in the background, the count on the status line, and the words at the end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_tui.models.events import JobsChanged
+from agent_tui.models.jobs import JobInfo
+from agent_tui.ui.screens.jobs import JobOutput, JobPicker
+from agent_tui.ui.screens.text import TextRows
+from tests.support.app import Running, running
+from tests.support.fake_agent import FakeAgent
+
+
+def job(id: str, command: str, **more: object) -> JobInfo:
+    info = JobInfo(id, command, "running", time.time() - 65, 4_711, f"/cache/{id}.txt", "ready in 300 ms")
+    return replace(info, **more)  # type: ignore[arg-type]
+
+
+def with_jobs(agent: FakeAgent) -> None:
+    done = {"state": "ended", "code": 1, "finished": time.time() - 5}
+    for info in (job("b1", "npm run dev"), job("b2", "make \x1b]0;x\x07[b]all[/b]", **done), job("b3", "sleep 60")):
+        agent.background[info.id] = info
+    agent.outputs["b1"] = "\n".join(f"line {number}" for number in range(200)) + "\n\x1b[31mend\x07"
+    agent.publish(JobsChanged(2))
+
+
+async def opened(run: Running) -> JobPicker:
+    with_jobs(run.agent)
+    await run.type("/jobs")
+    await run.pilot.press("enter")
+    await run.screen(JobPicker)
+    screen = run.app.screen
+    assert isinstance(screen, JobPicker)
+    return screen
+
+
+async def test_it_lists_those_that_run_first_and_nothing_acts(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        screen = await opened(run)
+        await run.pilot.pause()
+        assert [entry.id for entry in screen.shown] == ["b3", "b1", "b2"]
+        shown = run.shown()
+        assert (
+            "npm run dev" in shown
+            and "1 min " in shown
+            and "ready in" in shown
+            and "exit 1" in shown
+            and "[b]all[/b]" in shown
+        )
+        assert "\x1b]" not in shown and "/cache/b3.txt" in shown
+
+
+async def test_keys_stop_keep_and_take_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await opened(run)
+        await run.pilot.press("ctrl+y")
+        await run.until(lambda: run.agent.background["b3"].kept)
+        await run.until(lambda: "b3 is kept." in run.shown())
+        await run.pilot.press("ctrl+y")
+        assert run.agent.called("keep_job") == [("b3", True), ("b3", False)]
+        await run.pilot.press("down", "ctrl+x")
+        await run.until(lambda: run.agent.called("stop_job"))
+        assert run.agent.called("stop_job") == ["b1"]
+        await run.until(lambda: "stopped" in run.shown())
+
+
+async def test_enter_shows_the_output_from_its_end_as_it_grows(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await opened(run)
+        await run.pilot.press("down", "enter")
+        await run.screen(JobOutput)
+        await run.until(lambda: "line 199" in run.shown())
+        run.agent.outputs["b1"] += "\none line more"
+        screen = run.app.screen
+        assert isinstance(screen, JobOutput)
+        screen._look_again()
+        await run.until(lambda: "one line more" in run.shown())
+        await run.pilot.press("home")
+        run.agent.outputs["b1"] += "\nthe newest"
+        screen._look_again()
+        await run.pilot.pause()
+        assert screen.query_one(TextRows).scroll_offset.y == 0
+        await run.pilot.press("ctrl+x", "escape", "escape")
+        await run.until(lambda: len(run.app.screen_stack) == 1)
+        assert run.agent.called("stop_job") == ["b1"]
+
+
+async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        assert "background" not in run.shown()
+        run.agent.publish(JobsChanged(2))
+        await run.until(lambda: "2 in background" in run.shown())
+        run.agent.publish(JobsChanged(0))
+        await run.until(lambda: "background" not in run.shown())
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("/jobs", "No commands run in the background."),
+        ("/jobs stop", "/jobs takes nothing, or stop, keep or end with an id."),
+        ("/jobs kill b1", "/jobs takes nothing, or stop, keep or end with an id."),
+    ],
+)
+async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path, line: str, says: str) -> None:
+    async with running(tmp_path) as run:
+        await run.type(line)
+        await run.pilot.press("escape", "enter")
+        await run.until(lambda: says in run.shown())
+
+
+async def test_the_command_keeps_by_id(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        with_jobs(run.agent)
+        await run.type("/jobs keep b1")
+        await run.pilot.press("escape", "enter")
+        await run.until(lambda: "b1 is kept." in run.shown())
+        await run.app.close_agent()
+        assert run.app.farewell == ["Goes on: npm run dev"]
