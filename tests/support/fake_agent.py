@@ -19,7 +19,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
-from agent_tui.store.export_data import session_row
+from agent_tui.store.export_data import export_session
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.ui.agent_protocol import ChatAgent
 
@@ -121,8 +121,7 @@ class FakeStore:
         return self.kept
 
     def export(self, session_id: str) -> dict[str, Any]:
-        session = session_row(SessionInfo(session_id, "/project", title="Exported", model="demo"))
-        return {"session": session, "messages": [], "steps": [], "compactions": []}
+        return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
 
 
 @dataclass

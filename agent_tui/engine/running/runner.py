@@ -153,13 +153,14 @@ class Runner:
                 self._next()
         return None if task.cancelled() else task.result()
 
-    def need_idle(self, what: str) -> None:
-        """Raises AgentError while something runs, or the session is still opening."""
+    def need_idle(self, what: str, *, looking: bool = False) -> None:
+        """Raises AgentError while something runs, or the session is still opening; also where a session is only read,
+        unless ``looking`` says that this is no hindrance."""
         if self._states.busy:
             raise AgentError(f"Cannot {what} while the model works. Esc interrupts it.")
         if self._states.now is RunState.OPENING:
             raise AgentError(STILL_OPENING)
-        if self._states.now is not RunState.IDLE:
+        if self._states.now is not RunState.IDLE and not (looking and self._states.now is RunState.LOOKING):
             raise AgentError(f"Cannot {what} now: the session is {self._states.now.value}.")
 
     async def join(self) -> None:
