@@ -216,7 +216,7 @@ async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Pat
         agent.submit("second")
         agent.submit("third")
         assert agent.queue == ["second", "third"]
-        assert agent.unqueue() == "third"
+        assert agent.take_back() == ("third", [])
         await agent.join()
         asked = [m.text for m in agent.messages if m.role == "user"]
         assert asked == ["first", "second"]
