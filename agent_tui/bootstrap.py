@@ -182,6 +182,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             watched=extensions.memory.candidates,
             system=_prompt_file(options.system_prompt_file) or SYSTEM_PROMPT,
             appended=_appended(options),
+            servers=extensions.mcp.instructions,
         ),
         permissions=permissions,
         trust=trust,

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.models.image_header import image_type
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.text.numbers import size
+from agent_tui.tools.files import seen
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
@@ -117,7 +118,7 @@ def attachment(path: Path, cwd: Path) -> AttachmentPart:
         more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
         text = "\n".join(entries[:LISTED] + more) or "(empty)"
         return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
-    raw = _bytes(path, PICTURE_BYTES)
+    raw, read = _bytes(path, PICTURE_BYTES)
     # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
     if (image := image_type(raw[:16])) is not None:
         return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))
@@ -126,13 +127,14 @@ def attachment(path: Path, cwd: Path) -> AttachmentPart:
     if len(raw) > MAX_TEXT:
         sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} are attached"
         raise ValueError(f"the file has {sizes}; name lines (@file:1-200) or ask to read it")
-    return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path))
+    return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
 
 def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
     if path.is_dir():
         raise ValueError("a folder has no lines")
-    lines = _decoded(_bytes(path, MAX_LINES_FILE)).splitlines(keepends=True)
+    raw, read = _bytes(path, MAX_LINES_FILE)
+    lines = _decoded(raw).splitlines(keepends=True)
     first, last = mention.first or 1, mention.last or len(lines)
     chosen = lines[max(first, 1) - 1 : last]
     if not chosen:
@@ -141,11 +143,11 @@ def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
     if len(text) > MAX_TEXT:
         raise ValueError(f"these lines have {size(len(text))}, at most {size(MAX_TEXT)} are attached")
     ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
-    return AttachmentPart(ending, _kind(path), text=text, path=str(path))
+    return AttachmentPart(ending, _kind(path), text=text, path=str(path), provider_metadata=read)
 
 
-def _bytes(path: Path, limit: int) -> bytes:
-    """A regular file's content: a pipe or a device would never end."""
+def _bytes(path: Path, limit: int) -> tuple[bytes, Metadata]:
+    """A regular file's content, and what tells later that it was read: a pipe or a device would never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(descriptor, "rb") as file:
         info = os.fstat(descriptor)
@@ -154,7 +156,7 @@ def _bytes(path: Path, limit: int) -> bytes:
         raw = file.read(limit + 1)
         if len(raw) > limit:
             raise ValueError(f"has {size(max(info.st_size, len(raw)))}, at most {size(limit)} are looked at")
-    return raw
+    return raw, seen.as_read(info)
 
 
 def _decoded(raw: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-RowId = Literal["system", "environment", "memory", "skills", "tools", "documents"]
+RowId = Literal["system", "environment", "memory", "skills", "servers", "tools", "documents"]
 """Rows of the ephemeral parts of a request."""
 
 
@@ -18,7 +18,7 @@ class RowKind:
     """``pattern`` fills the row's part of the bar where there are no colours. ``color`` is the theme's own that stands
     in where a theme has no ``context-<id>``. ``counted``: the user adds and takes away its parts, so that its label
     says how many there are. ``sent`` is its place on the wire: providers put the tools before the system prompt,
-    whatever the order of the request's fields."""
+    whatever the order of the request's fields. ``always``: it is shown without any part too."""
 
     id: str
     label: str
@@ -26,6 +26,7 @@ class RowKind:
     color: str
     counted: bool = False
     sent: int = 0
+    always: bool = True
 
 
 FIXED_ROWS: dict[RowId, RowKind] = {
@@ -33,8 +34,9 @@ FIXED_ROWS: dict[RowId, RowKind] = {
     "environment": RowKind("environment", "Environment", "▓", "secondary", sent=2),
     "memory": RowKind("memory", "Memory", "▒", "accent", counted=True, sent=3),
     "skills": RowKind("skills", "Skills", "▚", "error", sent=4),
+    "servers": RowKind("servers", "MCP instructions", "▛", "foreground", counted=True, sent=5, always=False),
     "tools": RowKind("tools", "Tools", "▞", "warning", counted=True, sent=0),
-    "documents": RowKind("documents", "Documents", "▤", "success", counted=True, sent=5),
+    "documents": RowKind("documents", "Documents", "▤", "success", counted=True, sent=6),
 }
 """In the order in which they are shown."""
 

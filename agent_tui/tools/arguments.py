@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
@@ -25,25 +26,61 @@ def parse_arguments(raw: str) -> Metadata:
         ) from None
     except (RecursionError, ValueError):
         raise ToolError("The arguments are not usable JSON (nested too deeply or a number too long).") from None
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        return parse_arguments(value)  # an object in quotes: written twice as JSON
     if not isinstance(value, dict):
         raise ToolError(f"The arguments must be one JSON object, not {_kind(value)}.")
     return value
 
 
 def validate(cls: type[T], arguments: Metadata, tool: str) -> T:
-    """``arguments`` as the dataclass ``cls``. Raises ToolError naming each wrong argument and what was expected."""
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    unknown = [name for name in arguments if name not in names]
-    if unknown:
-        raise ToolError(f"{tool}: unknown argument {unknown[0]!r}; it takes: {', '.join(names) or 'none'}.")
+    """``arguments`` as the dataclass ``cls``. Raises ToolError naming each wrong argument and what was expected.
+
+    What a model plainly meant is taken: null for an argument that may be left out, numbers, booleans and lists in
+    quotes, one object where a list of them is asked for. Arguments it does not know are passed over
+    (``unknown_arguments`` tells of them).
+    """
     from pydantic import ValidationError
 
     try:
-        checked: T = _adapter(cls).validate_python({k: _unpacked(v) for k, v in arguments.items()})
+        checked: T = _adapter(cls).validate_python(_fitted(cls, arguments))
     except ValidationError as error:
         lines = [f"{_where(e['loc'])}: {e['msg']}" for e in error.errors(include_url=False, include_input=False)[:5]]
-        raise ToolError(f"{tool}: wrong arguments. " + "; ".join(lines)) from None
+        names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        unknown = [repr(name)[:60] for name in arguments if name not in names][:3]
+        hint = f" There is no argument {', '.join(unknown)}." if unknown else ""
+        raise ToolError(
+            f"{tool}: wrong arguments. {'; '.join(lines)}.{hint} It takes: {', '.join(names) or 'none'}."
+        ) from None
     return checked
+
+
+def unknown_arguments(parameters: Metadata, arguments: Metadata) -> list[str]:
+    """The names in ``arguments``, at any depth, that the schema ``parameters`` does not know. Where a list of objects
+    may be written flat (its own name is missing), their names are known one level up too."""
+    known = _properties(parameters)
+    for name, schema in list(known.items()):
+        if name not in arguments and isinstance(schema, dict):
+            known |= _properties(schema.get("items"))
+    if not known:
+        return []
+    found: list[str] = []
+    for name, value in arguments.items():
+        if name not in known:
+            found.append(name)
+            continue
+        items = known[name].get("items") if isinstance(known[name], dict) else None
+        if not isinstance(items, dict) or not _properties(items):
+            continue
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, dict):
+                found += [f"{name}.{n}" for n in unknown_arguments(items, entry)]
+    return list(dict.fromkeys(found))
+
+
+def _properties(schema: Any) -> Metadata:
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return dict(found) if isinstance(found, dict) else {}
 
 
 def reject_surrogates(text: str, tool: str, name: str) -> None:
@@ -67,12 +104,43 @@ def _adapter(cls: type[Any]) -> Any:
     return _adapters[cls]
 
 
-def _unpacked(value: Any) -> Any:
-    """Models sometimes send a list as a string of JSON."""
-    if isinstance(value, str) and value.startswith("[{") and value.endswith("}]"):
+_NOTHING = ("", "null", "none")
+"""What models write in quotes where they mean null."""
+
+
+def _fitted(cls: type[Any], value: Any) -> Any:
+    """An object for the dataclass ``cls``, with what was plainly meant in the place of what was written."""
+    if not isinstance(value, dict):
+        return value
+    fitted: Metadata = {}
+    hints = get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        if field.name not in value:
+            continue
+        hint, given = hints[field.name], value[field.name]
+        kinds = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
+        optional = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if isinstance(given, str) and str not in kinds:
+            given = None if optional and given.strip().lower() in _NOTHING else _unquoted(given, kinds)
+        if given is None and optional and NoneType not in kinds:
+            continue
+        if isinstance(given, int) and not isinstance(given, bool) and str in kinds and not kinds & {int, float}:
+            given = str(given)
+        element = next((get_args(k)[0] for k in kinds if get_origin(k) is list), None)
+        if element is not None and isinstance(given, dict):
+            given = [given]
+        if dataclasses.is_dataclass(element) and isinstance(given, list):
+            given = [_fitted(cast(type[Any], element), _unquoted(entry, {dict})) for entry in given]
+        fitted[field.name] = given
+    return fitted
+
+
+def _unquoted(value: Any, kinds: set[Any]) -> Any:
+    """Models sometimes send a list or an object as a string of JSON. Numbers and booleans in quotes are pydantic's."""
+    if isinstance(value, str) and value.strip()[:1] in ("[", "{") and any(get_origin(k) or k is dict for k in kinds):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 

@@ -81,6 +81,7 @@ class ToolContext:
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer."""
 
     cwd: Path
@@ -90,6 +91,7 @@ class ToolContext:
     spill_dir: Path
     added_dirs: list[Path] = field(default_factory=list)
     emit: Callable[[str], None] = lambda text: None
+    keep: Callable[[str], None] = lambda text: None
     before_change: Callable[[Path], None] = lambda path: None
     after_change: Callable[[Path], None] = lambda path: None
     subagent: Subagent | None = None

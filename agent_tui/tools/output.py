@@ -16,11 +16,18 @@ SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
 
 @dataclass(slots=True, frozen=True)
 class Capped:
-    """``text`` is at most about ``limit`` characters; ``path`` holds everything when something was left out."""
+    """``text`` is at most about ``limit`` characters; ``path`` holds everything when something was left out. ``lines``
+    are those of everything, ``sent`` those that are in ``text``, parts of lines too."""
 
     text: str
     path: Path | None
     characters: int
+    lines: int = 0
+    sent: int = 0
+
+    def counted(self) -> dict[str, int]:
+        """For a tool's display, where the transcript looks for the true number of lines."""
+        return {"lines": self.lines, "sent": self.sent} if self.path is not None else {}
 
 
 class Collector:
@@ -38,9 +45,15 @@ class Collector:
         self._file: TextIO | None = None
         self._path: Path | None = None
         self.characters = 0
+        self._newlines = 0
+        self._open_line = False
 
     def feed(self, text: str) -> None:
+        if not text:
+            return
         self.characters += len(text)
+        self._newlines += text.count("\n")
+        self._open_line = not text.endswith("\n")
         if self._path is None and len(self._head) + len(text) <= self._limit:
             self._head += text
             return
@@ -58,11 +71,13 @@ class Collector:
 
     def finish(self) -> Capped:
         """What the model gets; closes the file."""
+        lines = self._newlines + self._open_line
         if self._path is None:
-            return Capped(self._head, None, self.characters)
+            return Capped(self._head, None, self.characters, lines, lines)
         self.close()
         left = self.characters - len(self._head) - len(self._tail)
-        return Capped(f"{self._head}\n{saved_note(left, self._path)}\n{self._tail}", self._path, self.characters)
+        text = f"{self._head}\n{saved_note(left, self._path)}\n{self._tail}"
+        return Capped(text, self._path, self.characters, lines, _lines(self._head) + _lines(self._tail))
 
     def close(self) -> None:
         if self._file is not None:
@@ -80,6 +95,10 @@ class Collector:
     def _write(self, text: str) -> None:
         if self._file is not None and self.characters <= SPILL_LIMIT:
             self._file.write(text)
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
 def cap(text: str, limit: int, spill_dir: Path, name: str) -> Capped:

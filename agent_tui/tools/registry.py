@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 
+from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import Tool
 
@@ -41,8 +42,10 @@ class ToolRegistry:
         raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")
 
 
-def builtin_tools() -> list[Tool]:
-    """The tools every session has, in the order they are sent."""
+def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
+    """The tools every session has, in the order they are sent (of ``edit`` and ``apply_patch`` the one that the model
+    is trained on); ``config`` holds the limits they speak of."""
+    from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
     from agent_tui.tools.builtin.bash import BashTool
     from agent_tui.tools.builtin.edit import EditTool
     from agent_tui.tools.builtin.fetch import FetchTool
@@ -58,10 +61,11 @@ def builtin_tools() -> list[Tool]:
         ReadTool(),
         WriteTool(),
         EditTool(),
+        ApplyPatchTool(),
         ListTool(),
         GlobTool(),
         GrepTool(),
-        BashTool(),
+        BashTool(config=config),
         FetchTool(),
         TodoTool(),
         SubagentTool(),

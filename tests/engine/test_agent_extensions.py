@@ -39,7 +39,9 @@ async def started(
     parts.trusted = True
     extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
     parts.extensions, parts.extra_tools = extensions, extensions.tools
-    parts.workspace = Workspace(project, project, (), extensions.memory.blocks, extensions.skills.blocks)
+    parts.workspace = Workspace(
+        project, project, (), extensions.memory.blocks, extensions.skills.blocks, servers=extensions.mcp.instructions
+    )
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
             await extensions.ready(30)
@@ -82,6 +84,25 @@ async def test_a_turn_uses_servers_and_skills_and_everything_has_its_row(tmp_pat
         listed = {name: (group, enabled) for name, group, _, _, enabled in agent.tools()}
         assert listed["mcp__test__add"] == ("mcp:test", True) and listed["skill"] == ("builtin", True)
         assert [name for name, _, _ in agent.skills()] == ["tidy"]
+
+
+async def test_what_a_server_says_of_its_use_is_a_row_that_is_sent_and_counted(tmp_path: Path) -> None:
+    async with started(tmp_path, CALLS, "--instructions", "Add before you take away.") as (agent, recorder):
+        agent.submit("go")
+        await agent.join()
+        assert recorder.last_end.stop_reason == "end"
+        servers = row(agent, "servers")
+        assert servers.label == "MCP instructions (1)" and [c.label for c in servers.children] == ["test"]
+        usage = agent.context_usage()
+        assert servers.tokens > 10 and sum(r.tokens for r in usage.rows) == usage.total
+        sent = [block.text for block in agent.runtime.prelude.system if block.row == "servers"]
+        assert len(sent) == 1 and "Add before you take away." in sent[0]
+        before = agent.runtime.prelude.fingerprint
+        agent.submit("again")
+        await agent.join()
+        assert agent.runtime.prelude.fingerprint == before, "the cache holds"
+    async with started(tmp_path / "other", CALLS) as (agent, _):
+        assert "servers" not in [r.id for r in agent.context_usage().rows], "no empty row for those without"
 
 
 async def test_deferred_tools_cost_nothing_until_they_are_called(tmp_path: Path) -> None:

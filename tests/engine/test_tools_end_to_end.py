@@ -307,7 +307,7 @@ async def test_an_interrupted_subagent_leaves_both_conversations_valid(tmp_path:
         assert [r.text for r in results(agent)] == [INTERRUPTED_RESULT]
         (child,) = [s for s in agent.store.sessions(project, subagents=True) if s.id != agent.info.id]
         path = agent.store.path(child.id, child.head_id)
-        assert path[-1].tool_result is not None and path[-1].tool_result.text == INTERRUPTED_RESULT
+        assert path[-1].tool_result is not None and path[-1].tool_result.text.startswith(INTERRUPTED_RESULT)
         assert agent.store.lock(child.id).held
 
 
@@ -350,7 +350,9 @@ async def test_an_interrupt_kills_a_command_with_everything_it_started(tmp_path:
         await until(up)
         agent.interrupt()
         await agent.join()
-        assert seen.last_end.stop_reason == "interrupted" and results(agent)[0].text == INTERRUPTED_RESULT
+        assert seen.last_end.stop_reason == "interrupted" and results(agent)[0].text == (
+            f"{INTERRUPTED_RESULT} by the user. Its output until then:\nup"
+        )
         pids = (project / "pids").read_text().split()
         assert len(pids) == 3 and not [pid for pid in pids if _runs(pid)]
 
@@ -573,3 +575,37 @@ async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, 
         pass
     with Store.open(tmp_path / "home" / "data" / "sessions.db") as store:
         assert store.sessions(project, subagents=True) == []
+
+
+async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Path, project: Path) -> None:
+    script = (
+        step(read={"path": "src/calc.py", "limit": None, "explanation": "to \x1b[31m look", "offset": "2"})
+        + step(todo={"items": [{"text": "a", "status": "pending", "id": 7}]})
+        + step("Done.")
+    )
+    async with running(parts(tmp_path, project, script)) as (agent, _):
+        await say(agent, "go")
+        read, todo = results(agent)
+        assert not read.is_error and not todo.is_error
+        assert read.text == (
+            "2\t    return a - b\n[read has no argument explanation: ignored. It takes: path, offset, limit]"
+        )
+        assert todo.text.endswith("[todo has no argument items.id: ignored. It takes: items]")
+
+
+async def test_a_file_named_with_an_at_sign_counts_as_read(tmp_path: Path, project: Path) -> None:
+    new = {"path": "src/calc.py", "content": "def add(a, b):\n    return b + a\n"}
+    script = step(write=new) + step("one") + step(write=new, edit={**FIX, "path": "src/check.py"}) + step("two")
+    async with running(parts(tmp_path, project, script, "auto")) as (agent, _):
+        attached, _ = expand_mentions("@src/calc.py", project, [project])
+        await say(agent, "@src/calc.py", tuple(attached))
+        assert results(agent)[0].text == "Replaced src/calc.py: 2 lines."
+        # What was attached is known as it was then: whatever happens to the file meanwhile is not overwritten.
+        attached, _ = expand_mentions("@src/calc.py @src/check.py:1-2", project, [project])
+        for name in ("calc.py", "check.py"):
+            (project / "src" / name).write_text("# by the user, in their editor\n")
+        await say(agent, "@src/calc.py @src/check.py:1-2", tuple(attached))
+        write, edit = results(agent)[1:]
+        assert write.is_error and "has changed since it was read" in write.text
+        assert edit.is_error and "has changed since it was read" in edit.text
+        assert (project / "src" / "calc.py").read_text() == "# by the user, in their editor\n"

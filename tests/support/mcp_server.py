@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent, ToolAnnotations
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
@@ -27,6 +28,8 @@ parser.add_argument("--wait-for", help="a named pipe from which a byte is read b
 parser.add_argument("--stubborn", action="store_true", help="ignores the end of its input and SIGTERM")
 parser.add_argument("--pid-file", help="gets the process id")
 parser.add_argument("--complain", help="says this on stderr and ends")
+parser.add_argument("--refusing", action="store_true", help="has a tool that answers with errors of the protocol")
+parser.add_argument("--instructions", help="what it says of its use")
 options = parser.parse_args()
 
 if options.complain:
@@ -37,7 +40,7 @@ if options.wait_for:
     with Path(options.wait_for).open("rb", buffering=0) as pipe:
         pipe.read(1)
 
-server = MCPServer("test")
+server = MCPServer("test", instructions=options.instructions)
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -123,6 +126,14 @@ def review(path: str, tone: str = "kind") -> str:
     """Reviews a file."""
     return f"Review {path}, be {tone}."
 
+
+if options.refusing:
+
+    def refuse(code: int, message: str, more: str | None = None) -> str:
+        """Answers with an error of the protocol."""
+        raise MCPError(code, message, more)
+
+    server.add_tool(refuse)
 
 if options.hostile:
 

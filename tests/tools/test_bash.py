@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
@@ -66,6 +67,35 @@ async def test_long_output_keeps_both_ends_and_the_rest_can_be_read(context: Too
     assert str(spilled) in text
     assert spilled.stat().st_mode & 0o077 == 0
     assert "1500\t1499" in (await ReadTool().run({"path": str(spilled), "offset": 1500, "limit": 1}, context)).text
+
+
+async def test_what_is_counted_are_the_lines_of_everything(context: ToolContext) -> None:
+    display = (await bash(context, "seq 1 200000")).display
+    assert display is not None and display["lines"] == 200_000 and 100 < display["sent"] < 1_000
+    display = (await bash(context, "seq 1 20; printf end")).display
+    assert display is not None and "lines" not in display, "all of it was sent"
+
+
+async def test_an_interrupted_command_hands_over_what_it_said(context: ToolContext) -> None:
+    kept: list[str] = []
+    context.keep = kept.append
+    begun = asyncio.Event()
+    context.emit = lambda text: begun.set()
+    os.mkfifo(context.root / "hold")
+    task = asyncio.ensure_future(bash(context, r"seq 1 3000; printf '\033[31mred\033[0m without end'; cat hold"))
+    async with asyncio.timeout(60):
+        await begun.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    (text,) = kept
+    assert text.startswith("1\n2\n") and len(text) < 2_400 and "\x1b" not in text
+
+
+def test_the_limits_are_said() -> None:
+    schema = BashTool(config=ToolsConfig(bash_timeout=45.0, output_limit=9_000)).schema
+    assert "over 9000 characters" in schema.description
+    assert schema.parameters["properties"]["timeout"]["description"] == "seconds, default 45, at most 3600"
 
 
 async def test_a_ten_megabyte_line_does_not_fill_memory_or_answer(context: ToolContext) -> None:

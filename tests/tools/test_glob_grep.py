@@ -116,6 +116,15 @@ async def test_glob(context: ToolContext) -> None:
     assert await glob("nothing") == ["No files match."]
     assert await glob("link") == ["link"]
 
+    root = context.root
+    assert await glob(f"{root}/**/*.py") == await glob("**/*.py")
+    assert await glob(f"{root}/a/*") == ["a/z.txt"] and await glob(f"{root}/b.py") == ["b.py"]
+    assert await glob("/b.py") == ["b.py"] and await glob("/c.py") == ["No files match."], "the top of the project"
+    assert await glob("../a/*.txt", path="a.b") == ["a/z.txt"]
+    for outside in (f"{root.parent}/*", "../*", "~/*"):
+        intent = GlobTool().intent({"pattern": outside}, context)
+        assert not intent.paths[0].is_relative_to(root), "it is judged by where it leads"
+
 
 @pytest.mark.parametrize(
     ("pattern", "path", "matches"),
@@ -142,3 +151,15 @@ def test_globs(pattern: str, path: str, matches: bool) -> None:
 def test_too_many_alternatives_are_refused() -> None:
     with pytest.raises(ToolError, match="alternatives"):
         Glob("{a,b}" * 10)
+
+
+@pytest.mark.parametrize(("searcher", "dialect"), [("", "Python's syntax"), ("/usr/bin/rg", "no lookaround")])
+def test_the_dialect_and_the_cap_are_said(searcher: str, dialect: str) -> None:
+    said = GrepTool(searcher).schema.description
+    assert dialect in said and "at most 200 matches" in said
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
+async def test_a_pattern_that_cannot_be_used_names_the_dialect(searcher: str, context: ToolContext) -> None:
+    with pytest.raises(ToolError, match=r"The pattern is a regex \((Rust|Python)'s syntax.*backslash"):
+        await grep(searcher, context, "f(")

@@ -13,7 +13,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.skill import SkillTool
 from agent_tui.tools.mcp.names import tool_name
-from agent_tui.tools.mcp.search import McpCallTool, ToolSearchTool
+from agent_tui.tools.mcp.search import CALL, SEARCH
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.names import KNOWN, checked_rules
@@ -23,7 +23,7 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 
 def test_every_tool_there_is_can_be_named() -> None:
     own = {tool.schema.name for tool in builtin_tools()} | {
-        *("outside", SkillTool.schema.name, ToolSearchTool.schema.name, McpCallTool.schema.name),
+        *("outside", SkillTool.schema.name, SEARCH, CALL),
     }
     assert own == KNOWN
 
@@ -35,7 +35,7 @@ def test_every_tool_there_is_can_be_named() -> None:
         ("Bash(git *)", "did you mean bash?"),
         ("Edit(src/**)", "did you mean edit?"),
         ("webfetch(docs.python.org)", "did you mean fetch?"),
-        ("zzz", "there are bash, "),
+        ("zzz", "there are apply_patch, bash, "),
         ("git*", "names no tool"),
         ("todo(x)", "todo takes no pattern; write `todo`"),
         ("github__push(main)", "takes no pattern; write `github__push`"),

@@ -16,10 +16,11 @@ BUDGETS = {
     "read": 80,
     "write": 55,
     "edit": 110,
+    "apply_patch": 75,
     "list": 55,
     "glob": 60,
-    "grep": 105,
-    "bash": 75,
+    "grep": 115,
+    "bash": 105,
     "fetch": 40,
     "todo": 80,
     "subagent": 75,
@@ -32,14 +33,15 @@ def test_every_schema_keeps_its_budget() -> None:
         pytest.skip("no tokenizer can be had")
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
-    assert sum(counts.values()) <= 700
+    sent = sum(counts.values())
+    assert sent - counts["apply_patch"] <= 725 and sent - counts["edit"] <= 725, "a model gets one of the two"
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
 def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
     module = sys.modules[type(tool).__module__]
     schema = tool.schema  # type: ignore[attr-defined]
-    arguments = getattr(module, f"{schema.name.capitalize()}Arguments")
+    arguments = getattr(module, f"{schema.name.title().replace('_', '')}Arguments")
     fields = dataclasses.fields(arguments)
     assert list(schema.parameters["properties"]) == [f.name for f in fields]
     needed = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]

@@ -48,8 +48,8 @@ async def test_several_edits_apply_in_order_and_are_shown_as_a_diff(context: Too
     ("edits", "problem"),
     [
         ([("x", "y")], r"occurs 2 times in a \(lines 1, 3\)"),
-        ([("nope", "y")], "is not in a. Read the file again. Nothing was changed"),
-        ([("  two\t words", "y")], "Line 2 differs only in white space"),
+        ([("nope", "y")], r"is not in a\. Nothing was changed\. Nothing like it is in the file: read it again"),
+        ([("  two\t words", "y")], r"(?s)Only white space differs.*\n2\ttwo  words\n.*exactly: \"two  words\""),
         ([("two  words", "2"), ("nope", "y")], "edit 2 of 2: old_string is not in a"),
         ([("", "y")], "old_string is empty"),
         ([("two", "two")], "are the same"),
@@ -195,3 +195,27 @@ def test_a_diff_can_be_applied(before: list[str], after: list[str]) -> None:
     hunks, added, removed = unified("".join(f"{x}\n" for x in before), "".join(f"{x}\n" for x in after))
     assert patched(before, hunks) == after
     assert added == sum(h[0] == "+" for h in hunks) and removed == sum(h[0] == "-" for h in hunks)
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after", "kept"),
+    [
+        (b"a\r\nb\r\n", "x\ny\n", b"x\r\ny\r\n", "CRLF line ends"),
+        (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n", "byte order mark"),
+        (b"\xef\xbb\xbfa\r\n", "x\n", b"\xef\xbb\xbfx\r\n", "CRLF line ends and byte order mark"),
+        (b"a\r\n", "x\r\ny\n", b"x\r\ny\n", ""),  # whoever writes line ends means them
+        (b"a\r\nb\n", "x\ny\n", b"x\ny\n", ""),  # mixed ones are nothing to keep
+        (b"a\n", "x\n", b"x\n", ""),
+    ],
+)
+async def test_what_is_not_seen_of_a_file_is_kept(
+    context: ToolContext, before: bytes, content: str, after: bytes, kept: str
+) -> None:
+    (context.root / "a").write_bytes(before)
+    await ReadTool().run({"path": "a"}, context)
+    arguments = {"path": "a", "content": content}
+    intent = WriteTool().intent(arguments, context)
+    outcome = await WriteTool().run(arguments, context)
+    assert (context.root / "a").read_bytes() == after
+    assert (f"It keeps its {kept};" in outcome.text) if kept else ("keeps" not in outcome.text)
+    assert intent.display == outcome.display, "what was asked about is what is done"

@@ -72,7 +72,8 @@ def fixed_delta(
 
 
 def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None = None) -> list[ContextRow]:
-    """A row of each kind, in their fixed order; those without parts are empty. Children are the parts; of the tools
+    """A row of each kind, in their fixed order; those without parts are empty, or left out where the kind is not always
+    shown. Children are the parts; of the tools
     their groups, and below them the parts.
 
     ``scaled_to`` spreads that many tokens over the parts instead of the estimates, in proportion.
@@ -100,7 +101,7 @@ def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None 
             approximate=estimate.approximate[i],
         )
         leaves[part.row].append((part.group, leaf))
-    return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items()]
+    return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items() if kind.always or leaves[row_id]]
 
 
 def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from agent_tui.context.tokens.estimate import char_tokens
@@ -15,10 +16,14 @@ MAX_PATH = 300
 PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file", "notebook_path", "directory", "dir")
 LIST_ARGUMENTS = ("paths", "files")
 
+PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+"""The files of a patch, in the argument ``input``."""
+
 VERBS = {
     "read": "read",
     "write": "written",
     "edit": "edited",
+    "apply_patch": "edited",
     "list": "listed",
     "glob": "searched",
     "grep": "searched",
@@ -113,4 +118,5 @@ def _paths(values: Metadata) -> list[str]:
         many = values.get(key)
         if isinstance(many, list):
             paths.extend(v for v in many if isinstance(v, str))
-    return paths
+    patch = values.get("input")
+    return paths + (PATCHED.findall(patch) if isinstance(patch, str) else [])

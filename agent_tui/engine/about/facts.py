@@ -57,7 +57,7 @@ class ProjectFacts:
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
         runtime = self._bindings.current.runtime
-        return tool_rows(self._toolbox, runtime.prelude, runtime.info.limits, self._parts.settings.tools.disabled)
+        return tool_rows(self._toolbox, runtime.prelude, runtime.info, self._parts.settings.tools.disabled)
 
     def trust(self, sure: bool = False) -> str:
         """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.

@@ -81,7 +81,7 @@ class FixedParts:
         self._stamps = self._workspace.stamps(self.pinned)
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
-        every = self._toolbox.offered(limits)
+        every = self._toolbox.offered(runtime.info)
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_prelude([*blocks, *documents], offered)
         fresh.set_counts(runtime.prelude.counts())

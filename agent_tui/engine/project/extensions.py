@@ -19,7 +19,7 @@ from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
-from agent_tui.models.usage import Limits
+from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import Paths
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.skill import SkillTool
@@ -139,7 +139,7 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
     return found
 
 
-def tool_rows(toolbox: Toolbox, prelude: Prelude, limits: Limits, disabled: Sequence[str]) -> list[ToolRow]:
+def tool_rows(toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Sequence[str]) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens (None until counted), and whether it is sent.
     Tools a small window has no room for, and those that are switched off, come last."""
     counts = {
@@ -150,7 +150,7 @@ def tool_rows(toolbox: Toolbox, prelude: Prelude, limits: Limits, disabled: Sequ
     sent = {tool.schema.name for tool in prelude.offered}
     rows: list[ToolRow] = []
     left_out: list[ToolRow] = []
-    for tool in toolbox.offered(limits):
+    for tool in toolbox.offered(model):
         name, first = tool.schema.name, tool.schema.description.partition("\n")[0]
         if name in sent:
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))

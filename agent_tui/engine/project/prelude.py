@@ -72,7 +72,7 @@ class Prelude:
 
 
 def _of_server(part: FixedPart) -> bool:
-    return part.row == "tools" and part.group.startswith("mcp:")
+    return part.row in ("tools", "servers") and part.group.startswith("mcp:")
 
 
 def schema_text(schema: ToolSchema) -> str:

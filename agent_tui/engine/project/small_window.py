@@ -19,7 +19,20 @@ LEAST_SHARE = 0.125
 
 SHOWN = 8
 
-PRIORITY = ("read", "bash", "edit", "write", "grep", "glob", "list", "todo", "fetch", "subagent", "skill")
+PRIORITY = (
+    "read",
+    "bash",
+    "edit",
+    "apply_patch",
+    "write",
+    "grep",
+    "glob",
+    "list",
+    "todo",
+    "fetch",
+    "subagent",
+    "skill",
+)
 """The core first: without reading, running and editing there is no work. MCP tools come last."""
 
 

@@ -10,16 +10,20 @@ from typing import Protocol
 from agent_tui.config import Settings
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.messages import Message
-from agent_tui.models.requests import OfferedTool
+from agent_tui.models.requests import ModelInfo, OfferedTool
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, private_dir
+from agent_tui.providers.catalog.families import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
+from agent_tui.tools.files.seen import remember_attached
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
+
+EDIT, PATCH = "edit", "apply_patch"
 
 
 class ExtraTools(Protocol):
@@ -70,14 +74,21 @@ class Toolbox:
         self._domain = domain
         self._images = images
         self.registry = ToolRegistry(
-            builtin_tools(),
+            builtin_tools(settings.tools),
             lambda: extra.tools() if extra is not None else [],
             settings.tools.disabled,
         )
 
-    def offered(self, limits: Limits) -> list[OfferedTool]:
-        """The tools of the next request, in the order they are sent."""
-        builtin = [OfferedTool(t.schema, t.group) for t in self.registry.tools() if t.group == "builtin"]
+    def offered(self, model: ModelInfo) -> list[OfferedTool]:
+        """The tools of the next request to ``model``, in the order they are sent. Of the two ways to change a part of a
+        file it gets the one it is trained on; who switches ``edit`` off has neither."""
+        tools = {t.schema.name: t for t in self.registry.tools() if t.group == "builtin"}
+        if EDIT not in tools:
+            tools.pop(PATCH, None)
+        elif PATCH in tools:
+            del tools[EDIT if patches_files(model.target) else PATCH]
+        builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
+        limits = model.limits
         return builtin + (self._extra.offered(limits) if self._extra is not None else [])
 
     def context(self) -> ToolContext:
@@ -108,6 +119,7 @@ class Toolbox:
     def message_added(self, message: Message) -> None:
         if message.role == "user":
             self._snapshots.begin_turn(message.id)
+            remember_attached(self.memory, message)
 
     def session_changed(self) -> None:
         self.memory = ToolMemory()

@@ -23,7 +23,8 @@ class Workspace:
     """``memory`` and ``skills`` make their blocks; they are asked before every turn, so that a changed file counts
     at once, while prompt and environment stay the same bytes for the whole session, restarts included. What became
     of the environment since is told with a message (``environment_update``). ``watched`` names the paths that memory
-    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it."""
+    blocks are made of. ``system`` is the system prompt, ``appended`` what is said after it. ``servers``
+    make the blocks of what MCP servers say of their use."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Workspace:
         watched: Callable[[], list[Path]] = list,
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
+        servers: Callable[[], list[SystemBlock]] = list,
     ) -> None:
         self._root = root
         self._cwd = cwd
@@ -46,6 +48,7 @@ class Workspace:
         self._watched = watched
         self._system = system
         self._appended = list(appended)
+        self._servers = servers
         self._kept: str | None = None
         self._looked = False
         self.git = GitFacts()
@@ -89,6 +92,7 @@ class Workspace:
             SystemBlock("environment", self.environment, "environment", "Environment"),
             *self._memory(),
             *self._skills(),
+            *self._servers(),
         ]
 
     def resolve(self, path: str) -> str:

@@ -11,7 +11,7 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.turns.overflow import OverflowRecovery
 from agent_tui.engine.turns.step import StepResult, StepRunner
-from agent_tui.engine.turns.toolrunner import ToolRunner, interrupted_result
+from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import (
     ContextChanged,
@@ -213,7 +213,7 @@ class TurnExecutor:
             return
         for call in last.tool_calls:
             if call.call_id not in answered:
-                message = interrupted_result(call)
+                message = self._tools.interrupted(call)
                 conversation.keep(message)
                 self.emit(MessageAdded(message))
         conversation.save_if_possible()

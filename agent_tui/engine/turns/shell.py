@@ -40,19 +40,19 @@ async def run_shell(
     if not command:
         raise AgentError("! needs a command, e.g. !git status.")
     call = new_id("shell")
-    said: list[str] = []
+    kept: list[str] = []
 
     def emit(text: str) -> None:
-        said.append(text)
         publish(ToolOutput(call, text))
 
     line = " ".join(pictured(command).split())
     publish(ToolStarted(call, NAME, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
     try:
-        outcome = await BashTool(own=True).run({"command": command, "timeout": TIMEOUT}, replace(context, emit=emit))
+        outcome = await BashTool(own=True).run(
+            {"command": command, "timeout": TIMEOUT}, replace(context, emit=emit, keep=kept.append)
+        )
     except asyncio.CancelledError:
-        text = "".join(said)[-context.config.output_limit :].rstrip("\n")
-        text = context.secrets.mask(text)
+        text = context.secrets.mask("".join(kept))
         _add(conversation, publish, command, ToolOutcome(f"{text}\n[interrupted by the user]".lstrip("\n")))
         added()
         raise

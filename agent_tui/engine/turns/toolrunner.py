@@ -25,8 +25,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import MASK, Redactor
-from agent_tui.text.clean import pictured
-from agent_tui.tools.arguments import parse_arguments
+from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
@@ -47,6 +47,7 @@ class _Job:
     intent: Intent | None = None
     arguments: Metadata | None = None
     error: str | None = None
+    note: str = ""
     versions: list[tuple[int, ...] | None] = field(default_factory=list)
 
 
@@ -57,6 +58,7 @@ class ToolRunner:
         self._registry = registry
         self._context = context
         self._judge = judge
+        self._kept: dict[str, str] = {}
 
     async def run(
         self, calls: Sequence[ToolCallPart], emit: Emit, store: Callable[[Message], None], cut_off: bool = False
@@ -64,8 +66,9 @@ class ToolRunner:
         """Runs all calls and stores a result message for each, in the order of the calls.
 
         ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
-        Cancelling stores what has finished; calls without a result are the caller's to close.
+        Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
+        self._kept.clear()
         position = 0
         while position < len(calls):
             # What a call would do is looked at when its turn comes: the calls before it may have changed that.
@@ -78,6 +81,13 @@ class ToolRunner:
             await self._batch(batch, emit, store)
             position += len(batch)
 
+    def interrupted(self, call: ToolCallPart) -> Message:
+        """The result of a call that was cut off, with what its tool had said until then."""
+        kept = self._kept.get(call.call_id, "")
+        text = f"{INTERRUPTED_RESULT} by the user. Its output until then:\n{kept}" if kept else INTERRUPTED_RESULT
+        part = ToolResultPart(call.call_id, call.name, text, is_error=True)
+        return Message(new_id("msg"), "tool", [part], created=time.time())
+
     @staticmethod
     def _parallel(job: _Job) -> bool:
         return job.error is not None or (job.intent is not None and job.intent.kind in SIDE_BY_SIDE)
@@ -87,6 +97,7 @@ class ToolRunner:
         try:
             job.tool = self._registry.get(call.name)
             job.arguments = parse_arguments(call.arguments)
+            job.note = _passed_over(job.tool, job.arguments)
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
         except ToolError as error:
@@ -127,6 +138,8 @@ class ToolRunner:
                 outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        if job.note:
+            outcome = replace(outcome, text=f"{outcome.text}\n{job.note}")
         context = self._context()
         outcome = _masked(await _fitted(outcome, context.images), context.secrets)
         parts: list[Part] = [
@@ -166,9 +179,13 @@ class ToolRunner:
             if ready := live.feed(text):
                 emit(ToolOutput(call.call_id, ready))
 
+        def keep(text: str) -> None:
+            self._kept[call.call_id] = context.secrets.mask(text)
+
         context = replace(
             context,
             emit=show,
+            keep=keep,
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
@@ -182,6 +199,18 @@ class ToolRunner:
             return ToolOutcome(str(error), is_error=True)
         except Exception as error:
             return ToolOutcome(_unexpected(call, error), is_error=True)
+
+
+def _passed_over(tool: Tool, arguments: Metadata) -> str:
+    """A line on arguments that a tool does not know. What a server's tool takes is the server's to say."""
+    if tool.group.startswith("mcp:"):
+        return ""
+    parameters = tool.schema.parameters
+    unknown = [pictured_line(name)[:60] for name in unknown_arguments(parameters, arguments)[:5]]
+    if not unknown:
+        return ""
+    takes = ", ".join(parameters.get("properties", {})) or "none"
+    return f"[{tool.schema.name} has no argument {', '.join(unknown)}: ignored. It takes: {takes}]"
 
 
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
@@ -254,9 +283,3 @@ def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:
     if intent is not None:
         display.setdefault("summary", intent.summary)
     return display or None
-
-
-def interrupted_result(call: ToolCallPart) -> Message:
-    """The result of a call that was cut off."""
-    part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
-    return Message(new_id("msg"), "tool", [part], created=time.time())

@@ -38,8 +38,9 @@ class ModelFamily:
     under names that say nothing. ``named_results``: a tool's result carries its name. ``cache``: how its cache is
     used where the provider can. ``output``: tokens asked for where nothing says how many, for an API that insists.
     ``images``: rule for the tokens of an image; ``pdf_page``: tokens of a page (Anthropic documents 1 500 to 3 000,
-    Gemini 258; others are taken like Anthropic's). ``image_limits``: what its models take of images wherever they are
-    served, where that is less than a provider takes.
+    Gemini 258; others are taken like Anthropic's). ``patches``: those of its models that are trained to change
+    files by patches ("V4A"). ``image_limits``: what its models take of images wherever they are served, where that is
+    less than a provider takes.
     """
 
     name: str
@@ -60,6 +61,7 @@ class ModelFamily:
     images: Images = "tiles of 512"
     pdf_page: int = 2_250
     image_limits: ImageLimits | None = None
+    patches: re.Pattern[str] | None = None
 
 
 UNKNOWN = ModelFamily("unknown", alternates=True)
@@ -101,12 +103,14 @@ _RECORDS = (
     ModelFamily("kimi", re.compile(r"kimi|moonshot")),
     ModelFamily("deepseek", re.compile(r"deepseek")),
     ModelFamily("mistral", re.compile(r"mi[sx]tral|magistral|codestral|devstral|ministral|pixtral"), alternates=True),
-    ModelFamily("gpt-oss", re.compile(r"gpt-oss"), thinking="levels", think_tags=False),
+    ModelFamily("gpt-oss", re.compile(r"gpt-oss"), thinking="levels", think_tags=False, patches=re.compile("")),
     ModelFamily(
         "gpt",
         re.compile(r"(?:^|[^a-z])(?:chat)?gpt|(?:^|[^a-z0-9])o[134](?:$|[^a-z0-9])|codex|davinci"),
         think_tags=False,
         cache="key",
+        # OpenAI's prompting guides since GPT-4.1 teach the format; its coding agent gives these models no other.
+        patches=re.compile(r"gpt-(?:4\.1|[5-9])|codex|(?:^|[^a-z0-9])o[34](?:$|[^a-z0-9])"),
     ),
 )
 MODEL_FAMILIES: Mapping[str, ModelFamily] = MappingProxyType({f.name: f for f in (*_RECORDS, UNKNOWN)})
@@ -122,6 +126,12 @@ def model_family(model: str) -> str:
 def family_record(family: str) -> ModelFamily:
     """The record of ``Target.family``."""
     return MODEL_FAMILIES.get(family, UNKNOWN)
+
+
+def patches_files(target: Target) -> bool:
+    """Whether a model changes files by patches (``apply_patch``) rather than by exact strings (``edit``)."""
+    trained = family_record(target.family).patches
+    return trained is not None and trained.search(target.model.lower()) is not None
 
 
 def maker_of(model: str) -> str:

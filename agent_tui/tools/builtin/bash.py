@@ -9,6 +9,7 @@ import shutil
 import signal
 from dataclasses import dataclass
 
+from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
@@ -38,22 +39,27 @@ class BashTool:
     user's environment. Nothing it started outlives it. ``own`` are the user's own commands: with all that is theirs."""
 
     group = "builtin"
-    schema = ToolSchema(
-        "bash",
-        "Run a command; no stdin, fresh shell each time, background processes are ended with it.",
-        {
-            "type": "object",
-            "properties": {
-                "command": {"type": "string"},
-                "timeout": {"type": "number", "description": "seconds"},
-                "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
-            },
-            "required": ["command"],
-        },
-    )
 
-    def __init__(self, own: bool = False) -> None:
+    def __init__(self, own: bool = False, config: ToolsConfig | None = None) -> None:
         self._own = own
+        config = config or ToolsConfig()
+        self.schema = ToolSchema(
+            "bash",
+            "Run a command; no stdin, fresh shell each time, background processes are ended with it. "
+            f"Of output over {config.output_limit} characters the middle is saved to a file.",
+            {
+                "type": "object",
+                "properties": {
+                    "command": {"type": "string"},
+                    "timeout": {
+                        "type": "number",
+                        "description": f"seconds, default {config.bash_timeout:g}, at most {MAX_TIMEOUT:g}",
+                    },
+                    "outside": {"type": "boolean", "description": "leave the sandbox; asks the user"},
+                },
+                "required": ["command"],
+            },
+        )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = _arguments(arguments)
@@ -133,6 +139,10 @@ class _Run:
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
             return self._finish(await self._group.wait(), notes)
+        except asyncio.CancelledError:
+            reading.cancel()
+            self._context.keep(self._said_so_far())
+            raise
         finally:
             reading.cancel()
             waiting.cancel()
@@ -171,6 +181,13 @@ class _Run:
         live, self._live = self._live, ""
         self._context.emit(live)
 
+    def _said_so_far(self) -> str:
+        try:
+            self._take("", last=True)
+            return self._collector.finish().text.rstrip("\n")
+        except ToolError as error:  # the disk is full: what it said is no reason not to end
+            return str(error)
+
     def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
         self._take("", last=True)
         capped = self._collector.finish()
@@ -186,6 +203,7 @@ class _Run:
             notes += refused(text, self._domain, self._context.network)
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
+        display |= capped.counted()
         return ToolOutcome("\n".join(lines) or "[no output]", is_error=ended or code != 0, display=display)
 
 

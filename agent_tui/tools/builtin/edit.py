@@ -17,7 +17,11 @@ from agent_tui.tools.children.threads import in_thread
 from agent_tui.tools.files import seen
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.diffs import MAX_CHARACTERS, diff_display
+from agent_tui.tools.files.near import why_missing
 from agent_tui.tools.files.paths import may_tell, resolve, shown
+
+_TELLING = 12
+"""Characters from which on a text that is found says something."""
 
 
 @dataclass(slots=True)
@@ -126,7 +130,7 @@ def _plan(path: Path, edits: list[Edit], context: ToolContext) -> _Planned:
     before, info = files.load(path, name)
     seen.require_unchanged(context, path, info)
     # A file with Windows line ends throughout is edited as the model sees it, and keeps them.
-    windows = "\r\n" in before and before.count("\r\n") == before.count("\n")
+    windows = files.style_of(before).windows
     text = before.replace("\r\n", "\n") if windows else before
     replaced = 0
     for number, edit in enumerate(edits, 1):
@@ -148,7 +152,7 @@ def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple
         raise ToolError(f"{where}old_string and new_string are the same.")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"{where}old_string is not in {name}.{_nearly(text, old)} Nothing was changed.")
+        raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {_why(text, old, new)}")
     if count > 1 and not edit.replace_all:
         lines = ", ".join(str(n) for n in _lines_of(text, old)[:5])
         raise ToolError(
@@ -158,6 +162,13 @@ def _apply(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple
     return text.replace(old, new), count
 
 
+def _why(text: str, old: str, new: str) -> str:
+    if len(new.strip()) >= _TELLING and new in text:
+        line = text.count("\n", 0, text.find(new)) + 1
+        return f"new_string stands in line {line} already: the edit may have been made before."
+    return why_missing(text, old)
+
+
 def _lines_of(text: str, old: str) -> list[int]:
     lines: list[int] = []
     position = text.find(old)
@@ -165,15 +176,3 @@ def _lines_of(text: str, old: str) -> list[int]:
         lines.append(text.count("\n", 0, position) + 1)
         position = text.find(old, position + len(old))
     return lines
-
-
-def _nearly(text: str, old: str) -> str:
-    """Where the same lines stand with other white space: the commonest reason for a miss."""
-    wanted = [" ".join(line.split()) for line in old.strip("\n").split("\n")]
-    if not any(wanted):
-        return ""
-    lines = [" ".join(line.split()) for line in text.split("\n")]
-    for index in range(len(lines) - len(wanted) + 1):
-        if lines[index] == wanted[0] and lines[index : index + len(wanted)] == wanted:
-            return f" Line {index + 1} differs only in white space."
-    return " Read the file again."

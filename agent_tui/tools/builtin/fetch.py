@@ -81,7 +81,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
     capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
     summary = f"{response.status}, {capped.characters:,} characters"
-    return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary})
+    return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary} | capped.counted())
 
 
 def _text(body: bytes, content_type: str, url: Url) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.list import require_folder
 from agent_tui.tools.children.threads import Stop, in_thread
 from agent_tui.tools.files.globs import Glob
-from agent_tui.tools.files.paths import resolve, shown
+from agent_tui.tools.files.paths import inside, resolve, resolve_from, shown
 from agent_tui.tools.files.walk import walk
 
 MAX_FILES = 500
+_PLAIN = re.compile(r"[^*?\[\]{}]*/")  # the folders in front of the first sign that stands for something else
 
 
 @dataclass(slots=True)
@@ -40,16 +42,34 @@ class GlobTool:
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        args = validate(GlobArguments, arguments, "glob")
+        args = _arguments(arguments, context)
         return Intent("read", f"glob {pictured_line(args.pattern)}", [resolve(args.path, context)])
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        args = validate(GlobArguments, arguments, "glob")
+        args = _arguments(arguments, context)
         base = resolve(args.path, context)
         require_folder(base, context)
         pattern = Glob(args.pattern)
-        prefix = "" if args.path == "." else shown(base, context).rstrip("/") + "/"
+        name = shown(base, context)
+        prefix = "" if name == "." else name.rstrip("/") + "/"
         return await in_thread(lambda stop: _glob(base, context.root.resolve(), pattern, prefix, stop))
+
+
+def _arguments(arguments: Metadata, context: ToolContext) -> GlobArguments:
+    """A pattern that begins with a folder of the file system, or leads upwards, is searched from there. A leading
+    ``/`` alone means the top of the folder searched, as in .gitignore."""
+    args = validate(GlobArguments, arguments, "glob")
+    plain = _PLAIN.match(args.pattern)
+    folder = plain.group().rstrip("/") if plain is not None else ""
+    leads_away = args.pattern.startswith(("~/", "../")) or "/../" in f"/{folder}/"
+    if folder.startswith("/"):
+        own = resolve_from(f"{args.path}/{folder}", context.cwd)
+        there = resolve_from(folder, context.cwd)
+        leads_away = inside(there, context) or (there.is_dir() and not own.is_dir())
+    if not folder or not leads_away:
+        return args
+    start = folder if folder.startswith(("/", "~")) else f"{args.path}/{folder}"
+    return GlobArguments("/" + args.pattern[len(folder) :].lstrip("/"), start)
 
 
 def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> ToolOutcome:

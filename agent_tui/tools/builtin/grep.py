@@ -42,31 +42,39 @@ class GrepArguments:
     context: int = 0
 
 
+RUST, PYTHON = "Rust's syntax: no lookaround", "Python's syntax"
+"""Whose regular expressions the two searchers understand."""
+
+_PARAMETERS: Metadata = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": "string"},
+        "path": {"type": "string"},
+        "glob": {"type": "string", "description": "only these files, e.g. `*.py`"},
+        "ignore_case": {"type": "boolean"},
+        "files_only": {"type": "boolean"},
+        "context": {"type": "integer", "description": "lines around each match"},
+    },
+    "required": ["pattern"],
+}
+
+
 class GrepTool:
     """Both searchers run as a child that can be killed: a regular expression may take forever. They answer in
     ripgrep's JSON, so what the model sees is made in one place."""
 
     group = "builtin"
-    schema = ToolSchema(
-        "grep",
-        "Search file contents by regex, leaving out what .gitignore excludes.",
-        {
-            "type": "object",
-            "properties": {
-                "pattern": {"type": "string"},
-                "path": {"type": "string"},
-                "glob": {"type": "string", "description": "only these files, e.g. `*.py`"},
-                "ignore_case": {"type": "boolean"},
-                "files_only": {"type": "boolean"},
-                "context": {"type": "integer", "description": "lines around each match"},
-            },
-            "required": ["pattern"],
-        },
-    )
 
     def __init__(self, ripgrep: str | None = None) -> None:
         """``ripgrep`` is its path; looked for when None; none is used when it is empty."""
         self._ripgrep = shutil.which("rg") if ripgrep is None else ripgrep
+        self._dialect = RUST if self._ripgrep else PYTHON
+        self.schema = ToolSchema(
+            "grep",
+            f"Search file contents by regex ({self._dialect}), leaving out what .gitignore excludes; "
+            f"at most {MAX_MATCHES} matches.",
+            _PARAMETERS,
+        )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(GrepArguments, arguments, "grep")
@@ -102,7 +110,11 @@ class GrepTool:
             await group.end()
             group.close()
         if code > 1 and not answer.lines:
-            raise ToolError(f"grep: {answer.problem or 'the pattern or the glob cannot be used'}.")
+            problem = answer.problem or "the pattern or the glob cannot be used"
+            raise ToolError(
+                f"grep: {problem}. The pattern is a regex ({self._dialect}): put a backslash before signs that are "
+                "meant as they are, such as ( [ { . * + ?"
+            )
         return answer.outcome()
 
 

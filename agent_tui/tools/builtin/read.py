@@ -1,8 +1,9 @@
-"""read: a file's lines, numbered, or an image."""
+"""read: a file's lines, numbered, an image, a notebook's cells or the text of a PDF."""
 
 from __future__ import annotations
 
 import base64
+import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +17,20 @@ from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.builtin.pdf import is_pdf, pdf_text
 from agent_tui.tools.children.threads import Stop, in_thread
 from agent_tui.tools.files import seen
+from agent_tui.tools.files.notebook import notebook_text
 from agent_tui.tools.files.opening import open_regular
 from agent_tui.tools.files.paths import resolve, shown
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
 DEFAULT_LINES = 2_000
 LINE_BYTES = 2_000
+PDF_NOTE = "the text of a PDF, in lines of its own; it cannot be edited"
+NOTEBOOK_NOTE = "a notebook's cells, in lines of their own; to change them, edit the JSON of the file, which bash shows"
+NOTEBOOK_BYTES = 30_000_000
+"""Up to this size a notebook is shown as its cells."""
 _COUNT_BYTES = 20_000_000  # up to this size the total number of lines is told
 
 
@@ -40,7 +47,7 @@ class ReadTool:
     group = "builtin"
     schema = ToolSchema(
         "read",
-        "Read a text file or image. Lines come as `number<tab>text`.",
+        "Read a text file, image, notebook or PDF. Lines come as `number<tab>text`.",
         {
             "type": "object",
             "properties": {
@@ -63,10 +70,27 @@ class ReadTool:
         if args.offset < 1 or args.limit < 1:
             raise ToolError("read: offset and limit begin at 1.")
         path = resolve(args.path, context)
+        name = pictured(shown(path, context))
         try:
+            if await in_thread(lambda stop: _is_pdf(path, name)):
+                text = await pdf_text(path, name)
+                return await in_thread(lambda stop: _as_text(text, PDF_NOTE, args, context, stop))
             return await in_thread(lambda stop: _read(path, args, context, stop))
         except OSError as error:
             raise ToolError(f"{pictured(shown(path, context))} cannot be read: {error.strerror}.") from None
+
+
+def _is_pdf(path: Path, name: str) -> bool:
+    with open_regular(path, name) as file:
+        return is_pdf(file.read(8))
+
+
+def _as_text(text: str, what: str, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
+    """What a file says, ``what`` with a hint on changing it, in lines of its own: not those of the file."""
+    data = text.encode("utf-8", "replace")
+    outcome = _lines(io.BytesIO(data), len(data), args, context.config.output_limit, stop)
+    outcome.text += f"\n[{what}]"
+    return outcome
 
 
 def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> ToolOutcome:
@@ -81,6 +105,10 @@ def _read(path: Path, args: ReadArguments, context: ToolContext, stop: Stop) -> 
         if b"\0" in start:
             raise ToolError(f"{name} is a binary file of {info.st_size:,} bytes; it cannot be shown as text.")
         file.seek(0)
+        if path.suffix.lower() == ".ipynb" and info.st_size <= NOTEBOOK_BYTES:
+            cells = notebook_text(file.read(NOTEBOOK_BYTES), name)
+            seen.remember(context, path, info)
+            return _as_text(cells, NOTEBOOK_NOTE, args, context, stop)
         outcome = _lines(file, info.st_size, args, context.config.output_limit, stop)
     seen.remember(context, path, info)
     return outcome

@@ -28,7 +28,8 @@ class WriteArguments:
 
 
 class WriteTool:
-    """Creates a file or replaces all of one that was read before and has not changed since."""
+    """Creates a file or replaces all of one that was read before and has not changed since. What the model does not
+    see of a file (how its lines end, a mark in front) stays as it was."""
 
     group = "builtin"
     schema = ToolSchema(
@@ -47,7 +48,8 @@ class WriteTool:
         name = shown(path, context)
         if may_tell(path, context):
             _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
-        display = diff_display("" if files.is_large(path) else _content(path), args.content, name)
+        before = "" if files.is_large(path) else _content(path)
+        display = diff_display(before, files.style_of(before).applied(args.content), name)
         if files.is_large(path):
             display["text"] = f"[the {path.stat().st_size:,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
@@ -58,11 +60,14 @@ class WriteTool:
         path = resolve(args.path, context)
         name = shown(path, context)
         before, info = await in_thread(lambda stop: _replaced(path, context))
-        files.save(context, path, args.content, pictured(name), info)
+        style = files.style_of(before)
+        content = style.applied(args.content)
+        files.save(context, path, content, pictured(name), info)
         lines = len(args.content.splitlines())
         verb = "Created" if info is None else "Replaced"
-        display = await in_thread(lambda stop: diff_display(before, args.content, name))
-        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.", display=display)
+        display = await in_thread(lambda stop: diff_display(before, content, name))
+        kept = f" It keeps its {style}; change that with bash." if content != args.content else ""
+        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}", display=display)
 
 
 def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -17,6 +18,30 @@ EDIT_BYTES = 20_000_000
 
 SHOWN_BYTES = 2_000_000
 """Up to this size a file is read on the event loop, to show what an edit would change: a few milliseconds."""
+
+
+BOM = "\ufeff"
+
+
+@dataclass(slots=True, frozen=True)
+class Style:
+    """How a text file is written beside its text: Windows line ends throughout, a mark of its encoding in front."""
+
+    windows: bool = False
+    mark: bool = False
+
+    def __str__(self) -> str:
+        return " and ".join(["CRLF line ends"] * self.windows + ["byte order mark"] * self.mark)
+
+    def applied(self, text: str) -> str:
+        """``text``, whose lines end with a newline, written so. Line ends and a mark that are there stay."""
+        if self.windows and "\r\n" not in text:
+            text = text.replace("\n", "\r\n")
+        return BOM + text if self.mark and not text.startswith(BOM) else text
+
+
+def style_of(text: str) -> Style:
+    return Style("\r\n" in text and text.count("\r\n") == text.count("\n"), text.startswith(BOM))
 
 
 def load(path: Path, name: str) -> tuple[str, os.stat_result]:
@@ -43,18 +68,16 @@ def is_large(path: Path) -> bool:
         return False
 
 
-def save(context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None) -> None:
+def save(
+    context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None, mode: int | None = None
+) -> None:
     """Writes ``text``, after telling ``before_change``; whole or not at all wherever the file system allows that.
     ``info`` is the state of the file that ``text`` was made from, None where there was none; its permission bits are
-    kept. Folders are created. Raises ToolError, also when the file is no longer in that state."""
+    kept, and a new file gets those of ``mode``. Folders are created. Raises ToolError, also when the file is no longer
+    in that state."""
     data = text.encode("utf-8", "surrogateescape")
-    mode = stat.S_IMODE(info.st_mode) if info is not None else None
-    try:
-        now: os.stat_result | None = path.lstat()
-    except OSError:
-        now = None
-    if (now and seen.version(now)) != (info and seen.version(info)):
-        raise ToolError(f"{name} has changed just now. Read it again, then change it.")
+    mode = stat.S_IMODE(info.st_mode) if info is not None else mode
+    _require_state(path, name, info)
     context.before_change(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +89,28 @@ def save(context: ToolContext, path: Path, text: str, name: str, info: os.stat_r
     except OSError as error:
         raise ToolError(f"{name} cannot be written: {error.strerror or error}.") from None
     context.after_change(path)
+
+
+def remove(context: ToolContext, path: Path, name: str, info: os.stat_result) -> None:
+    """Removes the file whose state is ``info``, after telling ``before_change``. Raises ToolError, also when the file
+    is no longer in that state."""
+    _require_state(path, name, info)
+    context.before_change(path)
+    try:
+        path.unlink()
+    except OSError as error:
+        raise ToolError(f"{name} cannot be removed: {error.strerror or error}.") from None
+    context.memory.files.pop(str(path), None)
+    context.after_change(path)
+
+
+def _require_state(path: Path, name: str, info: os.stat_result | None) -> None:
+    try:
+        now: os.stat_result | None = path.lstat()
+    except OSError:
+        now = None
+    if (now and seen.version(now)) != (info and seen.version(info)):
+        raise ToolError(f"{name} has changed just now. Read it again, then change it.")
 
 
 def _replaceable(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
@@ -13,12 +14,13 @@ from mcp.client.client import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED
 
 from agent_tui.config import McpServer
+from agent_tui.text.clean import plain
 from agent_tui.tools.mcp import results as mcp_results
 from agent_tui.tools.mcp.lines import Contents, Entries, PromptAnswer, ServerChange, ServerState, ToolAnswer
-from agent_tui.tools.mcp.transport import STAND_INS, Link
+from agent_tui.tools.mcp.transport import ENDED, STAND_INS, Link, timed_out, was_closed
 
 log = logging.getLogger("agent_tui.host")
 
@@ -35,6 +37,12 @@ RELIST_PAUSE = 0.25
 
 LISTEN_PATIENCE = 2.0
 """Seconds a server gets to confirm that it will tell of changes, before it is listed all the same."""
+
+ERROR_LIMIT = 2_000
+"""Characters of an error's message, and of what comes with it."""
+
+INSTRUCTIONS_READ = 20_000
+"""Characters of a server's instructions that are looked at."""
 
 _PAGES = 100
 _LIST_CHANGES = (
@@ -122,7 +130,7 @@ class Connection:
                 self._say("connected", offer=offer)
                 await self._attend(client)
                 self._client = None
-            return connected, self._why or link.reason(MCPError(CONNECTION_CLOSED, "ended"))
+            return connected, self._why or link.reason(MCPError(CONNECTION_CLOSED, ENDED))
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -191,7 +199,7 @@ class Connection:
 
     async def _list(self, client: Client) -> Entries:
         can = client.server_capabilities
-        offer = Entries()
+        offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ])
         if can.tools is not None:
             offer.tools[:] = [mcp_results.tool_entry(t) for t in await _pages(client.list_tools, "tools")]
         # These two are extras: a server that fails to list them is still of use.
@@ -239,13 +247,13 @@ class Connection:
         try:
             return await ask(client)
         except MCPError as error:
-            if error.code == REQUEST_TIMEOUT:
+            if timed_out(error):
                 raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error
-            if error.code == CONNECTION_CLOSED or (self.server.url and error.message in STAND_INS):
+            if was_closed(error) or (self.server.url and error.message in STAND_INS):
                 reason = link.reason(error)
                 self._verify(client)
                 raise CallFailed(f"The MCP server {self.name} failed: {reason}.") from error
-            raise CallFailed(f"{self.name}: {error.message}") from error
+            raise CallFailed(f"{self.name}: {_in_its_words(error)}") from error
         except Exception as error:
             self._verify(client)
             raise CallFailed(f"The MCP server {self.name} failed: {link.reason(error)}.") from error
@@ -262,6 +270,14 @@ class Connection:
             if client is self._client:
                 self._why = self._link.reason(error) if self._link is not None else str(error)
                 self._ended()
+
+
+def _in_its_words(error: MCPError) -> str:
+    """What a server answered in the place of a result, with what it added."""
+    data = error.error.data
+    more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str) if data else ""
+    said = plain(error.message, ERROR_LIMIT) or "an error without a message"
+    return f"{said} (error {error.code})" + (f": {plain(more, ERROR_LIMIT)}" if more else "")
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[Any]:

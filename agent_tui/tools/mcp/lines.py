@@ -103,9 +103,10 @@ class PromptEntry:
 
 @dataclass(slots=True, frozen=True)
 class Entries:
-    """What a connected server offers, in its order."""
+    """What a connected server offers, in its order; ``instructions`` are what it says of its use."""
 
     tools: list[ToolEntry] = field(default_factory=list)
+    instructions: str = ""
     resources: list[ResourceEntry] = field(default_factory=list)
     prompts: list[PromptEntry] = field(default_factory=list)
 

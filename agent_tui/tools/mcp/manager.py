@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
-from agent_tui.models.requests import OfferedTool, ToolSchema
+from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
@@ -30,7 +30,7 @@ from agent_tui.tools.mcp.lines import (
     ServerState,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.names import no_server
+from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
 from agent_tui.tools.mcp.tool import IMAGES, images
@@ -43,6 +43,9 @@ CHARS_PER_TOKEN = 4
 
 MAX_TEXT = 256 * 1024
 """Characters of one attached resource."""
+
+INSTRUCTED = 20
+"""Servers whose instructions are sent at most."""
 
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9_.-]+):(\S+)")
 
@@ -158,7 +161,7 @@ class McpManager:
         server = self._servers.get(change.server)
         if server is None or server.spec is None:
             return
-        before = [t.schema for t in server.offer.tools]
+        before = [t.schema for t in server.offer.tools], server.offer.instructions
         server.state = change.state
         server.detail = plain_line(change.detail)
         if server.state == "connected":
@@ -171,7 +174,7 @@ class McpManager:
         self._waiters.clear()
         if server.state == "failed":
             self._on_failure(server.name, server.detail)
-        if before != [t.schema for t in server.offer.tools]:
+        if before != ([t.schema for t in server.offer.tools], server.offer.instructions):
             self._changed()
 
     def _on_down(self, reason: str) -> None:
@@ -222,6 +225,20 @@ class McpManager:
         if tools and deferred and not {SEARCH, CALL} & set(self._config.disabled):
             offered = [OfferedTool(t.schema, "builtin") for t in self._search] + offered
         return offered
+
+    def instructions(self) -> list[SystemBlock]:
+        """A block for each server that says how its tools are used, by name; of many servers the first."""
+        offering = {tool.group for tool in self._mcp_tools()}
+        blocks: list[SystemBlock] = []
+        for server in sorted(self._servers.values(), key=lambda s: s.name):
+            group = server_group(server.name)
+            if server.offer.instructions and group in offering and len(blocks) < INSTRUCTED:
+                text = (
+                    f'<mcp_server name="{server.name}">\n(The server says this of the use of its tools; it does not '
+                    f"speak for the user.)\n{server.offer.instructions}\n</mcp_server>"
+                )
+                blocks.append(SystemBlock("servers", text, group, server.name))
+        return blocks
 
     async def _call(self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]) -> ToolAnswer:
         key, spec = self._connected(server)

@@ -28,6 +28,11 @@ def no_server(server: str) -> str:
     return f"There is no MCP server {plain_line(server, 60)}."
 
 
+def server_group(server: str) -> str:
+    """The child rows of ``/context`` that are a server's."""
+    return f"mcp:{plain_line(server, 60)}"
+
+
 def server_part(server: str) -> str:
     """The server's part of its tools' names. It never holds ``__`` nor ends in ``_``, so that the tools of one server
     cannot pass for those of another."""

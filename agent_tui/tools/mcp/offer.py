@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-from agent_tui.text.clean import plain_line
+from agent_tui.text.clean import plain, plain_line
 from agent_tui.tools.mcp.lines import Entries, PromptEntry, ResourceEntry
 from agent_tui.tools.mcp.tool import Caller, McpTool
+
+INSTRUCTIONS_LIMIT = 2_000
+"""Characters of one server's instructions that are sent."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,11 +35,13 @@ class McpPrompt:
 
 @dataclass(slots=True, frozen=True)
 class Offer:
-    """Tools by name, without doubles; resources and prompts in the server's order."""
+    """Tools by name, without doubles; resources and prompts in the server's order; ``instructions`` are what it says of
+    its use, made plain and short."""
 
     tools: list[McpTool] = field(default_factory=list)
     resources: list[McpResource] = field(default_factory=list)
     prompts: list[McpPrompt] = field(default_factory=list)
+    instructions: str = ""
 
     def __str__(self) -> str:
         counts = [(len(self.tools), "tool"), (len(self.resources), "resource"), (len(self.prompts), "prompt")]
@@ -52,7 +58,14 @@ def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
         sorted(tools.values(), key=lambda t: t.schema.name),
         [_resource(server, entry) for entry in offer.resources],
         [_prompt(server, entry) for entry in offer.prompts],
+        _instructions(offer.instructions),
     )
+
+
+def _instructions(text: str) -> str:
+    said = plain(text, INSTRUCTIONS_LIMIT).strip()
+    # It cannot end the block it stands in.
+    return re.sub(r"<(?=/?\s*mcp_server)", "‹", said, flags=re.IGNORECASE)
 
 
 def _resource(server: str, entry: ResourceEntry) -> McpResource:

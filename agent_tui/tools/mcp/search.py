@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,12 +17,16 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import plain_line
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import parse_arguments, validate
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 
 SEARCH, CALL = "tool_search", "mcp_call"
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 20
+NAMED = 30
+"""Servers that are named to the model."""
+
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -38,19 +43,32 @@ class CallArguments:
 
 
 class ToolSearchTool:
+    """Its description names the servers there are: without it a model does not know what to look for."""
+
     group = "mcp"
-    schema = ToolSchema(
-        SEARCH,
-        f"Find more tools, of MCP servers, by what they do or by server; call what it finds with {CALL}.",
-        {
-            "type": "object",
-            "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
-            "required": ["query"],
-        },
-    )
 
     def __init__(self, tools: Callable[[], Sequence[Tool]]) -> None:
         self._tools = tools
+
+    @property
+    def schema(self) -> ToolSchema:
+        return ToolSchema(
+            SEARCH,
+            f"Find more tools, of MCP servers ({self._servers()}), by what they do or by server; call what it finds "
+            f"with {CALL}.",
+            {
+                "type": "object",
+                "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
+                "required": ["query"],
+            },
+        )
+
+    def _servers(self) -> str:
+        counted = Counter(tool.group.removeprefix("mcp:") for tool in self._tools())
+        named = [f"{name}: {plural(count, 'tool')}" for name, count in sorted(counted.items())[:NAMED]]
+        if len(counted) > NAMED:
+            named.append(f"{len(counted) - NAMED} more")
+        return ", ".join(named) or "none now"
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(SearchArguments, arguments, SEARCH)
@@ -62,8 +80,7 @@ class ToolSearchTool:
         found = rank(args.query, tools)[: max(1, min(args.limit, MAX_RESULTS))]
         display: Metadata = {"kind": "text", "summary": f"{len(found)} of {len(tools)} tools"}
         if not found:
-            servers = ", ".join(sorted({tool.group.removeprefix("mcp:") for tool in tools})) or "none"
-            return ToolOutcome(f"No tool matches. Servers: {servers}. Try other words.", display=display)
+            return ToolOutcome(f"No tool matches. Servers: {self._servers()}. Try other words.", display=display)
         lines = [json.dumps(_entry(tool), ensure_ascii=False, separators=(",", ":")) for tool in found]
         return ToolOutcome(f"Call one with {CALL}(name, arguments):\n" + "\n".join(lines), display=display)
 

@@ -11,9 +11,10 @@ from typing import Protocol
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, plain, plain_line, program_output
+from agent_tui.text.numbers import plural
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
-from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, tool_name
+from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
 from agent_tui.tools.output import cap
 
 IMAGES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -39,7 +40,7 @@ class McpTool:
         self._schema = ToolSchema(
             tool_name(server, self.tool), plain(entry.description, DESCRIPTION_LIMIT), safe_schema(entry.schema)
         )
-        self._group = f"mcp:{plain_line(server, 60)}"
+        self._group = server_group(server)
 
     @property
     def schema(self) -> ToolSchema:
@@ -72,12 +73,12 @@ def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:
     attachments, notes = images(answer.images, name)
     text = "\n".join(t for t in (text, *notes) if t)
     capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")
-    lines = text.count("\n") + 1 if text else 0
-    parts = [f"{lines} line{'s' * (lines != 1)}"] if lines else []
+    parts = [plural(capped.lines, "line")] if capped.lines else []
     if attachments:
         parts.append(f"{len(attachments)} image{'s' * (len(attachments) != 1)}")
     is_error = answer.is_error
-    display: Metadata = {"kind": "text", "summary": "error" if is_error else ", ".join(parts) or "done"}
+    summary = "error" if is_error else ", ".join(parts) or "done"
+    display: Metadata = {"kind": "text", "summary": summary} | capped.counted()
     return ToolOutcome(capped.text or ("[no text]" if attachments else "[no output]"), is_error, display, attachments)
 
 

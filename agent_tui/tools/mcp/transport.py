@@ -6,6 +6,7 @@ import asyncio
 import io
 import logging
 import os
+import re
 import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -30,6 +31,24 @@ from agent_tui.tools.sandbox.start import starter
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
 """What the SDK says where a server answered with an HTTP error alone."""
+
+_CLOSED = "Connection closed"
+_TIMED_OUT = re.compile(r"Request '[^']*' timed out")
+
+
+def was_closed(error: MCPError) -> bool:
+    """Whether the SDK says that the connection ended. Servers use the same code for errors of their own, so that only
+    the SDK's words tell."""
+    return error.code == CONNECTION_CLOSED and error.message in (_CLOSED, ENDED)
+
+
+def timed_out(error: MCPError) -> bool:
+    """Whether the SDK says that no answer came in time; servers use this code for other things too."""
+    return error.code == REQUEST_TIMEOUT and _TIMED_OUT.fullmatch(error.message) is not None
+
+
+ENDED = "ended"
+"""What we say ourselves where a connection ended without an error."""
 
 MESSAGE_LIMIT = 64_000_000
 """Bytes of one message of a server: several pictures fit."""
@@ -180,7 +199,7 @@ class Link:
             return f"{missing}: no such program or folder"
         if isinstance(error, PermissionError):
             return f"{server.command} may not be run"
-        if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
+        if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and timed_out(error)):
             return f"no answer within {server.timeout:g} s{self._said()}"
         if server.url:
             if self.status in (401, 403):
@@ -188,7 +207,7 @@ class Link:
             if self.status is not None and self.status >= 400:
                 said = f": {error}" if isinstance(error, MCPError) and error.message not in STAND_INS else ""
                 return f"it answered HTTP {self.status}{said}"
-        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        if isinstance(error, MCPError) and was_closed(error):
             return f"the connection ended{self._said()}" if server.url else f"the server ended{self._said()}"
         return f"{type(error).__name__}: {error}"
 

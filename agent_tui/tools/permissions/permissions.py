@@ -230,7 +230,9 @@ class Permissions:
         return Decision("ask", f"fetches from {parsed.host}", patterns=[f"{tool}({parsed.host})"])
 
     def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
-        return (rule.names(tool) or rule.tool == kind) and path_matches(rule.pattern, path, self.root)
+        # A patch creates files too: what is said of ``write`` holds for it.
+        named = rule.names(tool) or rule.tool == kind or (tool == "apply_patch" and rule.tool == "write")
+        return named and path_matches(rule.pattern, path, self.root)
 
     def _path_patterns(self, path: Path) -> list[str]:
         if not path.is_relative_to(self.root):

@@ -10,7 +10,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.tools.rules.rule import Rule, parse_rule
 from agent_tui.tools.word_sets import word_set
 
-PATH_TOOLS = word_set("read write edit list glob grep")
+PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
 PATTERNED = PATH_TOOLS | word_set("bash outside fetch")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox."""
 

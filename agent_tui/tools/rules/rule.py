@@ -40,7 +40,7 @@ def parse_rule(text: str) -> Rule:
     if match is None:
         raise ConfigError(f"the rule {text!r} is neither `tool` nor `tool(pattern)`.")
     pattern = match.group(2)
-    if pattern is not None and match.group(1) in ("read", "edit", "write"):
+    if pattern is not None and match.group(1) in ("read", "edit", "write", "apply_patch"):
         try:
             Glob(pattern.lstrip("/") or "*")
         except ToolError as error:

@@ -120,8 +120,7 @@ class ToolBlock(GrowingBlock):
             removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
             yield f"+{added} −{removed}"
         elif text:
-            count = text.rstrip("\n").count("\n") + 1
-            yield plural(count, "line")
+            yield from _lines(result, text)
         if result.seconds is not None and result.seconds >= 0.05:
             yield duration(result.seconds)
 
@@ -170,6 +169,17 @@ class ToolBlock(GrowingBlock):
         for key, value in data.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             yield from drawable_output(f"{key}: {text}").split("\n")
+
+
+def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
+    """How many lines there are, and where not all of them were sent to the model, how many of them."""
+    display = result.display or {}
+    count, sent = display.get("lines"), display.get("sent")
+    if isinstance(count, int) and isinstance(sent, int):
+        yield plural(count, "line")
+        yield f"{sent:,} sent"
+    else:
+        yield plural(text.rstrip("\n").count("\n") + 1, "line")
 
 
 def _refusal(text: str) -> str:

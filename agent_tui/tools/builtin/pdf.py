@@ -1,0 +1,92 @@
+"""The text of a PDF, read in a child process: such files are hostile, large, or take the library for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import agent_tui
+from agent_tui.errors import ToolError
+from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.sandbox.environment import child_env
+from agent_tui.tools.sandbox.policy import free
+
+LIBRARY = "pypdf"
+TIMEOUT = 60.0
+MAX_BYTES = 50_000_000
+MAX_TEXT = 4_000_000
+"""Bytes of a file that is looked at, characters of its text that are taken."""
+
+MEMORY = 1_500_000_000
+"""Bytes of memory the library gets."""
+
+
+def is_pdf(start: bytes) -> bool:
+    return start.startswith(b"%PDF-")
+
+
+async def pdf_text(path: Path, name: str) -> str:
+    """The text of all pages, each under a line with its number. Raises ToolError that says what to do instead."""
+    if importlib.util.find_spec(LIBRARY) is None:
+        raise ToolError(
+            f"{name} is a PDF. Its text is shown once agent-tui is installed with its extra: pip install "
+            "'agent-tui[pdf]'. Until then, where it is installed: pdftotext FILE - with bash."
+        )
+    if path.stat().st_size > MAX_BYTES:
+        raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; take pages out of it with bash.")
+    # Isolated, with our own package put on the path by hand.
+    package = str(Path(agent_tui.__file__).resolve().parent.parent)
+    start = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; sys.exit(main())"
+    argv = [sys.executable, "-I", "-c", start, package, str(path)]
+    group = await ProcessGroup.start(free(argv, child_env(os.environ)), path.parent, errors=False)
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            pieces: list[bytes] = []
+            while sum(map(len, pieces)) < 4 * MAX_TEXT and (data := await group.read()):
+                pieces.append(data)
+            code = await group.wait()
+    except TimeoutError:
+        raise ToolError(f"{name}: its text could not be had within {TIMEOUT:g} s; try pdftotext with bash.") from None
+    finally:
+        await group.end()
+        group.close()
+    text = b"".join(pieces).decode("utf-8", "replace")
+    if code == _LOCKED:
+        raise ToolError(f"{name} is locked with a password; the user has to unlock it.")
+    if code != 0 and not text:
+        raise ToolError(f"{name} is a PDF whose text cannot be read; try pdftotext with bash.")
+    return text + ("\n[the rest could not be read]" if code != 0 else "")
+
+
+_LOCKED = 3
+
+
+def main() -> int:
+    """Writes the text of the PDF ``argv[1]``."""
+    import contextlib
+    import resource
+
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    from pypdf import PdfReader
+    from pypdf.errors import FileNotDecryptedError
+
+    written = 0
+    try:
+        reader = PdfReader(sys.argv[1])
+        count = len(reader.pages)
+        for number in range(count):
+            text = reader.pages[number].extract_text().strip("\n")
+            page = f"[page {number + 1} of {count}]\n{text or '[no text: a picture perhaps]'}\n\n"
+            sys.stdout.buffer.write(page.encode("utf-8", "replace"))
+            sys.stdout.flush()
+            written += len(page)
+            if written > MAX_TEXT:
+                sys.stdout.write(f"[… {count - number - 1:,} more pages]\n")
+                break
+    except FileNotDecryptedError:
+        return _LOCKED
+    return 0

@@ -1,0 +1,106 @@
+"""What models write for arguments, and what becomes of it: one boundary for every tool."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.errors import ToolError
+from agent_tui.tools.arguments import parse_arguments, unknown_arguments, validate
+from agent_tui.tools.builtin.edit import EditTool
+from agent_tui.tools.registry import builtin_tools
+from tests.support.tool_context import make_context
+
+
+@dataclass(slots=True)
+class Inner:
+    text: str
+    often: bool = False
+
+
+@dataclass(slots=True)
+class Outer:
+    name: str
+    count: int = 3
+    share: float | None = None
+    word: str | None = None
+    quiet: bool = False
+    inner: list[Inner] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "expected"),
+    [
+        (None, "count", 3),
+        ("null", "count", 3),
+        ("", "count", 3),
+        ("7", "count", 7),
+        (" 7 ", "count", 7),
+        (7.0, "count", 7),
+        ("true", "quiet", True),
+        ("false", "quiet", False),
+        (None, "quiet", False),
+        ("2.5", "share", 2.5),
+        ("null", "share", None),
+        (None, "word", None),
+        ("null", "word", "null"),  # a text may say that
+        ("", "word", ""),
+        (5, "word", "5"),
+        (None, "inner", []),
+        ({"text": "a", "often": None}, "inner", [Inner("a")]),
+        ('[{"text": "a", "often": "true"}]', "inner", [Inner("a", True)]),
+        (['{"text": "a"}'], "inner", [Inner("a")]),
+        ("null", "inner", []),
+    ],
+)
+def test_what_was_plainly_meant_is_taken(given: Any, name: str, expected: Any) -> None:
+    assert getattr(validate(Outer, {"name": "n", name: given}, "tool"), name) == expected
+
+
+@pytest.mark.parametrize(
+    "given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}]
+)
+def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match=r"tool: wrong arguments.*It takes: name, count, share"):
+        validate(Outer, {"name": "n", **given}, "tool")
+
+
+@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
+    context = make_context(tmp_path / "project")
+    (context.root / "a").write_text("x\n")
+    calls: dict[str, dict[str, Any]] = {
+        "read": {"path": "a"}, "write": {"path": "b", "content": "c"}, "list": {}, "glob": {"pattern": "*"},
+        "apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
+        "edit": {"path": "a", "edits": [{"old_string": "x", "new_string": "y", "replace_all": None}]},
+        "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
+        "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"},
+    }  # fmt: skip
+    needed = calls[tool.schema.name]
+    optional = set(tool.schema.parameters["properties"]) - set(tool.schema.parameters.get("required", []))
+    with_nulls: dict[str, Any] = {**dict.fromkeys(optional), **needed}
+    assert tool.intent(with_nulls, context) == tool.intent(needed, context)
+
+
+def test_unknown_arguments_are_named_at_every_depth() -> None:
+    schema = EditTool().schema.parameters
+    right = {"path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}
+    assert unknown_arguments(schema, right) == []
+    assert unknown_arguments(schema, {"path": "a", "old_string": "x", "new_string": "y"}) == []
+    wrong = {**right, "explanation": "because", "edits": [{"old_string": "x", "new_string": "y", "line": 3}]}
+    assert set(unknown_arguments(schema, wrong)) == {"explanation", "edits.line"}
+    assert unknown_arguments(schema, {**right, "replace_all": True}) == ["replace_all"]
+
+
+def test_arguments_written_twice_as_json_are_read() -> None:
+    assert parse_arguments(json.dumps(json.dumps({"path": "a"}))) == {"path": "a"}
+    with pytest.raises(ToolError, match="one JSON object"):
+        parse_arguments('"text"')
+
+
+def test_the_example_has_a_field_of_each_kind() -> None:
+    assert {str(f.type) for f in fields(Outer)} >= {"str", "int", "float | None", "str | None", "bool", "list[Inner]"}
