@@ -12,10 +12,11 @@ import pytest
 from hypothesis import settings
 
 from agent_tui.pipes.lines import STRICT
+from tests.support.forms import examples
 from tests.support.waiting import Bell
 
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
+settings.load_profile("suite")
 
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""

@@ -39,7 +39,7 @@ def test_stop_reasons_are_all_there() -> None:
 
 
 def test_tools_are_all_there() -> None:
-    line = re.search(r"The model has ([a-z, ]+);", README)
+    line = re.search(r"The model has ([a-z_, ]+);", README)
     assert line is not None
     assert "`apply_patch` in the place of `edit`" in README
     named = {*re.split(r", | and ", line[1]), "apply_patch"}

@@ -81,7 +81,7 @@ class SandboxConfig:
 @dataclass(slots=True)
 class PermissionsConfig:
     """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``.
-    ``mcp_read_only`` are tools of MCP servers that plan mode may use, by name."""
+    ``mcp_read_only`` are tools of MCP servers that only look, by name: plan mode may use them."""
 
     mode: PermissionMode = "ask"
     allow: list[str] = field(default_factory=list)

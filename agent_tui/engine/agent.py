@@ -21,6 +21,7 @@ from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event
 from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
@@ -194,6 +195,15 @@ class Agent:
     def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
         """The user's word on a PermissionAsked; ``pattern`` is remembered for the project."""
         self._own.desk.answer(request_id, allow, pattern, feedback)
+
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
+        """The user's word on a PlanPresented: approved with the mode to carry it out in, or (None) declined. A plan
+        that was answered already is left alone, and the user told so."""
+        self._own.questions.answer_plan(request_id, PlanAnswer(mode, plan, feedback))
+
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
+        """The user's word on a QuestionAsked: what they chose, what they wrote, or neither (declined)."""
+        self._own.questions.answer_question(request_id, QuestionAnswer(tuple(chosen), text))
 
     async def shell(self, command: str) -> None:
         """Runs the user's own command; command and output join the conversation."""

@@ -15,6 +15,8 @@ from agent_tui.engine.control.models import ModelControl
 from agent_tui.engine.control.sessions import SessionControl
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.questions import QuestionDesk
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.trusting import Trusting
 from agent_tui.engine.running.relay import TurnRelay
@@ -40,6 +42,7 @@ class Objects:
     trusting: Trusting
     mode: ModeControl
     desk: PermissionDesk
+    questions: QuestionDesk
     toolbox: Toolbox
     fixed: FixedParts
     accounts: Accounts
@@ -59,9 +62,12 @@ def assemble(parts: AgentParts) -> Objects:
     trusting = Trusting(parts.trust, parts.trusted)
     mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
     desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
+    questions = QuestionDesk(parts.permissions, hub.publish, mode.set)
+    told_mode = ToldMode(parts.permissions)
 
     async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, title, prompt, emit)
+        told = ToldMode(parts.permissions, subagent=True)
+        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, told, title, prompt, emit)
 
     toolbox = Toolbox(
         parts.settings,
@@ -77,12 +83,13 @@ def assemble(parts: AgentParts) -> Objects:
         jail=parts.jail,
         domain=mode.domain,
         images=lambda: bindings.image_limits,
+        user=questions,
     )
     fixed = FixedParts(hub, bindings, workspace, toolbox, trusting)
     accounts = Accounts(hub, states, bindings, fixed, workspace, counter, parts.settings)
     binder = Binder(parts, hub, states, bindings, fixed, accounts)
     waiting = Waiting(hub, bindings)
-    relay = TurnRelay(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, binder.prepare_step)
+    relay = TurnRelay(hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, binder.prepare_step)
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
     sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace)
     models = ModelControl(hub, bindings, binder, accounts, runner, parts.catalogue, parts.store)
@@ -95,6 +102,7 @@ def assemble(parts: AgentParts) -> Objects:
         trusting,
         mode,
         desk,
+        questions,
         toolbox,
         fixed,
         accounts,

@@ -20,6 +20,8 @@ from agent_tui.models.events import (
     MessageAdded,
     Notice,
     PartDelta,
+    PlanPresented,
+    QuestionAsked,
     RetryWaiting,
     SessionChanged,
     StepEnded,
@@ -75,6 +77,7 @@ class Printer:
         self._results: dict[str, Metadata] = {}
         self._notices: list[Metadata] = []
         self._problem: Notice | None = None
+        self._plan = ""
         self._value: Any = None
         self.stop_reason: StopReason = "error"
         self.failure: Failure | None = None
@@ -139,6 +142,11 @@ class Printer:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
                     self._results[result.call_id] = {**entry, "text": result.text}
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
+            case PlanPresented("", plan):
+                self._plan = plan
+            case PlanPresented() | QuestionAsked():
+                # A run without a screen has nobody to ask; whoever says otherwise is told what waits.
+                self._notice("warning", "The model waits for an answer that cannot be given here.", "question")
             case Notice(_, _, "model_problem"):
                 self._problem = event
             case Notice(level, _, "read_only"):
@@ -161,11 +169,22 @@ class Printer:
                 self._line({"type": "compaction", "phase": "end", **entry})
             case TurnEnded(reason, failure):
                 self.stop_reason, self.failure = reason, failure
+                self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
                     self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
                     self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+
+    def _end_with_plan(self) -> None:
+        """Nobody is here to approve a plan: it is what the turn was for."""
+        plan, self._plan = self._plan, ""
+        if plan:
+            self._texts.append(plan)
+            self._turn_texts.append(plan)
+            self._line({"type": "text", "text": plan})
+            if self._output == "text" and not self._final:
+                self._print(plan if plan.endswith("\n") else f"{plan}\n")
 
     def _step_ended(self, event: StepEnded) -> None:
         step, message = event.step, event.message

@@ -105,6 +105,33 @@ class PermissionAnswered:
 
 
 @dataclass(slots=True, frozen=True)
+class PlanPresented:
+    """The model has finished its plan (Markdown). It waits for ``Agent.answer_plan(request_id, …)``; without a
+    ``request_id`` nobody can answer, and the plan is what the turn ends with."""
+
+    request_id: str
+    plan: str
+
+
+@dataclass(slots=True, frozen=True)
+class QuestionAsked:
+    """The model asks the user; answer with ``Agent.answer_question(request_id, …)``. ``several`` of the choices may be
+    chosen, and free text is always possible."""
+
+    request_id: str
+    question: str
+    choices: tuple[str, ...]
+    several: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class QuestionClosed:
+    """A plan or a question is answered, or waits no more."""
+
+    request_id: str
+
+
+@dataclass(slots=True, frozen=True)
 class ContextChanged:
     """The calculator's newest answer. ``in_flight`` are estimated tokens of the answer that is still streaming;
     the status line shows ``usage.total + in_flight`` with ``~`` while they are not 0."""
@@ -184,6 +211,9 @@ Event: TypeAlias = (
     | ToolOutput
     | PermissionAsked
     | PermissionAnswered
+    | PlanPresented
+    | QuestionAsked
+    | QuestionClosed
     | ContextChanged
     | RetryWaiting
     | CompactionStarted

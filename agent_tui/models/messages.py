@@ -22,6 +22,13 @@ REFUSED = "The user refused this call."
 FEEDBACK = "They said:"
 """How the result of a refused call begins, and the user's words in it: the transcript knows it by them; the rest of it
 is for the model."""
+TOLD_MODE = "permission mode"
+"""Name of the attachment that tells the model its permission mode; in a tool result's ``display``: what its text says
+of it."""
+PLAN_TOOL = "present_plan"
+APPROVED = "approved"
+"""The tool that plans are presented with, and what stands in its result's ``display`` beside the ``text`` of a plan
+that the user approved."""
 CLEARED_RESULT = "[Old tool result content cleared]"
 
 

@@ -9,13 +9,14 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
 
-IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal"]
+IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
 
 @dataclass(slots=True)
@@ -24,7 +25,8 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``only_looks``: a server
+    says of its tool that it changes nothing.
     """
 
     kind: IntentKind
@@ -35,18 +37,33 @@ class Intent:
     display: Metadata | None = None
     tool: str | None = None
     outside: bool = False
+    only_looks: bool = False
 
 
 @dataclass(slots=True)
 class ToolOutcome:
     """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
     ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
+    ``ends_turn``: the model is not asked to go on.
     """
 
     text: str
     is_error: bool = False
     display: Metadata | None = None
     attachments: list[AttachmentPart] = field(default_factory=list)
+    ends_turn: bool = False
+
+
+class User(Protocol):
+    """The user, as tools ask them."""
+
+    async def approve(self, plan: str) -> PlanAnswer | None:
+        """What the user says to a plan; None when nobody is there. Raises ToolError outside plan mode."""
+        ...
+
+    async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
+        """What the user answers. Raises ToolError when nobody is there."""
+        ...
 
 
 Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
@@ -82,7 +99,8 @@ class ToolContext:
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
     ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
-    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer."""
+    ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
+    ``user`` is who can be asked; None for a subagent's call."""
 
     cwd: Path
     root: Path
@@ -103,6 +121,7 @@ class ToolContext:
     network: Network | None = None
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
+    user: User | None = None
 
 
 class Tool(Protocol):

@@ -46,12 +46,14 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
     """The tools every session has, in the order they are sent (of ``edit`` and ``apply_patch`` the one that the model
     is trained on); ``config`` holds the limits they speak of."""
     from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
+    from agent_tui.tools.builtin.ask import AskTool
     from agent_tui.tools.builtin.bash import BashTool
     from agent_tui.tools.builtin.edit import EditTool
     from agent_tui.tools.builtin.fetch import FetchTool
     from agent_tui.tools.builtin.glob import GlobTool
     from agent_tui.tools.builtin.grep import GrepTool
     from agent_tui.tools.builtin.list import ListTool
+    from agent_tui.tools.builtin.present_plan import PresentPlanTool
     from agent_tui.tools.builtin.read import ReadTool
     from agent_tui.tools.builtin.subagent import SubagentTool
     from agent_tui.tools.builtin.todo import TodoTool
@@ -69,4 +71,6 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         FetchTool(),
         TodoTool(),
         SubagentTool(),
+        AskTool(),
+        PresentPlanTool(),
     ]

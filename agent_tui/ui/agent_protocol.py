@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.events import Event
     from agent_tui.models.messages import AttachmentPart, Message
+    from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
     from agent_tui.models.steps import CompactionRecord
@@ -76,10 +77,12 @@ class HasMode(Protocol):
     def set_mode(self, mode: PermissionMode) -> None: ...
 
 
-class AsksPermission(Protocol):
+class AsksUser(Protocol):
     def answer_permission(
         self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = ""
     ) -> None: ...
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None: ...
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None: ...
 
 
 class NamesResources(Protocol):
@@ -159,7 +162,7 @@ class ChatAgent(
     RefreshesContext,
     TakesMessages,
     ReadsAttachments,
-    AsksPermission,
+    AsksUser,
     ComparesModels,
     Rewinds,
     Protocol,

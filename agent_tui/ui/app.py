@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.activity import Activity
+    from agent_tui.ui.widgets.ask import AskPanel
     from agent_tui.ui.widgets.find import FindBar
     from agent_tui.ui.widgets.permission import PermissionPanel
+    from agent_tui.ui.widgets.plan import PlanPanel
     from agent_tui.ui.widgets.queue import Queue
 
 FIRST_KEYS = 0.02
@@ -274,7 +276,9 @@ class AgentApp(Guarded, AnswersErrors):
         await self.chat.finding.open()
 
     def action_next_mode(self) -> None:
-        if self.chat.seat.agent is not None:
+        if self.chat.permissions.plan_waits:
+            self.stage.hint("Your answer to the plan says in which mode to go on")
+        elif self.chat.seat.agent is not None:
             next_mode(self.chat.seat.agent, self.chat.session, self.stage)
 
     def action_palette(self) -> None:
@@ -336,6 +340,12 @@ class AgentApp(Guarded, AnswersErrors):
 
     def on_permission_panel_answered(self, event: PermissionPanel.Answered) -> None:
         self.chat.permissions.answer(event.asked, event.allow, event.pattern, event.feedback)
+
+    def on_plan_panel_answered(self, event: PlanPanel.Answered) -> None:
+        self.chat.permissions.answer_plan(event.asked, event.mode, event.plan, event.feedback)
+
+    def on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
+        self.chat.permissions.answer_question(event.asked, event.chosen, event.text)
 
 
 # What the App provides to what it is put together from.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.headless.output import total_usage, usage_json
+from agent_tui.models.messages import TOLD_MODE
 from agent_tui.models.usage import TokenUsage
 from tests.support.cli import Cli
 
@@ -154,7 +155,8 @@ def test_files_named_in_the_prompt_are_attached(cli: Cli) -> None:
 
 def attached(cli: Cli) -> list[str]:
     exported = cli.run("export", cli.newest()).json
-    return [part["text"] for part in exported["messages"][0]["parts"] if part["type"] == "attachment"]
+    parts = [part for part in exported["messages"][0]["parts"] if part["type"] == "attachment"]
+    return [part["text"] for part in parts if part["name"] != TOLD_MODE]
 
 
 def test_only_what_the_user_wrote_names_files(cli: Cli) -> None:
@@ -285,3 +287,37 @@ def test_a_reserve_over_a_quarter_of_the_window_is_refused(cli: Cli) -> None:
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
     assert [n["code"] for n in outcome.json["notices"]] == ["reserve"]
     assert "max_output_reserve" in outcome.err
+
+
+PLANNED = """
+[[step]]
+text = "Let me plan."
+tool_calls = [{ name = "present_plan", arguments = { plan = "# Mend it\\n\\n1. change a.txt" } }]
+[[step]]
+text = "never"
+"""
+
+
+@pytest.mark.quick
+def test_a_plan_is_the_answer_where_nobody_can_approve_it(cli: Cli) -> None:
+    cli.script(PLANNED)
+    plan = "# Mend it\n\n1. change a.txt"
+    outcome = cli.run("-p", "mend it", "-m", "demo", "--permission-mode", "plan")
+    assert (outcome.code, outcome.out, outcome.err) == (0, plan + "\n", "")
+    outcome = cli.run("-p", "mend it", "-m", "demo", "--permission-mode", "plan", "--output-format", "json")
+    assert (outcome.json["text"], outcome.json["stop_reason"], outcome.json["steps"]) == (plan, "end", 1)
+    lines = cli.run("-p", "mend it", "-m", "demo", "--permission-mode", "plan", "--output-format", "stream-json").lines
+    assert {line["type"] for line in lines} <= EVENTS
+    assert [line["text"] for line in lines if line["type"] == "text"][-1] == plan
+    assert lines[-1]["text"] == plan and next(x for x in lines if x["type"] == "turn_end")["text"] == plan
+
+
+def test_a_question_that_nobody_can_answer_is_refused_and_the_work_goes_on(cli: Cli) -> None:
+    cli.script(
+        '[[step]]\ntool_calls = [{ name = "ask", arguments = { question = "Which?", choices = ["a", "b"] } }]\n'
+        '[[step]]\ntext = "I took a."\n'
+    )
+    outcome = cli.run("-p", "choose", "-m", "demo", "--output-format", "json")
+    (call,) = outcome.json["tool_calls"]
+    assert call["result"]["is_error"] and call["result"]["text"].startswith("Nobody can answer here.")
+    assert (outcome.code, outcome.json["text"]) == (0, "I took a.")

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.loopback import Loopback, Reply, chat_events, sse
+from tests.support.waiting import PATIENCE
 
 SLOW = """
 [[step]]
@@ -41,16 +43,14 @@ def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, numb
 
 
 def test_json_is_printed_when_interrupted(cli: Cli) -> None:
-    cli.script(SLOW)
-    reader, writer = os.pipe()
-    process = cli.start("-p", "tell", "-m", "demo", "--output-format", "json", pass_fds=[writer])
-    os.close(writer)
-    database = cli.paths.database
-    while not database.exists() or not cli.run("sessions", "--json").json:
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    os.close(reader)
+    with Loopback() as server:
+        server.serve("/chat/completions", Reply(sse(chat_events(["Once"], finish=None, done=False)), hang=True))
+        cli.config(f'[models.slow]\nmodel = "openai/x"\napi = "chat"\napi_base = "{server.url}"\n')
+        cli.setenv("OPENAI_API_KEY", "k")
+        process = cli.start("-p", "tell", "-m", "slow", "--output-format", "json")
+        server.wait_for_requests(1, PATIENCE)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert json.loads(out)["stop_reason"] == "interrupted"
 

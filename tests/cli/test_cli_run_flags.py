@@ -13,6 +13,7 @@ import pytest
 
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
 from tests.support.cli import Cli
 
@@ -186,7 +187,8 @@ def test_pictures_go_with_the_prompt(cli: Cli) -> None:
     cli.script(answers("Seen."))
     assert cli.run("-p", "what is it?", "-m", "demo", "--image", "a.png").code == 0
     parts = cli.run("export", cli.newest()).json["messages"][0]["parts"]
-    assert [part.get("media_type") for part in parts if part["type"] == "attachment"] == ["image/png"]
+    attached = [part for part in parts if part["type"] == "attachment" and part["name"] != TOLD_MODE]
+    assert [part["media_type"] for part in attached] == ["image/png"]
 
 
 def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:

@@ -12,13 +12,14 @@ from agent_tui.context.accounting.budget import fits_to_send
 from agent_tui.context.compaction.collected_files import collect_files, file_lines
 from agent_tui.context.compaction.planning import records_of
 from agent_tui.context.compaction.preview import preview_text
-from agent_tui.context.compaction.prune import BREATH_STEPS
-from agent_tui.context.compaction.summary_parts import todo_lines, user_words
+from agent_tui.context.compaction.prune import BREATH_STEPS, plan_clearing
+from agent_tui.context.compaction.summary_parts import plan_lines, todo_lines, user_words
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, NOTHING, assemble, merged, parse_sections
 from agent_tui.context.compaction.validate import check_text
 from agent_tui.context.sent.clips import clip_text
 from agent_tui.context.tokens.families import family_of
-from agent_tui.models.messages import CLEARED_RESULT, Message, SummaryPart, TextPart, ToolCallPart
+from agent_tui.models.messages import APPROVED, CLEARED_RESULT, PLAN_TOOL, Message, SummaryPart, TextPart, ToolCallPart
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.saved_output import saved_note
 from tests.support.compaction_world import TARGET, World, assert_valid, model_info, sent_text, words
 
@@ -128,6 +129,46 @@ def test_user_words_stay_in_their_budget(sizes: list[int], budget: int) -> None:
     whole = [m.text for m in messages if m.text in kept]
     gone = [m.text for m in messages if m.text not in kept]
     assert all(2 * len(g) + 64 >= len(w) for g in gone for w in whole)
+
+
+def presented(world: World, name: str, plan: str, approved: bool = True) -> None:
+    """A plan that was handed in, and what became of it."""
+    world.add("assistant", [ToolCallPart(name, PLAN_TOOL, json.dumps({"plan": "as the model wrote it"}))])
+    world.results("It is approved. " + "x" * 4_000)
+    part = world.path[-1].tool_result
+    assert part is not None
+    part.name, part.display = PLAN_TOOL, {"text": plan, **({APPROVED: True} if approved else {})}
+
+
+def test_the_plan_approved_last_stays_as_a_quotation() -> None:
+    world = World()
+    assert plan_lines(world.path, 0, 100) == ()
+    world.user("Plan it.")
+    presented(world, "p1", "old")
+    presented(world, "p2", "# Mine\x1b[2J\n\n## Done\nnothing")
+    presented(world, "p3", "declined", approved=False)
+    everything = len(world.path)
+    lines = plan_lines(world.path, everything, 100)
+    assert lines == ("> # Mine␛[2J", ">", "> ## Done", "> nothing")
+    assert parse_sections("\n".join(["## Goal", "mine", *lines])) == {"Goal": "mine\n" + "\n".join(lines)}
+    assert plan_lines(world.path, 4, 100) == (), "it is among what is kept"
+    presented(world, "p4", "word " * 2_000)
+    cut = plan_lines(world.path, len(world.path), 100)
+    assert "characters left out" in "\n".join(cut) and sum(map(len, cut)) < 600
+
+
+def test_an_approved_plan_is_not_cleared_away() -> None:
+    world = World()
+    world.user("Plan it.")
+    presented(world, "p1", "mine")
+    presented(world, "p2", "declined", approved=False)
+    approved, declined = (m.id for m in world.path if m.role == "tool")
+    for number in range(3):
+        world.add("assistant", [ToolCallPart(f"c{number}", "read", "{}")])
+        world.results("y" * 4_000)
+    view = [SentMessage(m, m.id) for m in world.path]
+    cleared = plan_clearing(view, {m.id: 1_000 for m in world.path}, 8_000).cleared
+    assert declined in cleared and approved not in cleared
 
 
 def test_the_todo_list_stays_as_it_stands() -> None:

@@ -19,6 +19,7 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.wire.replay import plan_replay
 from tests.support.context_operations import OPERATIONS, TARGETS, apply
 from tests.support.contexts import BOUND, Conversation, fixed_part
+from tests.support.forms import examples
 
 RATIOS = [0.7, 0.83, 0.98, 1.0, 1.01, 1.02, 1.2, 1.337]
 GROWING = ["say", "turn", "loop", "loop", "parallel"]
@@ -74,7 +75,7 @@ class Session:
         self.running.clear()
 
 
-@settings(max_examples=120, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=examples(40, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**32 - 1))
 def test_reuse_changes_nothing(seed: int) -> None:
     """A whole history is drawn from one number: it takes long ones for something to be kept, lost and found again."""

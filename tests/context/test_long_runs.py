@@ -10,6 +10,7 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.requests import Target
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
 from tests.support.counting_model import Session
+from tests.support.forms import examples
 
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 RESPONSES = Target("openai", "responses", "gpt-5", "gpt")
@@ -37,7 +38,7 @@ def errors(session: Session) -> list[int]:
     return sorted(abs(o.usage.total - o.actual) for o in anchored)
 
 
-@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
+@settings(max_examples=examples(4, 20), deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(TARGETS),

@@ -13,7 +13,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextRow
-from agent_tui.models.events import ContextChanged, Event, ToolOutput, ToolStarted
+from agent_tui.models.events import ContextChanged, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
@@ -200,21 +200,12 @@ text = "Next turn."
 """
     async with started(tmp_path, script) as (agent, recorder):
         pinned = agent.root / "pinned.md"
-        grown = asyncio.Event()
-
-        def look(event: Event) -> None:
-            if any(tool.schema.name == "mcp__test__extra" for tool in agent.toolbox.registry.tools()):
-                grown.set()
-
-        agent.subscribe(look)
         agent.pin(str(_written(pinned)))
         await agent.ready()
         agent.submit("read it")
         await agent.join()
-        async with asyncio.timeout(30):
-            while not grown.is_set():
-                await asyncio.sleep(0.02)
-                look(recorder.events[-1])
+        extra = "mcp__test__extra"
+        await recorder.until(lambda: any(tool.schema.name == extra for tool in agent.toolbox.registry.tools()))
         first, second, third = agent.steps
         assert tools_of(first) == tools_of(second) == tools_of(third) and "mcp__test__extra" not in tools_of(first)
         documents = [[p.fingerprint for p in s.fixed if p.row == "documents"] for s in agent.steps]

@@ -49,6 +49,7 @@ from tests.support.compaction_world import (
     sections,
     words,
 )
+from tests.support.forms import examples
 
 FIXED = [FixedPart("system", "system", "system", 2_000, "f", 500)]
 
@@ -228,7 +229,11 @@ OPERATION = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@settings(
+    max_examples=examples(20, 150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+)
 @given(st.lists(OPERATION, min_size=10, max_size=30))
 def test_any_sequence_keeps_the_conversation_valid_and_everything_stored(operations: list[tuple[object, ...]]) -> None:
     with sequence() as made:

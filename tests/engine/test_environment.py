@@ -11,7 +11,7 @@ from agent_tui.context.project.prompt import GitFacts
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project import workspace as workspace_module
 from agent_tui.engine.project.workspace import Workspace, update_text
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import TOLD_MODE, AttachmentPart
 from agent_tui.models.requests import SystemBlock
 from tests.support.agents import parts_for, running
 
@@ -31,7 +31,7 @@ def sent_blocks(agent: Agent) -> tuple[str, list[SystemBlock]]:
 
 
 def updates(agent: Agent) -> list[str]:
-    parts = [p for m in agent.messages for p in m.parts if isinstance(p, AttachmentPart)]
+    parts = [p for m in agent.messages for p in m.parts if isinstance(p, AttachmentPart) and p.name != TOLD_MODE]
     assert all(p.name == "environment update" for p in parts)
     return [p.text or "" for p in parts]
 

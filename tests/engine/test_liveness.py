@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.forms import examples
 from tests.support.liveness import SCRIPTS, Life
 
 WINDOWS = (4_096, 8_192, 32_768, 200_000)
@@ -45,7 +46,11 @@ async def live(life: Life, window: int, operations: list[tuple[object, ...]]) ->
         assert await life.send(5)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+@settings(
+    max_examples=examples(25, 200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+)
 @given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=11))
 def test_no_sequence_ends_a_session(window: int, operations: list[tuple[object, ...]]) -> None:
     asyncio.run(live(Life.of(window), window, operations))

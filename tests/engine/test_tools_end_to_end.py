@@ -24,21 +24,12 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart, ToolRe
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.agents import parts_for, running
+from tests.support.scripts import step
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 TEST = "from calc import add\n\nassert add(1, 2) == 3\nprint('all tests passed')\n"
-
-
-def step(text: str = "", **calls: Any) -> str:
-    """One scripted answer; ``calls`` are tools by name with their arguments (a trailing number is dropped)."""
-    listed = [{"name": name.rstrip("0123456789"), "arguments": json.dumps(args)} for name, args in calls.items()]
-    lines = ["[[step]]", f"text = {json.dumps(text)}"]
-    for call in listed:
-        lines += ["[[step.tool_calls]]", f"name = {json.dumps(call['name'])}"]
-        lines += [f"arguments = {json.dumps(call['arguments'])}"]
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
-import signal
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +15,8 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.engine.test_store_failures import failing
 from tests.support.agents import Recorder, parts_for, running
-
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
+from tests.support.terminal import in_terminal
+from tests.support.waiting import PATIENCE
 
 HANGING = """
 [[step]]
@@ -31,13 +26,6 @@ chunk = 4
 hang = true
 after = 4
 """
-
-
-async def _until(ready: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not ready():
-        assert time.monotonic() < end
-        await asyncio.sleep(0)
 
 
 def stored(store: Store, session: str) -> list[str]:
@@ -119,9 +107,9 @@ async def test_what_waits_belongs_to_its_session(tmp_path: Path) -> None:
 
 async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_path: Path) -> None:
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)
-    async with running(parts) as (agent, _):
+    async with running(parts) as (agent, seen):
         running_work = asyncio.create_task(agent.shell("sleep 60"))
-        await _until(lambda: agent.busy)
+        await seen.until(lambda: agent.busy)
         agent.submit("typed while something else ran")
         session = agent.info.id
         assert stored(agent.store, session) == ["typed while something else ran"]
@@ -131,17 +119,28 @@ async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_
         await agent.join()
 
 
-async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_lost(tmp_path: Path) -> None:
+async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
         agent.submit("first")
         await agent.ready()
+        written, write = asyncio.Event(), agent.store.add_waiting
+
+        def tell(*values: Any) -> None:
+            write(*values)
+            written.set()
+
+        monkeypatch.setattr(agent.store, "add_waiting", tell)
         with failing(agent.store, "add_waiting", StoreLockedError("locked"), times=2) as failed:
             agent.submit("second")
-            await _until(lambda: failed[0] == 2 and not agent.conversation.unsaved)
+            async with asyncio.timeout(PATIENCE):
+                await written.wait()
+            assert failed == [2] and not agent.conversation.unsaved
         assert stored(agent.store, agent.info.id) == ["second"]
         with failing(agent.store, "add_waiting", StoreError("the disk is full")):
             agent.submit("third")
-            await _until(lambda: any(n.code == "store" for n in seen.of(Notice)))
+            await seen.until(lambda: any(n.code == "store" for n in seen.of(Notice)))
         assert agent.queue == ["second", "third"]
 
 
@@ -171,47 +170,15 @@ async def test_kill_nine_loses_no_queued_message(tmp_path: Path) -> None:
 
 
 def _live_and_be_killed(home: Path, project: Path) -> None:
-    import pty
-
     script = project.parent / "script.toml"
     script.write_text(HANGING)
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(project)
-        own = {
-            "AGENT_TUI_HOME": str(home),
-            "AGENT_TUI_DEMO_SCRIPT": str(script),
-            "PYTHONPATH": str(ROOT),
-            "TERM": "xterm-256color",
-        }
-        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo"], {**os.environ, **own})
-    seen, end = b"", time.monotonic() + PATIENCE
-    try:
+    with in_terminal(project, {"AGENT_TUI_HOME": str(home), "AGENT_TUI_DEMO_SCRIPT": str(script)}) as terminal:
+        terminal.wait_for(b"DEMO")
         for text, shown in ((b"the first\r", b"one "), (b"queued one\r", b"queued one"), (b"queued two\r", b"two")):
-            if text.startswith(b"the first"):
-                seen = _read_until(terminal, b"DEMO", end)
-            os.write(terminal, text)
-            _read_until(terminal, shown, end)
+            terminal.type(text)
+            terminal.wait_for(shown)
         path = next(home.rglob("*.db"))
         store = Store.open(path)
         (session,) = [s.id for s in store.sessions(empty=False)]
-        while stored(store, session) != ["queued one", "queued two"]:
-            assert time.monotonic() < end, (stored(store, session), seen[-500:])
-            _drain(terminal)
+        terminal.wait_until(lambda: stored(store, session) == ["queued one", "queued two"], path.parent)
         store.close()
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(terminal)
-
-
-def _drain(terminal: int) -> bytes:
-    return os.read(terminal, 1 << 16) if select.select([terminal], [], [], 0.05)[0] else b""
-
-
-def _read_until(terminal: int, text: bytes, end: float) -> bytes:
-    seen = b""
-    while text not in seen:
-        assert time.monotonic() < end, seen[-1000:]
-        seen += _drain(terminal)
-    return seen

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agent_tui.providers import counting
 from agent_tui.providers.counting import RUN, count, count_all, pieces
+from tests.support.forms import examples
 from tests.support.model_calls import run_python
 
 
@@ -49,7 +50,7 @@ def test_cutting_changes_nothing_between_words(monkeypatch: pytest.MonkeyPatch) 
     assert count(text) == len(counting.encoding().encode_ordinary(text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 200), deadline=None)
 @given(st.lists(st.sampled_from(["word ", "x" * (RUN + 7), " " * (RUN + 3), "né\n", "\t", "1.5 "]), max_size=12))
 def test_pieces_are_the_text(parts: list[str]) -> None:
     text = "".join(parts)

@@ -10,6 +10,7 @@ from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, SummaryPart, TextPart
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store import Store
+from tests.support.forms import examples
 
 
 def step(step_id: str, message_id: str | None, kind: str = "turn") -> Step:
@@ -110,7 +111,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 150), deadline=None)
 @given(actions=ACTIONS)
 def test_any_sequence_of_rewinds_forks_and_compactions_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[str, int]]

@@ -12,6 +12,7 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store import Store
 from agent_tui.store.facts import TrustRow
+from tests.support.forms import examples
 from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 
 NASTY = "a\x00b \ud800 \udfff \x1b]0;t\x07 é 漢 \U0001f600 \u2028"
@@ -21,7 +22,7 @@ def fresh(tmp: Path) -> Store:
     return Store.open(tmp / "data" / "sessions.db")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 200), deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=4, unique_by=lambda m: m.id))
 def test_messages_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, messages: list[Message]) -> None:
     path = tmp_path_factory.mktemp("store") / "sessions.db"
@@ -34,7 +35,7 @@ def test_messages_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, me
         assert store.session(info.id).messages == len(messages)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 200), deadline=None)
 @given(
     steps=st.lists(STEPS, max_size=3, unique_by=lambda s: s.id),
     records=st.lists(RECORDS, max_size=3, unique_by=lambda r: r.id),
@@ -56,7 +57,7 @@ def test_steps_records_and_summaries_come_back_exactly(
         assert store.messages(info.id) == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 200), deadline=None)
 @given(title=TEXT, model=TEXT, project=TEXT, state=STATES)
 def test_a_session_row_comes_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, title: str, model: str, project: str, state: SessionState

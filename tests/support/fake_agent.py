@@ -13,6 +13,7 @@ from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
@@ -231,6 +232,12 @@ class FakeAgent:
 
     def answer_permission(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
         self.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
+
+    def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None:
+        self.calls.append(("answer_plan", (request_id, mode, plan, feedback)))
+
+    def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
+        self.calls.append(("answer_question", (request_id, tuple(chosen), text)))
 
     def context_usage(self) -> ContextUsage:
         return self.usage

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import TracebackType
 from typing import Any
 
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
@@ -40,24 +42,39 @@ def info_of(spec: ModelSpec) -> ModelInfo:
     return ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000, "config"), Prices(), True, True)
 
 
-def sent_both(request: ModelRequest) -> tuple[Sent, Sent]:
-    """The request as it arrives when it is sent straight, and when LiteLLM sends it."""
-    return _send(request, "auto"), _send(request, "litellm")
+class Sender:
+    """A server, and a loop in which requests are sent to it: both are there for many requests."""
 
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
 
-def _send(request: ModelRequest, via: Any) -> Sent:
-    async def load() -> Any:
-        return recorded.litellm()
+    def __enter__(self) -> Sender:
+        self._server = self._stack.enter_context(Loopback())
+        self._server.serve("*", Reply(chat_stream(["ok"])))
+        self._runner = self._stack.enter_context(asyncio.Runner())
+        return self
 
-    with Loopback() as server:
-        server.serve("*", Reply(chat_stream(["ok"])))
-        base = recorded.moved(request.spec.api_base, server.url)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def both(self, request: ModelRequest) -> tuple[Sent, Sent]:
+        """The request as it arrives when it is sent straight, and when LiteLLM sends it."""
+        return self._send(request, "auto"), self._send(request, "litellm")
+
+    def _send(self, request: ModelRequest, via: Any) -> Sent:
+        async def load() -> Any:
+            return recorded.litellm()
+
+        base = recorded.moved(request.spec.api_base, self._server.url)
         there = replace(request, spec=replace(request.spec, via=via, api_base=base))
         items: list[Any] = []
-        asyncio.run(call.run(there, info_of(there.spec), items.append, load))
-        if not server.requests:
+        before = len(self._server.requests)
+        self._runner.run(call.run(there, info_of(there.spec), items.append, load))
+        if len(self._server.requests) == before:
             raise AssertionError(f"nothing was sent: {items[-1]}")
-        return Sent.of(server.requests[-1])
+        return Sent.of(self._server.requests[-1])
 
 
 def camel(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_tui.models.events import PermissionAsked
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import (
     Message,
     ReasoningPart,
@@ -102,6 +102,23 @@ fn main() {
 ###### Heading six
 """
 
+PLAN = """\
+# Greet in the user's language
+
+## What changes
+
+1. `src/greet.py`: take the language from the environment, English where it names none we know
+2. `src/words.toml`: a greeting for each of the five languages of the site
+3. `tests/test_greet.py`: each language, an unknown one, and none at all
+
+## How it is checked
+
+- `python -m pytest tests/test_greet.py`, then the whole suite
+- by hand: `LANG=de_DE python -m greet Ann`
+
+> Not part of it: right-to-left scripts.
+"""
+
 
 def conversation() -> list[Message]:
     """A finished turn with reasoning, a call with a diff, a command, a todo list and a Markdown answer."""
@@ -164,6 +181,21 @@ def agent(home: Path, messages: list[Message] | None = None) -> FakeAgent:
         for id, project, title, count, ago in titles
     ]
     return made
+
+
+def plan() -> PlanPresented:
+    """A plan that waits for the user's word."""
+    return PlanPresented("plan_1", PLAN)
+
+
+def choice(several: bool = False) -> QuestionAsked:
+    """A question of the model's, with one choice that is longer than a row."""
+    choices = (
+        "SQLite, as the store does already",
+        "One JSON file for each entry: nothing to migrate, slow to search, easy to look at while something is wrong",
+        "In memory only",
+    )
+    return QuestionAsked("ask_1", "Where should the cache of greetings live?", choices, several)
 
 
 def question() -> PermissionAsked:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,9 +44,37 @@ class Bell:
         return os.read(self._fd, 65_536).decode()
 
 
+class Changes:
+    """Tells when something in a folder is made, written or taken away: ``descriptor`` can be read then."""
+
+    _ANY = (
+        0x002 | 0x008 | 0x040 | 0x080 | 0x100 | 0x200
+    )  # modify, close after writing, moved from and to, create, delete
+
+    def __init__(self, folder: Path) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        self.descriptor: int = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.descriptor < 0 or library.inotify_add_watch(self.descriptor, os.fsencode(folder), self._ANY) < 0:
+            raise OSError(ctypes.get_errno(), "cannot watch", str(folder))
+
+    def __enter__(self) -> Changes:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self.descriptor)
+
+    def forget(self) -> None:
+        """What has been told so far; the next change is told again."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, 65_536):
+                pass
+
+
 async def ended(*pids: int) -> None:
     """Waits until processes have ended, whoever's children they are; a zombie has. Raises TimeoutError."""
-    for descriptor in _opened(pids):
+    for descriptor in opened(pids):
         try:
             await _readable(descriptor)
         finally:
@@ -59,7 +89,8 @@ def running(pid: int) -> bool:
         return False
 
 
-def _opened(pids: Iterable[int]) -> list[int]:
+def opened(pids: Iterable[int]) -> list[int]:
+    """Descriptors that can be read once a process has ended, to be closed by the caller; none for what is gone."""
     descriptors = []
     for pid in pids:
         try:

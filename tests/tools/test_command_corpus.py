@@ -390,12 +390,18 @@ def test_a_pattern_that_may_become_an_option_is_asked_about(tmp_path: Path) -> N
 
 
 def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> None:
-    def decide(tool: str, mode: PermissionMode, **more: object) -> str:
-        rules = PermissionsConfig(mode, allow=["github__*"])
+    def decide(tool: str, mode: PermissionMode, claims: bool = False, **more: object) -> str:
+        rules = PermissionsConfig(mode, allow=["github__*"], ask=["github__get_secret"])
         permissions = Permissions(world.root, world.root, rules, **more)  # type: ignore[arg-type]
-        return permissions.decide(tool, Intent("mcp", "call")).action
+        return permissions.decide(tool, Intent("mcp", "call", only_looks=claims)).action
 
     assert decide("github__push", "plan") == "deny"
     assert decide("github__push", "ask") == "allow"
-    assert decide("github__get_issue", "plan", looking_tools=["github__get_*"]) == "allow"
+    looking = ["github__get_*", "gitlab__*"]
+    assert decide("github__get_issue", "plan", looking_tools=looking) == "deny", "its server does not say so"
+    assert decide("github__get_issue", "plan", claims=True) == "deny", "the user does not"
+    assert decide("github__get_issue", "plan", claims=True, looking_tools=looking) == "allow"
+    assert decide("github__get_secret", "plan", claims=True, looking_tools=looking) == "ask"
+    assert decide("gitlab__list", "ask", claims=True, looking_tools=looking) == "allow"
+    assert decide("gitlab__list", "ask", claims=True) == "ask", "a claim alone is no reason not to ask"
     assert decide("github__push", "plan", looking_tools=["github__get_*"]) == "deny"

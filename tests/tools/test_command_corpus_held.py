@@ -17,7 +17,8 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
-from tests.support.commands import World, lines, make_world
+from tests.support.commands import World, lines, make_world, sections
+from tests.support.forms import LONG
 
 SECRET = "SECRET-OF-THE-USER"
 SECONDS = 2.0
@@ -62,8 +63,16 @@ class Lane:
         return self.world
 
 
+@dataclass(slots=True)
+class Held:
+    """Projects to try commands in, and what any mode lets run there, by domain."""
+
+    lanes: list[Lane]
+    unasked: dict[Domain, list[str]]
+
+
 @pytest.fixture(scope="module")
-def lanes(tmp_path_factory: pytest.TempPathFactory) -> list[Lane]:
+def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     base = tmp_path_factory.mktemp("held")
     make_world(base / "kept")
     folders = [base / f"lane{number}" for number in range(LANES)]
@@ -73,7 +82,7 @@ def lanes(tmp_path_factory: pytest.TempPathFactory) -> list[Lane]:
         pytest.skip(f"no sandbox holds here: {'; '.join(sandbox.failed)}")
     for lane in found:
         lane.jail.sandbox = sandbox
-    return found
+    return Held(found, unasked(found[0]))
 
 
 def contents(folder: Path) -> dict[str, bytes | str]:
@@ -121,6 +130,14 @@ def unasked(lane: Lane) -> dict[Domain, list[str]]:
     return found
 
 
+def one_of_each(commands: list[str]) -> list[str]:
+    """One of every program under every heading of the corpus; all of them in the long form."""
+    if LONG:
+        return commands
+    heading = {command: heading for heading, command in sections("hostile.txt")}
+    return list({(heading[command], command.split()[0]): command for command in reversed(commands)}.values())
+
+
 def reached(lane: Lane, command: str, domain: Domain) -> str:
     """What a command reached that it must not, in words; empty when it reached nothing."""
     world = lane.refresh()
@@ -137,15 +154,16 @@ def reached(lane: Lane, command: str, domain: Domain) -> str:
 
 
 @pytest.mark.parametrize("domain", ["look", "work"])
-def test_what_the_sandbox_holds_reaches_nothing(lanes: list[Lane], domain: Domain) -> None:
-    commands = unasked(lanes[0])
-    assert commands["free"] == [] and len(commands[domain]) > 300
-    tried = [command for command in commands[domain] if not command.startswith(UNTRIED)]
+def test_what_the_sandbox_holds_reaches_nothing(held: Held, domain: Domain) -> None:
+    commands = held.unasked[domain]
+    assert held.unasked["free"] == [] and len(commands) > 300
+    tried = one_of_each([command for command in commands if not command.startswith(UNTRIED)])
+    assert len(tried) > 80
 
     def along(lane: Lane, share: list[str]) -> list[str]:
         return [reached(lane, command, domain) for command in share]
 
     with ThreadPoolExecutor(LANES) as pool:
-        answers = pool.map(along, lanes, [tried[number::LANES] for number in range(LANES)])
+        answers = pool.map(along, held.lanes, [tried[number::LANES] for number in range(LANES)])
         found = [line for lines in answers for line in lines if line]
     assert found == []

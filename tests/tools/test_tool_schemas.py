@@ -24,6 +24,8 @@ BUDGETS = {
     "fetch": 40,
     "todo": 80,
     "subagent": 75,
+    "ask": 95,
+    "present_plan": 50,
 }
 
 
@@ -34,7 +36,7 @@ def test_every_schema_keeps_its_budget() -> None:
     assert list(counts) == list(BUDGETS)
     assert {name: tokens for name, tokens in counts.items() if tokens > BUDGETS[name]} == {}
     sent = sum(counts.values())
-    assert sent - counts["apply_patch"] <= 725 and sent - counts["edit"] <= 725, "a model gets one of the two"
+    assert sent - counts["apply_patch"] <= 865 and sent - counts["edit"] <= 865, "a model gets one of the two"
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)

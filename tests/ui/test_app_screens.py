@@ -33,7 +33,7 @@ from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.screens.themes import ThemePicker
-from agent_tui.ui.widgets.permission import _pieces
+from agent_tui.ui.widgets.question import pieces_of
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
 
@@ -448,13 +448,13 @@ async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:
 
 @given(st.text(alphabet="ab 日\u0301-", max_size=200), st.integers(2, 30))
 def test_a_command_is_wrapped_without_losing_a_character(line: str, width: int) -> None:
-    pieces = _pieces(line, width)
+    pieces = pieces_of(line, width)
     assert "".join(pieces) == line
     assert all(cell_len(piece) <= width for piece in pieces)
 
 
 def test_a_command_breaks_between_words() -> None:
-    assert _pieces("python -m calc --now", 12) == ["python -m ", "calc --now"]
+    assert pieces_of("python -m calc --now", 12) == ["python -m ", "calc --now"]
 
 
 def _asked(*patterns: str, **display: str) -> PermissionAsked:

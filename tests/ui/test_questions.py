@@ -128,11 +128,11 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
 async def test_a_click_where_something_else_was_is_no_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
-        await run.pilot.click("_Choices", offset=(5, 0))
+        await run.pilot.click("Choices", offset=(5, 0))
         await run.pilot.pause()
         assert not run.agent.called("answer_permission")
         run.clock.now += 1
-        await run.pilot.click("_Choices", offset=(5, 0))
+        await run.pilot.click("Choices", offset=(5, 0))
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [("r1", True, None, "")]
 

@@ -95,6 +95,25 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    def test_plan(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+        agent = showcase.agent(tmp_path)
+
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            agent.publish(showcase.plan())
+            await pilot.pause()
+
+        picture(snap_compare, tmp_path, size, look, agent)
+
+    @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+    def test_question(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int], several: bool) -> None:
+        agent = showcase.agent(tmp_path)
+
+        async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+            agent.publish(showcase.choice(several))
+            await pilot.pause()
+
+        picture(snap_compare, tmp_path, size, look, agent)
+
     def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("context"))
 

@@ -28,7 +28,8 @@ class SummaryPlan:
     included: everything before the cut but the newest message of the user. ``fresh`` are the ones no model has
     summarised yet; ``previous`` is what the last summary says of the others. ``user_messages`` are kept word for word.
 
-    ``left_out`` above 0: no model is asked, so many messages are left out behind a placeholder.
+    ``approved`` are the lines of the plan the user agreed to. ``left_out`` above 0: no model is asked, so many
+    messages are left out behind a placeholder.
     """
 
     message_ids: tuple[str, ...]
@@ -41,6 +42,7 @@ class SummaryPlan:
     tokens: int
     todo: tuple[str, ...] = ()
     left_out: int = 0
+    approved: tuple[str, ...] = ()
 
     @property
     def needs_model(self) -> bool:
@@ -53,7 +55,13 @@ class SummaryPlan:
             sections = model_sections(self.previous or "")
             introduction = left_out_text(self.left_out)
         text = assemble(
-            sections, file_lines(self.files), self.user_messages, self.user_left_out, self.todo, introduction
+            sections,
+            file_lines(self.files),
+            self.user_messages,
+            self.user_left_out,
+            self.todo,
+            introduction,
+            self.approved,
         )
         return Message(new_id("sum"), "user", [SummaryPart(text, record_id)], created=created)
 

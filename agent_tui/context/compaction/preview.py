@@ -31,6 +31,8 @@ def preview_text(plan: CompactionPlan) -> str:
             own = len(summary.user_messages)
             total = plural(own + summary.user_left_out, "message")
             lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+        if summary.approved:
+            lines.append(f"Stays in the summary: the plan you approved ({plural(len(summary.approved), 'line')}).")
         if summary.todo:
             lines.append(f"Stays in the summary: the todo list ({plural(len(summary.todo), 'item')}).")
         if summary.files:

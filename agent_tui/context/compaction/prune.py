@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_tui.context.sent.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import APPROVED, Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 
@@ -63,10 +63,10 @@ def plan_clearing(
 ) -> Pruning:
     """The results to clear, oldest first until about ``needed`` tokens are freed (None: all that may be).
 
-    The newest result, those the model has not seen and the protected newest ones stay. ``tokens`` are the costs of
-    the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty when too little would be
-    freed. User and assistant messages and tool calls are never touched, and a result inside a long turn is as good as
-    one of an earlier turn.
+    The newest result, those the model has not seen, the protected newest ones and plans that were approved stay.
+    ``tokens`` are the costs of the messages in ``view``; ``window`` is the model's, or what stands in for it. Empty
+    when too little would be freed. User and assistant messages and tool calls are never touched, and a result inside a
+    long turn is as good as one of an earlier turn.
     """
     protect = min(PROTECT_TOKENS, int(window * PROTECT_SHARE))
     enough = min(MIN_FREED_TOKENS, int(window * MIN_FREED_SHARE))
@@ -83,7 +83,7 @@ def plan_clearing(
         if newest or index >= seen or kept <= protect:
             newest = False
             continue
-        if cost > SMALL_RESULT:
+        if cost > SMALL_RESULT and not _approved_plan(message):
             candidates.append((message.id, cost - PLACEHOLDER_TOKENS))
     cleared: list[str] = []
     freed = 0
@@ -93,6 +93,12 @@ def plan_clearing(
         cleared.append(message_id)
         freed += gain
     return Pruning(tuple(cleared)) if cleared and freed >= enough else Pruning()
+
+
+def _approved_plan(message: Message) -> bool:
+    """The user's version of a plan stands in the result alone."""
+    result = message.tool_result
+    return result is not None and bool(result.display) and APPROVED in (result.display or {})
 
 
 def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:

@@ -10,7 +10,7 @@ from agent_tui.context.compaction.collected_files import collect_files, within
 from agent_tui.context.compaction.cuts import cut_at_or_before, message_tokens, newest_user, valid_cuts
 from agent_tui.context.compaction.plan import CompactionReason, SummaryPlan
 from agent_tui.context.compaction.prune import GOAL_SHARE, unseen_from
-from agent_tui.context.compaction.summary_parts import TODO_TOOL, todo_lines, user_words
+from agent_tui.context.compaction.summary_parts import TODO_TOOL, plan_lines, todo_lines, user_words
 from agent_tui.context.compaction.summary_text import joined, model_sections
 from agent_tui.context.sent.view import applicable_summary
 from agent_tui.context.tokens.families import family_of
@@ -27,8 +27,9 @@ USER_SHARE = 0.10
 
 FILES_SHARE = 0.08
 TODO_SHARE = 0.05
-"""The list of files and the todo list may take up to these shares of the limit, so that they cannot crowd out a small
-window."""
+PLAN_SHARE = 0.08
+"""The list of files, the todo list and the approved plan may take up to these shares of the limit, so that they cannot
+crowd out a small window."""
 
 OVERFLOW_SHARE = 0.75
 """After a provider overflow the window we know is wrong: aim at this share of what was refused."""
@@ -200,4 +201,5 @@ class Situation:
             tokens,
             () if stale else todo_lines(self.path[:cut], int(self.scale * TODO_SHARE)),
             left_out,
+            plan_lines(self.path, cut, int(self.scale * PLAN_SHARE)),
         )

@@ -1,4 +1,5 @@
-"""What a summary message keeps besides what a model writes: the user's own words, and the todo list as it stands."""
+"""What a summary message keeps besides what a model writes: the user's own words, the plan they approved last, and the
+todo list as it stands."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from dataclasses import replace
 from agent_tui.context.compaction.summary_prompt import clip
 from agent_tui.context.tokens.estimate import char_tokens, estimate_message
 from agent_tui.context.tokens.families import Family
-from agent_tui.models.messages import Message, TextPart
-from agent_tui.text.clean import printable_line
+from agent_tui.models.messages import APPROVED, PLAN_TOOL, Message, TextPart
+from agent_tui.text.clean import pictured, printable_line
 
 TODO_TOOL = "todo"
 TODO_BOXES = {"completed": "x", "in_progress": ">"}
@@ -56,6 +57,21 @@ def todo_lines(messages: Sequence[Message], budget: int) -> tuple[str, ...]:
         for call in reversed(message.tool_calls):
             if call.name == TODO_TOOL and call.call_id in succeeded:
                 return _within(_items(call.arguments), budget)
+    return ()
+
+
+def plan_lines(messages: Sequence[Message], cut: int, budget: int) -> tuple[str, ...]:
+    """The plan that the user approved last, as lines of a quotation (its headings are none of the summary's), within
+    ``budget`` tokens; empty where it stands among the messages from ``cut`` on, which are kept."""
+    for index in range(len(messages) - 1, -1, -1):
+        result = messages[index].tool_result
+        if result is not None and result.name == PLAN_TOOL and result.display and result.display.get(APPROVED):
+            if index >= cut:
+                return ()
+            text = pictured(str(result.display.get("text") or "").strip())
+            cost = char_tokens(text) + text.count("\n") + 1
+            kept = text if cost <= budget else clip(text, int(len(text) * budget / cost))
+            return tuple(f"> {line}".rstrip() for line in kept.splitlines())
     return ()
 
 

@@ -9,6 +9,7 @@ from agent_tui.context.compaction.summary_text import MODEL_SECTIONS
 from agent_tui.context.tokens.estimate import char_tokens
 from agent_tui.models.fingerprint import content_fingerprint
 from agent_tui.models.messages import (
+    TOLD_MODE,
     AttachmentPart,
     Message,
     ReasoningPart,
@@ -149,6 +150,8 @@ def render_message(message: Message, scale: float = 1.0) -> str:
             case ToolResultPart():
                 failed = " (error)" if part.is_error else ""
                 lines.append(f"[result of {part.name}{failed}] {clip(part.text, int(RESULT_CHARS * scale))}")
+            case AttachmentPart() if part.name == TOLD_MODE:
+                continue  # it is told anew, as it is then
             case AttachmentPart():
                 text = f" {clip(part.text, int(RESULT_CHARS * scale))}" if part.text else ""
                 lines.append(f"[attachment {part.name}, {part.media_type}]{text}")

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 
 GOAL = "Goal"
 INSTRUCTIONS = "Instructions and constraints"
+PLAN = "The plan the user approved last"
 TODO = "Todo list"
 FILES = "Files"
 USER_MESSAGES = "The user's messages, word for word"
 MODEL_SECTIONS = (GOAL, INSTRUCTIONS, "Decisions", "Done", "In progress", "Next steps", "Open questions")
-"""What the model has to write. ``Todo list`` and ``Files`` come from the tool calls, so that nothing in them is
-invented or forgotten."""
+"""What the model has to write. The plan, ``Todo list`` and ``Files`` come from the tool calls, so that nothing in them
+is invented or forgotten."""
 
-ORDER = (*MODEL_SECTIONS[:-1], TODO, FILES, MODEL_SECTIONS[-1])
+ORDER = (*MODEL_SECTIONS[:-1], PLAN, TODO, FILES, MODEL_SECTIONS[-1])
 NOTHING = "(nothing)"
 """Stands below a heading that the model left out."""
 INTRODUCTION = (
@@ -52,14 +53,16 @@ def assemble(
     left_out: int,
     todo: Sequence[str] = (),
     introduction: str = INTRODUCTION,
+    approved: Sequence[str] = (),
 ) -> str:
-    """The summary message's text. ``files`` and ``todo`` are finished lines; ``user_messages`` are the user's own
-    words, oldest first, ``left_out`` how many others are only in the summary. Without any ``sections`` no model wrote
-    a summary: their headings are left out too."""
+    """The summary message's text. ``files``, ``todo`` and ``approved`` (the plan) are finished lines; ``user_messages``
+    are the user's own words, oldest first, ``left_out`` how many others are only in the summary. Without any
+    ``sections`` no model wrote a summary: their headings are left out too."""
+    collected = {PLAN: "\n".join(approved), TODO: "\n".join(todo), FILES: "\n".join(files)}
     blocks = [introduction]
     for name in ORDER:
-        body = {TODO: "\n".join(todo), FILES: "\n".join(files)}.get(name, sections.get(name, "")).strip()
-        if body or (sections and name != TODO):
+        body = collected.get(name, sections.get(name, "")).strip()
+        if body or (sections and name not in (PLAN, TODO)):
             blocks.append(f"## {name}\n{body or NOTHING}")
     if user_messages:
         others = " is" if left_out == 1 else "s are"

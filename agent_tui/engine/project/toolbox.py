@@ -16,7 +16,7 @@ from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.catalog.families import patches_files
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
-from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory
+from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.files.seen import remember_attached
 from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
@@ -57,6 +57,7 @@ class Toolbox:
         jail: Jail | None,
         domain: Callable[[], Domain],
         images: Callable[[], ImageLimits],
+        user: User,
     ) -> None:
         self._settings = settings
         self._paths = paths
@@ -73,6 +74,7 @@ class Toolbox:
         self._jail = jail
         self._domain = domain
         self._images = images
+        self._user = user
         self.registry = ToolRegistry(
             builtin_tools(settings.tools),
             lambda: extra.tools() if extra is not None else [],
@@ -110,6 +112,7 @@ class Toolbox:
             domain=self._domain(),
             secrets=self._secrets,
             images=self._images(),
+            user=self._user,
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:

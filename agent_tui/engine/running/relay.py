@@ -10,6 +10,7 @@ from dataclasses import replace
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.permissions import PermissionDesk
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.running.waiting import Waiting
@@ -39,6 +40,7 @@ class TurnRelay:
         toolbox: Toolbox,
         desk: PermissionDesk,
         workspace: Workspace,
+        told_mode: ToldMode,
         prepare: Callable[[], Awaitable[None]],
     ) -> None:
         self._hub = hub
@@ -49,6 +51,7 @@ class TurnRelay:
         self._toolbox = toolbox
         self._desk = desk
         self._workspace = workspace
+        self._told_mode = told_mode
         self._prepare = prepare
 
     def begin(self, message: Message) -> TurnExecutor | None:
@@ -66,9 +69,12 @@ class TurnRelay:
         binding = self._bindings.current
         binding.conversation.set_model(binding.runtime.info.spec.key)
         self._tell_environment(message)
+        self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
-        return TurnExecutor(binding.runtime, runner, binding.compaction, self._prepare, self._take_steering)
+        return TurnExecutor(
+            binding.runtime, runner, binding.compaction, self._prepare, self._take_steering, self._told_mode
+        )
 
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
         """The turn; False when what is queued has to wait for the user."""
@@ -105,6 +111,7 @@ class TurnRelay:
         taken = self._waiting.take_steering()
         if taken:
             self._fixed.refresh_documents(taken[0])
+            self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
         return taken
 
     def _tell_empty(self, answer: Message) -> None:

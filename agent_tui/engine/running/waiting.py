@@ -13,7 +13,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Notice, QueueChanged
-from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message
 
 
 class Waiting:
@@ -75,7 +75,9 @@ class Waiting:
         for message in messages:
             # What has changed around the session is told when it goes out.
             message.parts = [
-                p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE))
+                p
+                for p in message.parts
+                if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, TOLD_MODE))
             ]
         if messages:
             self._inbox.put_back(messages)

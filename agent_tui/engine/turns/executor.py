@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from agent_tui.engine.compaction.service import CompactionService
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.turns.overflow import OverflowRecovery
@@ -34,7 +35,8 @@ class TurnExecutor:
     ``prepare`` is awaited before every step: it refreshes documents, counts what is uncounted and so makes the
     calculator's answer final. ``steering`` hands over messages the user wants in before the next step.
     ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send. ``unsent`` are messages that
-    were handed over but could not be stored: they are the caller's again when the turn has ended.
+    were handed over but could not be stored: they are the caller's again when the turn has ended. ``told_mode`` tells a
+    model that goes on what has become of the permission mode.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class TurnExecutor:
         compaction: CompactionService,
         prepare: Callable[[], Awaitable[None]],
         steering: Callable[[], list[Message]] = list,
+        told_mode: ToldMode | None = None,
     ) -> None:
         self._runtime = runtime
         self._tools = tools
         self._compaction = compaction
         self._prepare = prepare
         self._steering = steering
+        self._told_mode = told_mode
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
         self._begun = self._cancelled = self._over = False
@@ -146,7 +150,8 @@ class TurnExecutor:
                 return ("refused" if refused else "error"), result.failure
             calls = result.message.tool_calls
             if calls:
-                await self._run_tools(calls, cut_off=result.finish == "length")
+                if await self._run_tools(calls, cut_off=result.finish == "length"):
+                    return "end", None
             elif result.finish == "length":
                 text = "The answer was cut off at the output limit. Send a message to let the model go on."
                 self.emit(Notice("warning", text, "length"))
@@ -188,17 +193,21 @@ class TurnExecutor:
         self.emit(ContextChanged(usage))
         return result
 
-    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> None:
+    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
+        """Whether the turn ends with what they did."""
         conversation = self._runtime.conversation
 
         def finished(message: Message) -> None:
+            if self._told_mode is not None:
+                self._told_mode.tell(message, conversation.view)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)
             conversation.save_if_possible()
             self.emit(self._runtime.changed())
 
-        await self._tools.run(calls, self.emit, finished, cut_off)
+        ends = await self._tools.run(calls, self.emit, finished, cut_off)
         await patiently(conversation.save)
+        return ends
 
     def _close_open_calls(self) -> None:
         """Gives every tool call without a result an ``[interrupted]`` one, so that the conversation stays valid."""

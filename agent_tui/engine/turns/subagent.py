@@ -9,6 +9,7 @@ from dataclasses import replace
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.permissions import Verdict
 from agent_tui.engine.project.prelude import build_prelude
+from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
@@ -16,7 +17,7 @@ from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
-from agent_tui.models.messages import ToolCallPart, new_id, user_message
+from agent_tui.models.messages import PLAN_TOOL, ToolCallPart, new_id, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
@@ -26,6 +27,7 @@ STEP_LIMIT = 40
 """Steps a subagent may take: enough for a search through a project, too few to burn money unseen."""
 
 NOT_FOR_SUBAGENTS = ("subagent", "todo")
+NOT_OFFERED = (*NOT_FOR_SUBAGENTS, "ask", PLAN_TOOL)
 
 
 async def run_subagent(
@@ -33,6 +35,7 @@ async def run_subagent(
     toolbox: Toolbox,
     counter: Counter,
     judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
+    told_mode: ToldMode,
     title: str,
     prompt: str,
     emit: Callable[[str], None] = lambda text: None,
@@ -50,7 +53,7 @@ async def run_subagent(
     await patiently(lambda: store.save_session(info))
     child = Conversation(store, info)
     tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
-    offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_FOR_SUBAGENTS]
+    offered = [o for o in runtime.prelude.offered if o.schema.name not in NOT_OFFERED]
     settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
     own = Runtime(
         conversation=child,
@@ -71,7 +74,7 @@ async def run_subagent(
     memory = ToolMemory()
 
     def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, memory=memory)
+        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory)
 
     compaction = CompactionService(own, counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
@@ -79,11 +82,14 @@ async def run_subagent(
     async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
         return await judge(call, tool, intent, asker)
 
-    executor = TurnExecutor(own, ToolRunner(ToolRegistry(tools), context, judged), compaction, prepare)
+    runner = ToolRunner(ToolRegistry(tools), context, judged)
+    executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)
+    message = user_message(prompt)
+    told_mode.tell(message, child.view)
     ended = TurnEnded("error")
     with store.lock(info.id):
         try:
-            async with aclosing(executor.run(user_message(prompt))) as events:
+            async with aclosing(executor.run(message)) as events:
                 async for event in events:
                     if isinstance(event, ToolStarted):
                         emit(f"{event.summary}\n")

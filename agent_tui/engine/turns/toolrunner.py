@@ -35,6 +35,7 @@ from agent_tui.tools.registry import ToolRegistry
 log = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
+BEFORE_THE_ANSWER = "Not run: you wrote it before the user answered. Call it again if it still fits."
 
 
 Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
@@ -62,14 +63,15 @@ class ToolRunner:
 
     async def run(
         self, calls: Sequence[ToolCallPart], emit: Emit, store: Callable[[Message], None], cut_off: bool = False
-    ) -> None:
-        """Runs all calls and stores a result message for each, in the order of the calls.
+    ) -> bool:
+        """Runs all calls and stores a result message for each, in the order of the calls. True when the turn ends with
+        one of them. What follows a question may look, and ask more: what else there is was written without the answer.
 
         ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
         Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
         self._kept.clear()
-        position = 0
+        position, asked = 0, False
         while position < len(calls):
             # What a call would do is looked at when its turn comes: the calls before it may have changed that.
             batch = [self._job(calls[position], cut_off)]
@@ -78,8 +80,17 @@ class ToolRunner:
                 if not self._parallel(following):
                     break
                 batch.append(following)
-            await self._batch(batch, emit, store)
+            if asked and not self._harmless(batch[0]):
+                batch[0].error = BEFORE_THE_ANSWER
+            if await self._batch(batch, emit, store):
+                return True
+            asked = asked or (batch[0].intent is not None and batch[0].intent.kind == "question")
             position += len(batch)
+        return False
+
+    @staticmethod
+    def _harmless(job: _Job) -> bool:
+        return job.intent is None or job.intent.kind in (*SIDE_BY_SIDE, "question")
 
     def interrupted(self, call: ToolCallPart) -> Message:
         """The result of a call that was cut off, with what its tool had said until then."""
@@ -108,24 +119,28 @@ class ToolRunner:
             job.error = _unexpected(call, error)
         return job
 
-    async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> None:
+    async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
         if len(jobs) == 1:
-            message = await self._one(jobs[0], emit)
+            message, ends_turn = await self._one(jobs[0], emit)
             store(message)
             emit(MessageAdded(message))
-            return
+            return ends_turn
+        ends_turn = False
         tasks = [asyncio.create_task(self._one(job, emit)) for job in jobs]
         try:
             for task in tasks:
-                message = await task
+                message, ends = await task
+                ends_turn = ends_turn or ends
                 store(message)
                 emit(MessageAdded(message))
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        return ends_turn
 
-    async def _one(self, job: _Job, emit: Emit) -> Message:
+    async def _one(self, job: _Job, emit: Emit) -> tuple[Message, bool]:
+        """The result of a call, and whether the turn ends with it."""
         call, started = job.call, time.monotonic()
         outcome = ToolOutcome(job.error or "", is_error=True)
         if job.error is not None:
@@ -153,7 +168,7 @@ class ToolRunner:
             ),
             *outcome.attachments,
         ]
-        return Message(new_id("msg"), "tool", parts, created=time.time())
+        return Message(new_id("msg"), "tool", parts, created=time.time()), outcome.ends_turn
 
     async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from agent_tui.models.fingerprint import extend
-from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart, TextPart, ToolCallPart
+from agent_tui.models.messages import Message, Metadata, Part, ReasoningPart, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.providers.catalog.families import at_least, family_record, retention
 from agent_tui.providers.dialects import dialect_of
@@ -168,9 +168,15 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
     if target.api == "responses":
         if not metadata.get("encrypted_content"):
             return UNSIGNED
-        if not any(isinstance(p, (TextPart, ToolCallPart)) for p in message.parts[index + 1 :]):
+        if not any(is_spoken(part) for part in message.parts[index + 1 :]):
             return UNFINISHED
     return None
+
+
+def is_spoken(part: Part) -> bool:
+    """Whether a part goes out as an item that reasoning may stand before. A text without a character does not: the
+    reasoning before it would stand alone."""
+    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
 
 
 def _has_thought_signature(message: Message) -> bool:

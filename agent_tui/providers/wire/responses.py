@@ -14,7 +14,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
 )
 from agent_tui.models.requests import SentMessage
-from agent_tui.providers.wire.replay import ReplayPlan
+from agent_tui.providers.wire.replay import ReplayPlan, is_spoken
 from agent_tui.providers.wire.text import (
     EMPTY_USER,
     Answer,
@@ -54,7 +54,9 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
                 stored = part.provider_metadata or {}
                 items.append({k: stored[k] for k in _REASONING_FIELDS if k in stored and (k != "content" or stored[k])})
                 items[-1].setdefault("summary", [])
-        elif isinstance(part, TextPart) and part.text:
+        elif not is_spoken(part):
+            continue
+        elif isinstance(part, TextPart):
             items.append(_text(part, metadata))
         elif isinstance(part, ToolCallPart):
             call: Metadata = {

@@ -30,7 +30,7 @@ class Caller(Protocol):
 
 
 class McpTool:
-    """``read_only`` is what the server claims of the tool; it is shown, and never a reason not to ask."""
+    """``read_only`` is what the server claims of the tool; it is shown, and alone never a reason not to ask."""
 
     def __init__(self, server: str, entry: ToolEntry, call: Caller) -> None:
         self.server = server
@@ -58,7 +58,9 @@ class McpTool:
         claim = "\n(the server says that it only reads)" if self.read_only else ""
         shown = pictured(text[:_SHOWN]) + ("\n…" if len(text) > _SHOWN else "")
         display = {"kind": "text", "text": f"{name}\n{shown}{claim}"}
-        return Intent("mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display)
+        return Intent(
+            "mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display, only_looks=self.read_only
+        )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         answer = await self._call(

@@ -31,7 +31,8 @@ class Permissions:
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, and ``network`` what ``work`` may
     reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
-    ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``). With
+    ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``): they run in
+    every mode without a question, where their server says the same of them. With
     ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
     rule that cannot be read.
     """
@@ -131,15 +132,16 @@ class Permissions:
             return self._network(tool, intent.url or "")
         if rule := self._matching(self._deny, tool, None):
             return denied_by(rule)
-        if intent.kind == "internal":
+        if intent.kind in ("internal", "question"):
             return ALLOWED
         if self.mode == "bypass":
             return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
-        if self.mode == "plan" and not any(rule.names(tool) for rule in self._looking_tools):
-            return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
+        looks = intent.only_looks and any(rule.names(tool) for rule in self._looking_tools)
+        if self.mode == "plan" and not looks:
+            return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
         if self._matching(self._ask, tool, None):
             return Decision("ask", "a rule says to ask", patterns=[])
-        if self._matching(self._allow, tool, None) or self.mode == "auto":
+        if looks or self._matching(self._allow, tool, None) or self.mode == "auto":
             return ALLOWED
         return Decision("ask", "a tool of an MCP server", patterns=[tool])
 
@@ -244,6 +246,13 @@ class Permissions:
     @staticmethod
     def _matching(rules: Sequence[Rule], tool: str, pattern: str | None) -> Rule | None:
         return next((rule for rule in rules if rule.names(tool) and rule.pattern is pattern), None)
+
+
+def _not_known_to_look(tool: str) -> str:
+    return (
+        f"{PLAN_MESSAGE} ({tool} is a tool of an MCP server: to be used here its server must say that it only reads, "
+        "and the user's permissions.mcp_read_only must name it.)"
+    )
 
 
 def _refusal(tool: str, decision: Decision) -> str:

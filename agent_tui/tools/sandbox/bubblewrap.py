@@ -137,12 +137,12 @@ def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[s
     for git in places.git_folders(folder):
         if git.is_dir() and not git.is_symlink():
             options += ["--bind", str(git), str(git)]
+    # Laid over a mask, it would show what is below that again. A folder inside a secret place has no mask.
+    masks = [secret for secret in secrets if places.is_within(secret, str(folder))]
     for path in places.protected(folder, policy):
-        # Laid over a mask, it would show what is below that again. A folder inside a secret place has no mask.
-        masks = [secret for secret in secrets if places.is_within(secret, str(folder))]
         masked = any(places.is_within(str(path), secret) for secret in masks)
         if not masked and _mountable(path, folder):
-            options += ["--ro-bind", str(path), str(path), *_masks(secrets, str(path))]
+            options += ["--ro-bind", str(path), str(path), *_masks(masks, str(path))]
     return options
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import PermissionAsked
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.agent_protocol import AsksPermission, ChatAgent, CompletesWords, RefreshesContext
+from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, CompletesWords, RefreshesContext
 
 
 class HasAgent(Protocol):
@@ -123,6 +123,8 @@ class FollowsSession(Protocol):
 
 class ShowsQuestions(Protocol):
     def ask(self, asked: PermissionAsked) -> None: ...
+    def ask_plan(self, asked: PlanPresented) -> None: ...
+    def ask_question(self, asked: QuestionAsked) -> None: ...
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""
 
@@ -138,7 +140,7 @@ class HasContext(Protocol):
 
 class HasAsker(Protocol):
     @property
-    def agent(self) -> AsksPermission | None: ...
+    def agent(self) -> AsksUser | None: ...
 
 
 class HasWords(Protocol):

@@ -1,4 +1,4 @@
-"""Permission questions on the screen: one at a time, oldest first."""
+"""Questions on the screen, for permission and others: one at a time, oldest first."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from agent_tui.ui.guard import TypingGuard
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_tui.models.events import PermissionAsked
+    from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+    from agent_tui.models.questions import ApprovedMode
     from agent_tui.ui.chat.needs import AsksToAttach, CallsUser, ForgetsQuestions, HasAsker, ShowsQuestions, TakesPaste
     from agent_tui.ui.chat.stage import Stage
-    from agent_tui.ui.widgets.permission import PermissionPanel
+    from agent_tui.ui.widgets.question import QuestionPanel
+
+    Asked = PermissionAsked | PlanPresented | QuestionAsked
 
 
 class Permissions:
@@ -27,14 +30,30 @@ class Permissions:
         self._stage = stage
         self._caller = caller
         self._pasting = pasting
-        self.open: list[PermissionAsked] = []
-        self.panel: PermissionPanel | None = None
+        self.open: list[Asked] = []
+        self.panel: QuestionPanel | None = None
         self.guard = TypingGuard(clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
 
     def ask(self, asked: PermissionAsked) -> None:
+        self._open(asked, f"Permission needed: {asked.summary}")
+
+    def ask_plan(self, asked: PlanPresented) -> None:
+        self._open(asked, "A plan is ready")
+
+    def ask_question(self, asked: QuestionAsked) -> None:
+        self._open(asked, f"A question: {asked.question}")
+
+    @property
+    def plan_waits(self) -> bool:
+        """Whether a plan is open: what it is answered with sets the permission mode."""
+        from agent_tui.models.events import PlanPresented
+
+        return self.panel is not None and isinstance(self.panel.asked, PlanPresented)
+
+    def _open(self, asked: Asked, call: str) -> None:
         self.open.append(asked)
-        self._caller.call_user(f"Permission needed: {asked.summary}")
+        self._caller.call_user(call)
         self._show()
 
     def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
@@ -45,11 +64,24 @@ class Permissions:
         elif self._seat.agent is not None:
             self._seat.agent.answer_permission(asked.request_id, allow, pattern, feedback)
 
+    def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
+        self.answered(asked.request_id)
+        if self._seat.agent is not None:
+            self._seat.agent.answer_plan(asked.request_id, mode, plan, feedback)
+
+    def answer_question(self, asked: QuestionAsked, chosen: tuple[str, ...], text: str) -> None:
+        self.answered(asked.request_id)
+        if self._seat.agent is not None:
+            self._seat.agent.answer_question(asked.request_id, chosen, text)
+
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""
+        from agent_tui.models.events import PermissionAsked
+
         for asked in [a for a in self.open if a.request_id == request_id]:
             self.open.remove(asked)
-            self._stage.transcript.tool_waiting(asked.call_id, False)
+            if isinstance(asked, PermissionAsked):
+                self._stage.transcript.tool_waiting(asked.call_id, False)
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
@@ -90,15 +122,31 @@ class Permissions:
     def _show(self) -> None:
         if self.panel is not None or not self.open:
             return
-        from agent_tui.ui.widgets.permission import PermissionPanel
-
-        self.panel = PermissionPanel(self.open[0], self.guard, self._typed)
+        self.panel, phase, hint = self._panel(self.open[0])
         self._stage.show_question(self.panel)
-        self._stage.phase("Waiting for your permission")
+        self._stage.phase(phase)
         if self._stage.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
-            self._stage.hint("A permission is asked: Tab goes there, y / a / n answer")
+            self._stage.hint(hint)
+
+    def _panel(self, asked: Asked) -> tuple[QuestionPanel, str, str]:
+        """The panel for a question, what goes on meanwhile, and how one gets there from the midst of typing."""
+        from agent_tui.models.events import PlanPresented, QuestionAsked
+
+        if isinstance(asked, PlanPresented):
+            from agent_tui.ui.widgets.plan import PlanPanel
+
+            plan = PlanPanel(asked, self.guard, self._typed)
+            return plan, "Waiting for your word on the plan", "A plan is ready: Tab goes there"
+        if isinstance(asked, QuestionAsked):
+            from agent_tui.ui.widgets.ask import AskPanel
+
+            return AskPanel(asked, self.guard, self._typed), "Waiting for your answer", "A question: Tab goes there"
+        from agent_tui.ui.widgets.permission import PermissionPanel
+
+        panel = PermissionPanel(asked, self.guard, self._typed)
+        return panel, "Waiting for your permission", "A permission is asked: Tab goes there, y / a / n answer"
 
     def prompt_changed(self) -> None:
         """Something was typed: hints go."""

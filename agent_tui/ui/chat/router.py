@@ -16,6 +16,9 @@ from agent_tui.models.events import (
     PartDelta,
     PermissionAnswered,
     PermissionAsked,
+    PlanPresented,
+    QuestionAsked,
+    QuestionClosed,
     QueueChanged,
     RetryWaiting,
     SessionChanged,
@@ -116,8 +119,14 @@ class Router:
             case PermissionAsked():
                 transcript.tool_waiting(event.call_id, True)
                 self._questions.ask(event)
-            case PermissionAnswered(request_id, _):
+            case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._questions.answered(request_id)
+            case PlanPresented("", plan):
+                stage.say("info", f"The plan, which nobody can approve here:\n{plan}")
+            case PlanPresented():
+                self._questions.ask_plan(event)
+            case QuestionAsked():
+                self._questions.ask_question(event)
             case ContextChanged(usage, in_flight):
                 session.context_changed(usage, in_flight)
             case RetryWaiting(seconds, attempt, attempts, failure):

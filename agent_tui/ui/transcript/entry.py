@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
+    TOLD_MODE,
     AttachmentPart,
     Message,
     ReasoningPart,
@@ -167,7 +168,8 @@ def _user(message: Message) -> list[Block]:
     summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
     if summary is not None:
         return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
-    attached = [part for part in message.parts if isinstance(part, AttachmentPart)]
+    # The mode stands on the status line; that the model knows it is no news.
+    attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = shell_output(message)
     if output is None:
         return [UserBlock(message.text, attached)]

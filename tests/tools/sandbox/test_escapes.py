@@ -1,4 +1,4 @@
-"""Every attempt of ``escapes.toml``, for real, under every backend that holds on this machine."""
+"""The attempts of ``escapes.toml``, for real, under every backend that holds on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import sys
 import tomllib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ import pytest
 from agent_tui.tools.sandbox.box import Backend
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support import sandbox_world as world
+from tests.support.forms import LONG, some
 
 GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]
 CASES = [(group, domain) for group in GROUPS for domain in group["domains"]]
 AT_ONCE = 4
+LOOK_EVERY = 3
+"""Of what is also tried in ``work``, where more is allowed, so many attempts make one that is tried in ``look``."""
 NEXT = " ;;; "
 """Between two commands of one attempt: what the first leaves behind may lead the second out."""
 
@@ -34,6 +37,8 @@ class Scene:
     base: Path
     backends: dict[str, Backend | str]
     repository: Path
+    later: dict[str, object]
+    """What runs later in a project that nobody touched."""
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +53,18 @@ def scene() -> Iterator[Scene]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("HOME", str(base / "home"))
             patch.setenv("TEST_API_KEY", world.SECRET)
-            yield Scene(base, world.available(base), base / "repository")
+            untouched = world.Place(base / "untouched")
+            untouched.make(base / "repository")
+            yield Scene(base, world.available(base), base / "repository", world.runs_later(untouched.project))
     finally:
         shutil.rmtree(base, ignore_errors=True)
+
+
+def _scripts(group: dict[str, Any], domain: Domain) -> Sequence[str]:
+    """The attempts of one group in one domain: the variations too in the long form."""
+    if LONG:
+        return [*group["attempts"], *group.get("variations", [])]
+    return some(group["attempts"], LOOK_EVERY if domain == "look" and "work" in group["domains"] else 1)
 
 
 async def _attempt(
@@ -68,7 +82,6 @@ async def _attempt(
     place.make(scene.repository)
     jail = world.jail_for(backend, place, scene.base / mark / "cache")
     outside, inside = world.tree(place.outside), world.tree(place.project)
-    later = world.runs_later(place.project)
     more = {
         "OUT": str(place.outside),
         "PROJECT": str(place.project),
@@ -95,7 +108,7 @@ async def _attempt(
         wrong.append("changed something outside")
     if domain == "look" and world.tree(place.project) != inside:
         wrong.append("changed the project")
-    if world.runs_later(place.project) != later:
+    if world.runs_later(place.project) != scene.later:
         wrong.append("left something that runs later")
     if harm := bystander.harm():
         wrong.append(harm)
@@ -122,7 +135,7 @@ async def test_nothing_gets_out(scene: Scene, name: str, group: dict[str, Any], 
                     own = script.replace("31337", seconds)
                     return script, await _attempt(scene, backend, domain, own, ears, bystander, shared)
 
-            results = await asyncio.gather(*(one(script) for script in group["attempts"]))
+            results = await asyncio.gather(*(one(script) for script in _scripts(group, domain)))
             assert {script: wrong for script, wrong in results if wrong} == {}
             assert ears.heard == []
             assert world.left_behind(f"{scene.base.name}-", seconds) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -72,8 +73,14 @@ def accepted(model: str, difference: str) -> bool:
     return any(model.startswith(prefix) and re.search(pattern, difference) for prefix, pattern, _ in known)
 
 
-def compare(request: ModelRequest) -> list[str]:
-    mine, theirs = oracle.sent_both(request)
+@pytest.fixture(scope="module")
+def sender() -> Iterator[oracle.Sender]:
+    with oracle.Sender() as sender:
+        yield sender
+
+
+def compare(sender: oracle.Sender, request: ModelRequest) -> list[str]:
+    mine, theirs = sender.both(request)
     form = oracle.camel if request.spec.model.startswith("gemini/") else (lambda body: body)
     found = list(oracle.differences(form(mine.body), form(theirs.body)))
     if (mine.method, mine.path, mine.headers) != (theirs.method, theirs.path, theirs.headers):
@@ -82,14 +89,14 @@ def compare(request: ModelRequest) -> list[str]:
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_every_request_is_the_one_that_litellm_sends(api: str) -> None:
+def test_every_request_is_the_one_that_litellm_sends(sender: oracle.Sender, api: str) -> None:
     models = MODELS if api == "chat" else RESPONSES
     wrong: list[str] = []
     used: set[str] = set()
     for model in models:
         spec = wire.spec(model, api=api)
         for name, request in oracle.matrix(spec):
-            for difference in compare(request):
+            for difference in compare(sender, request):
                 if not accepted(model, difference):
                     wrong.append(f"{model}, {name}: {difference}")
                 used |= {p for m, p, _ in ACCEPTED if model.startswith(m) and re.search(p, difference)}
@@ -112,7 +119,7 @@ def test_every_direct_provider_is_compared() -> None:
 
 @needs_recordings
 @pytest.mark.parametrize("name", recorded.names() or ["none"])
-def test_what_follows_a_recorded_answer_is_sent_alike(name: str) -> None:
+def test_what_follows_a_recorded_answer_is_sent_alike(sender: oracle.Sender, name: str) -> None:
     recording = recorded.load(name)
     spec = recorded.spec_for(recording, "http://127.0.0.1")
     target = resolve_target(spec)
@@ -125,4 +132,4 @@ def test_what_follows_a_recorded_answer_is_sent_alike(name: str) -> None:
     answer = recorded.assemble(accumulator.finish(), Message("msg_1", "assistant", origin=origin))
     follow_up = recorded.tool_results(answer) or [recorded.question("And then?", "msg_user2")]
     request = recorded.request_for(spec, [recorded.question(), answer, *follow_up])
-    assert [d for d in compare(request) if not accepted(spec.model, d)] == []
+    assert [d for d in compare(sender, request) if not accepted(spec.model, d)] == []

@@ -406,7 +406,8 @@ async def main():
             data = protocol.RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
             worker.receive(data)
             await asyncio.wait(set(worker._tasks.values()))
-    await asyncio.sleep(0.1)
+    while rest := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(rest)
 asyncio.run(main())
 heavy = [m for m in ("litellm", "openai", "aiohttp", "anthropic", "google.genai") if m in sys.modules]
 print(json.dumps({"heavy": heavy, "output": b"".join(lines).decode()}))

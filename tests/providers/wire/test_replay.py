@@ -126,9 +126,11 @@ def test_redacted_and_empty_signed_blocks_are_sent(metadata: Any) -> None:
     assert plan.resent("a1", 0)
 
 
-def test_a_reasoning_item_with_nothing_after_it_stays_here() -> None:
+@pytest.mark.parametrize("behind", [[], [TextPart("")], [ReasoningPart("u", {"encrypted_content": "y"}), TextPart("")]])
+def test_a_reasoning_item_with_nothing_after_it_stays_here(behind: list[Part]) -> None:
     where = target("openai", "gpt-5", "responses")
-    items = sent(user("u1"), answer("a1", where, ReasoningPart("t", {"encrypted_content": "x"})), user("u2"))
+    parts = [ReasoningPart("t", {"encrypted_content": "x"}), *behind]
+    items = sent(user("u1"), answer("a1", where, *parts), user("u2"))
     status = plan_replay(items, where).status("a1", 0)
     assert status is not None and status.reason == replay.UNFINISHED
 

@@ -28,7 +28,8 @@ from agent_tui.providers.streams.decode import EventStreamDecoder, FrameBuffer, 
 from agent_tui.providers.streams.tap import Tap
 from agent_tui.providers.streams.usage import normalise
 from agent_tui.providers.worker.client import WorkerClient
-from tests.providers.test_stream_faults import APIS, Api, every_api
+from tests.providers.streams.test_stream_faults import APIS, Api, every_api
+from tests.support.forms import examples
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import Answer, collect, make_request
 
@@ -262,7 +263,7 @@ def spoiled(value: Any, choose: Any) -> Any:
     return copy if isinstance(value, dict) else list(copy.values())
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80, 600), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_event_crashes(choose: Any) -> None:
     first = choose.draw(st.sampled_from(EVENTS))

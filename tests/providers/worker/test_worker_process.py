@@ -18,7 +18,7 @@ from tests.support.loopback import Loopback, Reply, chat_events, sse
 from tests.support.model_calls import collect, make_request, run_python
 from tests.support.waiting import ended, running
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ECHO = """
 import json, sys
 for line in sys.stdin.buffer:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import (
@@ -25,6 +26,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog.targets import resolve_target
 from agent_tui.providers.wire.request import build_call
+from tests.support.forms import examples
 
 SPECS = [
     ModelSpec("m", name, api=api)  # type: ignore[arg-type]
@@ -48,6 +50,8 @@ SPECS = [
     ]
 ]
 ORIGINS = [Origin(t.provider, t.api, t.model) for t in map(resolve_target, SPECS)] + [Origin("demo", "chat", "demo")]
+OWN = Origin("", "chat", "")
+"""Stands for whom the conversation is sent to: what goes back as it came is what goes wrong."""
 TEXT = st.one_of(st.text(max_size=20), st.sampled_from(["", " ", "\ud800", "\x00", "a\ud83d\ude00b", "</system>"]))
 METADATA = st.sampled_from(
     [
@@ -95,7 +99,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
                 else:
                     made.append(ToolCallPart(draw(IDS), "read", draw(ARGUMENTS), draw(METADATA)))
             status = draw(st.sampled_from(STATUSES))
-            origin = draw(st.sampled_from([*ORIGINS, None]))
+            origin = draw(st.one_of(st.just(OWN), st.sampled_from([*ORIGINS, None])))
             messages.append(Message(f"a{n}.{step}", "assistant", made, status, origin=origin))
             for m, call in enumerate(p for p in made if isinstance(p, ToolCallPart)):
                 if draw(st.integers(0, 9)) == 0:
@@ -155,8 +159,17 @@ def _check_items(items: list[dict[str, Any]]) -> None:
             assert following.get("type") in ("reasoning", "message", "function_call")
 
 
+ENCRYPTED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ENC"}
+ONLY_THOUGHT = [
+    Message("u0", "user", [TextPart("")]),
+    Message("a0.0", "assistant", [ReasoningPart("")], origin=ORIGINS[0]),
+    Message("a0.1", "assistant", [ReasoningPart("", ENCRYPTED), TextPart("")], origin=OWN),
+]
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.model}-{spec.api}")
-@settings(max_examples=40, deadline=None)
+@example(messages=ONLY_THOUGHT, effort="medium", tools=True, max_output=None)
+@settings(max_examples=examples(20, 200), deadline=None)
 @given(
     messages=conversations(),
     effort=st.sampled_from(["off", "low", "medium", "high"]),
@@ -166,6 +179,8 @@ def _check_items(items: list[dict[str, Any]]) -> None:
 def test_any_conversation_becomes_a_valid_request(
     spec: ModelSpec, messages: list[Message], effort: Effort, tools: bool, max_output: int | None
 ) -> None:
+    own = ORIGINS[SPECS.index(spec)]
+    messages = [replace(message, origin=own) if message.origin == OWN else message for message in messages]
     call = call_for(spec, messages, effort, tools, max_output)
     json.dumps(call.kwargs, ensure_ascii=False).encode()
     if call.method == "aresponses":
@@ -188,7 +203,7 @@ def _without_markers(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"{spec.model}-{spec.api}")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(12, 100), deadline=None)
 @given(messages=conversations())
 def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(spec: ModelSpec, messages: list[Message]) -> None:
     for message in messages:

@@ -1,0 +1,356 @@
+"""What panels with a question have in common: a text, choices, a line for words, and no answer by accident."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import ClassVar, Protocol
+
+from rich.cells import cell_len, chop_cells
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Input
+
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import spelled
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.guard import TypingGuard
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.textual_private import bindings_of
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.rows import RowList
+
+NEAR = 24
+"""A word of a command is cut only when it is longer than this many characters."""
+UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "ctrl+c"})
+"""Keys that leave or scroll; none of them allows anything."""
+TRANSCRIPT_ROOM = 2
+"""Lines of the transcript that stay visible when a panel is open."""
+BODY_ROWS = 16
+SHORT, TINY = 18, 14
+"""Below so many lines of the screen choices stand in one line, and frames go."""
+NO_WORDS: Mapping[str, str] = MappingProxyType({})
+
+
+class Choice(Protocol):
+    """A row to choose: ``key`` (or empty) answers with it, ``feedback`` asks for words first."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def feedback(self) -> bool: ...
+
+
+class Asked(Protocol):
+    @property
+    def request_id(self) -> str: ...
+
+
+class TakesTyped(Protocol):
+    def __call__(self, text: str, *, paste: bool = False) -> None:
+        """Text that was meant for the prompt; empty for a key that writes nothing. Called at once, not by a message,
+        so that keys keep their order."""
+
+
+class Body(RowList, can_focus=False):
+    """A text, whole: long lines are wrapped, never cut. ``color`` says which colour a line has."""
+
+    def __init__(self, text: str, color: Callable[[str], str] = lambda line: "foreground") -> None:
+        super().__init__(classes="body")
+        self._color = color
+        self.lines: list[tuple[str, str]] = []
+        self._wrapped = 0
+        self.set_text(text)
+
+    def set_text(self, text: str) -> None:
+        """Another text; foreign text is spelled out."""
+        self.text = spelled(text).expandtabs(4).rstrip("\n")
+        width, self._wrapped = self._wrapped, 0
+        self.wrap(width)
+
+    def wrap(self, width: int) -> None:
+        if width == self._wrapped or width <= 0:
+            return
+        self._wrapped = width
+        self.lines = []
+        for line in self.text.split("\n") if self.text else ():
+            self.lines += [(piece, self._color(line)) for piece in pieces_of(line, max(1, width - 1))]
+        self.set_count(len(self.lines))
+
+    def selectable(self, index: int) -> bool:
+        return False
+
+    def on_resize(self) -> None:
+        self.wrap(self.scrollable_content_region.width)
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        text, color = self.lines[index]
+        return [(text, paint(color))]
+
+
+def pieces_of(line: str, width: int) -> list[str]:
+    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
+    pieces: list[str] = []
+    at = 0
+    while True:
+        window = line[at : at + 4 * width]
+        head = window
+        if cell_len(window) > width:
+            head = chop_cells(window, width)[0] or window[:1]
+            blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
+            head = head[:blank] if blank else head
+        pieces.append(head)
+        at += len(head)
+        if at >= len(line):
+            return pieces
+
+
+class Choices(Lines):
+    """The rows, with a cursor. ``words`` stand for them in one line on low screens, by key; without them rows stay.
+    ``mark`` is drawn before a label."""
+
+    def __init__(
+        self, choices: Sequence[Choice], words: Mapping[str, str], mark: Callable[[Choice], str] = lambda choice: ""
+    ) -> None:
+        super().__init__(height=len(choices))
+        self.choices = choices
+        self._words = words
+        self._mark = mark
+        self.cursor = 0
+        self.short = False
+
+    def fit(self, short: bool, room: int) -> None:
+        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to."""
+        self.short = short and bool(self._words)
+        height = 1 if self.short else max(1, min(len(self.choices), room))
+        if height != self.line_count:
+            self.set_height(height)
+            self.refresh(layout=True)
+
+    @property
+    def _top(self) -> int:
+        """The first row that is drawn."""
+        return max(0, min(self.cursor, len(self.choices) - 1) - self.line_count + 1)
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if self.short:
+            pieces: list[Piece] = []
+            for i, choice in enumerate(c for c in self.choices if c.key):
+                word = self._words.get(choice.key)
+                if word is None:
+                    continue
+                here = self.choices[self.cursor] is choice
+                pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
+                pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
+            return pieces
+        y += self._top
+        choice = self.choices[y]
+        here = y == self.cursor
+        label = self._mark(choice) + choice.label
+        return [
+            ("❯ " if here else "  ", paint("primary", bold=True)),
+            (f"{choice.key or ' '}  ", paint("accent", bold=True)),
+            (shorten(label, max(1, width - 5)), paint("primary" if here else "foreground", bold=here)),
+        ]
+
+    def on_click(self, event: events.Click) -> None:
+        panel = self.parent
+        if isinstance(panel, QuestionPanel) and not self.short and 0 <= event.y < self.line_count:
+            event.stop()
+            panel.clicked(self.choices[event.y + self._top])
+
+
+class QuestionPanel(Guarded, Vertical, can_focus=True):
+    """Asks; subclasses say what, and post the answer. The keyboard alone is enough.
+
+    What was typed without having seen the question is no answer: ``typed`` takes it, for the prompt.
+    """
+
+    DEFAULT_CSS = """
+    QuestionPanel {
+        height: auto; margin: 0 1; padding: 0 1; border: round $warning; background: $background;
+    }
+    QuestionPanel.-tiny { border: none; margin: 0; }
+    QuestionPanel .body { height: auto; margin: 0; }
+    QuestionPanel Input { height: 1; border: none; background: $surface; padding: 0 1; display: none; }
+    QuestionPanel Input:focus { border: none; }
+    QuestionPanel.-feedback Input { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(str(n), f"row({n})", f"Row {n}", show=False) for n in range(1, 10)),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("enter", "choose", "Choose", show=False),
+        Binding("pageup", "page(-1)", "Scroll up", show=False),
+        Binding("pagedown", "page(1)", "Scroll down", show=False),
+        Binding("escape", "escape", "Interrupt", show=False),
+        Binding("tab", "app.focus_prompt", "To the prompt", show=False),
+    ]
+
+    def __init__(
+        self,
+        asked: Asked,
+        guard: TypingGuard,
+        typed: TakesTyped,
+        header: Lines,
+        body: Body,
+        choices: Choices,
+        placeholder: str,
+        *,
+        body_rows: int = BODY_ROWS,
+    ) -> None:
+        super().__init__()
+        self.asked = asked
+        self.guard = guard
+        self._typed = typed
+        self._header = header
+        self._header_height = header.line_count
+        self._body = body
+        self._body_rows = body_rows
+        self._choices = choices
+        self._placeholder = placeholder
+        self._done = False
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        return self._choices.choices
+
+    @abstractmethod
+    def choose(self, choice: Choice) -> None:
+        """A row was chosen."""
+
+    @abstractmethod
+    def say(self, words: str) -> None:
+        """Words were written in the line for them."""
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._body
+        yield self._choices
+        yield Input(placeholder=self._placeholder)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._arrange(self.screen.size.height)
+
+    def on_mount(self) -> None:
+        self._arrange(self.screen.size.height)
+        self.guard.appeared()
+        # Counted anew from when it is drawn: a busy screen shows it later.
+        self.call_after_refresh(self._drawn)
+
+    def _drawn(self) -> None:
+        self.guard.appeared()
+        # What else is on the screen has its height only now.
+        self._arrange(self.screen.size.height)
+
+    @property
+    def writing(self) -> bool:
+        """Whether keys are text now."""
+        return self.has_class("-feedback")
+
+    async def on_key(self, event: events.Key) -> None:
+        """Keys are answered here and now: those that came along with an answer are no answer to the next question."""
+        if self.writing:
+            self._written_key(event)
+            return
+        action = None if event.key in UNGUARDED else self._bound(event.key)
+        if event.key in UNGUARDED or (action is None and not event.is_printable):
+            return
+        event.stop()
+        event.prevent_default()
+        if self._done or self.guard.accidental() or action is None:
+            self._typed(event.character or "" if event.is_printable else "")
+        else:
+            await self.app.run_action(action, self)
+
+    def _written_key(self, event: events.Key) -> None:
+        """What is typed before the line for it has the focus."""
+        line = self.query_one(Input)
+        if event.is_printable and event.character and not line.has_focus:
+            event.stop()
+            event.prevent_default()
+            line.insert_text_at_cursor(event.character)
+
+    def _bound(self, key: str) -> str | None:
+        """The panel's own action for a key, as the user bound it."""
+        return next((binding.action for binding in bindings_of(self, key)), None)
+
+    async def on_paste(self, event: events.Paste) -> None:
+        """A paste is never an answer."""
+        event.stop()
+        event.prevent_default()
+        self._typed(event.text, paste=True)
+
+    def clicked(self, choice: Choice) -> None:
+        """A click on a choice; one that was aimed at what stood there before is none."""
+        if not self.guard.accidental():
+            self.choose(choice)
+
+    def _arrange(self, height: int) -> None:
+        """The choices are always to be seen; the text takes what is left and scrolls."""
+        short = height < SHORT
+        tiny = height < TINY
+        self.set_class(tiny, "-tiny")
+        self._body.wrap(max(1, self._body.scrollable_content_region.width))
+        self._header.set_height(1 if tiny else self._header_height)
+        siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
+        others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
+        room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
+        self._choices.fit(short, room)
+        room = max(0, room - self._choices.line_count)
+        lines = len(self._body.lines) or self._body.text.count("\n") + 1
+        self._body.styles.height = min(lines, self._body_rows, room) if self._body.text else 0
+
+    def action_move(self, by: int) -> None:
+        self._choices.cursor = (self._choices.cursor + by) % len(self.choices)
+        self._choices.refresh()
+
+    def action_page(self, by: int) -> None:
+        self._body.scroll_relative(y=by * max(1, self._body.size.height - 1), animate=False)
+
+    def action_choose(self) -> None:
+        self.choose(self.choices[self._choices.cursor])
+
+    def action_answer(self, key: str) -> None:
+        for choice in self.choices:
+            if choice.key == key:
+                self.choose(choice)
+
+    def action_row(self, number: int) -> None:
+        """The choice in that row, counted from 1, as long as rows are shown."""
+        if not self._choices.short and number <= len(self.choices):
+            self.choose(self.choices[number - 1])
+
+    def action_escape(self) -> None:
+        if self.has_class("-feedback"):
+            self.remove_class("-feedback")
+            self.focus()
+        else:
+            self.left()
+
+    def left(self) -> None:
+        """Escape, outside of the line for words: the turn is interrupted."""
+        self.app.call_later(self.app.run_action, "interrupt")
+
+    def ask_for_words(self, choice: Choice) -> None:
+        """Opens the line for words."""
+        self._choices.cursor = self.choices.index(choice)
+        self._choices.refresh()
+        self.add_class("-feedback")
+        self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _feedback(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.say(event.value.strip())
+
+    def first_answer(self) -> bool:
+        """Whether nothing was answered yet; from now on something is."""
+        first, self._done = not self._done, True
+        return first

@@ -1,0 +1,105 @@
+"""The program in a pseudo terminal of its own, driven by what it writes there and by the files it changes."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.waiting import PATIENCE, Changes, opened
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Terminal:
+    """A running program and its terminal. ``seen`` is all that was read from it."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self.seen = b""
+        self.code: int | None = None
+        self._descriptor = descriptor
+        self._open = True
+        self._heard = [descriptor]  # until nothing can come from there any more
+
+    def type(self, text: bytes) -> None:
+        os.write(self._descriptor, text)
+
+    def close(self) -> None:
+        """Closes the terminal, as its window would be closed."""
+        if self._open:
+            self._open = False
+            self._heard.clear()
+            os.close(self._descriptor)
+
+    def wait_for(self, text: bytes) -> None:
+        """Reads on until ``text`` was in what came since the call."""
+        begin = len(self.seen)
+        end = time.monotonic() + PATIENCE
+        while text not in self.seen[begin:]:
+            assert self._heard, self.seen[-1000:]
+            self._hear(end)
+
+    def wait_until(self, ready: Callable[[], bool], folder: Path) -> None:
+        """Reads on until ``ready``, which is asked again whenever something in ``folder`` was changed."""
+        end = time.monotonic() + PATIENCE
+        with Changes(folder) as changes:
+            while not ready():
+                while changes.descriptor not in self._hear(end, changes.descriptor):
+                    pass
+                changes.forget()
+
+    def wait_for_end(self) -> int:
+        """The exit status, once the process is gone."""
+        end = time.monotonic() + PATIENCE
+        for gone in opened([self.pid]):
+            try:
+                while gone not in self._hear(end, gone):
+                    pass
+            finally:
+                os.close(gone)
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def kill(self) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.code = -signal.SIGKILL
+
+    def _hear(self, end: float, *more: int) -> list[int]:
+        """Waits until something can be read, takes what the program wrote, and returns which others were heard."""
+        found, _, _ = select.select([*self._heard, *more], [], [], max(0.0, end - time.monotonic()))
+        assert found, ("nothing came any more", self.seen[-1000:])
+        if self._heard and self._descriptor in found:
+            try:
+                data = os.read(self._descriptor, 1 << 16)
+            except OSError:  # as Linux tells that nobody holds the other side any more
+                data = b""
+            self.seen += data
+            if not data:
+                self._heard.clear()
+        return found
+
+
+@contextmanager
+def in_terminal(folder: Path, environment: Mapping[str, str]) -> Iterator[Terminal]:
+    """The program with the demo model, started in ``folder``; killed at the end where it has not ended."""
+    import pty
+
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
+        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo"], {**os.environ, **own})
+    terminal = Terminal(pid, descriptor)
+    try:
+        yield terminal
+    finally:
+        terminal.kill()
+        terminal.close()

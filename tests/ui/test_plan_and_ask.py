@@ -1,0 +1,241 @@
+"""The model's plan and its questions on the screen: what keys do, and what the agent is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import TextArea
+
+from agent_tui.models.events import Event, PlanPresented, QuestionAsked, QuestionClosed, TurnEnded
+from agent_tui.models.messages import TOLD_MODE, AttachmentPart, TextPart, user_message
+from agent_tui.ui.guard import PAUSE
+from agent_tui.ui.widgets.question import QuestionPanel
+from tests.support.app import Running, running
+from tests.support.real_app import Home, make_home
+
+PLAN = "# Mend it\n\n1. change `a.txt`\n2. run the tests"
+HOSTILE = "\x1b]0;gone\x07[bold]x[/bold] \x9b2J\u202egnp.exe"
+
+
+LONG_CHOICES = tuple(f"{n} {'x' * 90}" for n in "123456")
+
+
+def plan(text: str = PLAN) -> PlanPresented:
+    return PlanPresented("p1", text)
+
+
+def question(several: bool = False, choices: tuple[str, ...] = ("red", "green", "blue")) -> QuestionAsked:
+    return QuestionAsked("q1", "Which colour?", choices, several)
+
+
+def panel(run: Running) -> QuestionPanel:
+    found = run.app.chat.permissions.panel
+    assert found is not None
+    return found
+
+
+async def shown(run: Running, asked: Event) -> None:
+    run.agent.busy = True
+    run.agent.publish(asked)
+    await run.until(lambda: run.app.chat.permissions.panel is not None and panel(run).has_focus)
+    await run.pilot.pause()
+    run.clock.now += 1
+
+
+@pytest.mark.parametrize(("key", "mode"), [("y", "ask"), ("e", "accept-edits"), ("a", "auto"), ("enter", "ask")])
+async def test_a_plan_is_approved_with_one_key(tmp_path: Path, key: str, mode: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        assert "Carry out this plan?" in run.shown() and "1. change `a.txt`" in run.shown()
+        await run.pilot.press(key, key)
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", mode, PLAN, "")]
+        await run.until(lambda: not run.app.stage.screen.query("PlanPanel"))
+        assert run.app.prompt.has_focus
+
+
+async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        await run.pilot.press("c", "down", "down", "down", "end", "enter", *"yea!")
+        await run.pilot.press("escape")
+        await run.pilot.pause()
+        assert "changed by you" in run.shown() and "yea!" in run.shown()
+        assert not run.agent.called("answer_plan") and not run.agent.called("interrupt")
+        await run.pilot.press("e")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN + "\nyea!", "")]
+
+
+async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        before = run.agent.mode
+        await run.pilot.press("shift+tab")
+        await run.pilot.pause()
+        assert "in which mode to go on" in run.shown()
+        await run.pilot.press("e")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode == before
+
+
+async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        await run.pilot.press("c")
+        panel(run).query_one(TextArea).text = " \n"
+        await run.pilot.press("escape", "y")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "ask", PLAN, "")]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"), [(["f", *"tests", "enter"], "tests"), (["n"], ""), (["escape"], ""), (["f", "escape", "n"], "")]
+)
+async def test_a_plan_is_declined(tmp_path: Path, keys: list[str], words: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        await run.pilot.press(*keys)
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", None, PLAN, words)]
+
+
+@pytest.mark.parametrize("key", ["y", "e", "a", "c", "f", "n", "1", "o", "s", "space"])
+@pytest.mark.parametrize("asked", [plan(), question(), question(several=True)])
+async def test_typing_is_no_answer(tmp_path: Path, asked: Event, key: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, asked)
+        run.clock.now -= 1 - PAUSE / 2
+        await run.pilot.press(key)
+        await run.until(lambda: run.app.prompt.text == (" " if key == "space" else key))
+        assert not run.agent.called("answer_plan") and not run.agent.called("answer_question")
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen", "text"),
+    [
+        (["2"], ("green",), ""),
+        (["enter"], ("red",), ""),
+        (["down", "down", "enter"], ("blue",), ""),
+        (["o", *"pink", "enter"], (), "pink"),
+        (["o", "enter", *"x", "enter"], (), "x"),
+        (["escape"], (), ""),
+    ],
+)
+async def test_one_choice_is_taken(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        await run.pilot.press(*keys)
+        await run.until(lambda: run.agent.called("answer_question"))
+        assert run.agent.called("answer_question") == [("q1", chosen, text)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "chosen", "text"),
+    [
+        (["1", "3", "enter"], ("red", "blue"), ""),
+        (["space", "down", "space", "space", "s"], ("red",), ""),
+        (["down", "enter"], ("green",), ""),
+        (["s", "2", "s"], ("green",), ""),
+        (["3", "o", *"dark", "enter"], ("blue",), "dark"),
+        (["1", "escape"], (), ""),
+    ],
+)
+async def test_several_are_marked_and_sent(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question(several=True))
+        await run.pilot.press(*keys)
+        await run.until(lambda: run.agent.called("answer_question"))
+        assert run.agent.called("answer_question") == [("q1", chosen, text)]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16), (40, 10)])
+@pytest.mark.parametrize("asked", [plan("long line " * 400), question(choices=LONG_CHOICES)])
+async def test_choices_and_status_are_to_be_seen_on_every_screen(
+    tmp_path: Path, asked: Event, size: tuple[int, int]
+) -> None:
+    async with running(tmp_path, size=size) as run:
+        await shown(run, asked)
+        choices = panel(run)._choices
+        assert choices.region.height and choices.region.bottom <= run.app.stage.status.region.y
+        assert run.app.stage.status.region.bottom <= size[1]
+
+
+async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan(HOSTILE))
+        for control in ("\x1b", "\x07", "\x9b", "\u202e"):
+            assert control not in run.shown()
+        assert "[bold]x[/bold]" in run.shown()
+        await run.pilot.press("c")
+        await run.pilot.pause()
+        assert "\x1b" not in panel(run).query_one(TextArea).text
+        await run.pilot.press("escape", "y")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "ask", HOSTILE, "")]
+        run.agent.publish(QuestionAsked("q1", HOSTILE, (HOSTILE, "b")))
+        await run.until(lambda: run.app.stage.screen.query("AskPanel"))
+        await run.until(lambda: "[bold]x[/bold]" in run.shown() and "The model asks" in run.shown())
+        for control in ("\x1b", "\x07", "\x9b", "\u202e"):
+            assert control not in run.shown()
+
+
+@pytest.mark.parametrize("ending", [QuestionClosed("p1"), TurnEnded("interrupted")])
+async def test_a_plan_that_waits_no_more_goes_away(tmp_path: Path, ending: Event) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, plan())
+        run.agent.busy = False
+        run.agent.publish(ending)
+        await run.until(lambda: not run.app.stage.screen.query("PlanPanel"))
+        assert not run.agent.called("answer_plan") and run.app.prompt.has_focus
+
+
+async def test_a_plan_nobody_can_answer_is_shown_as_it_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.publish(PlanPresented("", PLAN))
+        await run.until(lambda: "1. change `a.txt`" in run.shown())
+        assert run.app.chat.permissions.panel is None
+
+
+async def test_what_the_model_is_told_of_its_mode_is_no_attachment_of_the_users(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        message = user_message("hello")
+        message.parts = [AttachmentPart(TOLD_MODE, "text/plain", "Permission mode: ask."), TextPart("hello")]
+        run.app.transcript.add_message(message)
+        await run.until(lambda: "hello" in run.shown())
+        assert "permission mode" not in run.shown().lower()
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return make_home(tmp_path, monkeypatch)
+
+
+def call(name: str, **arguments: Any) -> str:
+    lines = ["[[step]]", "[[step.tool_calls]]", f"name = {json.dumps(name)}"]
+    return "\n".join([*lines, f"arguments = {json.dumps(json.dumps(arguments))}"]) + "\n"
+
+
+async def test_from_a_question_to_a_plan_to_its_end(home: Home) -> None:
+    """On the real agent: asked, planned, changed, approved, carried out."""
+    home.configure('[permissions]\nmode = "plan"\n')
+    home.script(
+        call("ask", question="Which colour?", choices=["red", "green"])
+        + call("present_plan", plan=PLAN)
+        + call("write", path="a.txt", content="done\n")
+        + '[[step]]\ntext = "All done."\n'
+    )
+    async with home.chat() as chat:
+        await chat.say("paint it")
+        await chat.shows("The model asks", "Which colour?")
+        await chat.look()
+        await chat.press("2")
+        await chat.shows("Carry out this plan?", "1. change `a.txt`")
+        await chat.look()
+        await chat.press("e")
+        await chat.shows("All done.")
+        assert "accept-edits" in chat.status
+    assert (home.project / "a.txt").read_text() == "done\n"
