@@ -55,3 +55,38 @@ def test_what_a_string_names_is_there() -> None:
     found = {path: named(path.read_text("utf-8")) for path in files if path != Path(__file__)}
     missing = {name for name in set().union(*found.values()) if not exists(name)}
     assert [(str(path), name) for path, names in found.items() for name in names & missing] == []
+
+
+MARKED = re.compile(r"``([A-Za-z_][\w.]*)``")
+FOREIGN = {"mcp__server__tool", "skip_thought_signature_validator", "input_cost_per_token_above_200k_tokens_priority"}
+"""Forms and words of others that no code of ours holds whole."""
+
+
+def test_what_a_comment_names_is_there() -> None:
+    """A word with an underscore, in double backticks, is a name: of a module, or of something in the code."""
+    files = {path: path.read_text("utf-8") for path in (ROOT / "agent_tui").rglob("*.py")}
+    known = {path.stem for path in files} | {path.parent.name for path in files} | FOREIGN
+    for source in files.values():
+        known |= set(re.findall(r"\w+", MARKED.sub("", source)))
+    missing = [
+        (str(path.relative_to(ROOT)), name)
+        for path, source in files.items()
+        for name in MARKED.findall(source)
+        for word in name.split(".")
+        if "_" in word.strip("_") and word not in known
+    ]
+    assert missing == []
+
+
+def test_the_map_names_files_that_are_there() -> None:
+    """A file without a folder lies beside the one named before it, or in the folder."""
+    gone: list[str] = []
+    for line in (ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines():
+        beside = ROOT
+        for name in re.findall(r"`([\w./*]+(?:\.py|/))`", line):
+            found = next((p for f in (beside, ROOT / "agent_tui", ROOT) if (p := next(f.glob(name), None))), None)
+            if found is None:
+                gone.append(name)
+            else:
+                beside = found if name.endswith("/") else found.parent
+    assert gone == []

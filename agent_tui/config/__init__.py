@@ -1,6 +1,6 @@
 """Settings: what can be configured, as plain dataclasses whose defaults are the product's defaults.
 
-Loading and merging the files is here too; validation (pydantic) is in ``config_schema`` and runs after the first frame.
+Loading and merging the files is here too; validation (pydantic) is in ``config.schema`` and runs after the first frame.
 """
 
 from __future__ import annotations

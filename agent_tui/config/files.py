@@ -131,7 +131,7 @@ def _merge_into(target: dict[str, Any], values: Mapping[str, Any]) -> None:
 def build_settings(values: Mapping[str, Any]) -> Settings:
     """Settings from merged values, leniently: what is unknown or of the wrong shape is left at its default.
 
-    Good enough for the first frame; ``config_schema.check`` then says what is wrong.
+    Good enough for the first frame; ``config.schema.check`` then says what is wrong.
     """
     settings = _fill(Settings, values)
     models, servers = values.get("models"), values.get("mcp")

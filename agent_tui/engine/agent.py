@@ -190,11 +190,6 @@ class Agent:
             return None
         return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
 
-    def unqueue(self) -> str | None:
-        """The text alone of the newest message that waits, taken back; None when none does."""
-        taken = self.take_back()
-        return taken[0] if taken is not None else None
-
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
         return self._own.runner.interrupt()

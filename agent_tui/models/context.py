@@ -92,7 +92,7 @@ class ContextUsage:
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
-    (``context.policy.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
+    (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
     ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
     add up, but are not to be trusted."""

@@ -39,7 +39,8 @@ class MessageAdded:
 
 @dataclass(slots=True, frozen=True)
 class StepStarted:
-    """A model call began; its answer streams into the (empty) ``message``."""
+    """A model call began. ``message`` is the answer before anything of it came, and stays so: what comes is told by
+    ``PartDelta``, the whole by ``StepEnded``."""
 
     step: Step
     message: Message

@@ -16,7 +16,7 @@ SessionKind = Literal["user", "subagent"]
 _NOTHING: Mapping[str, JSON] = MappingProxyType({})
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, kw_only=True)
 class SessionState:
     """Small facts that are kept with a session; ``dataclasses.replace`` makes the next one.
 

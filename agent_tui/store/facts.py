@@ -83,7 +83,7 @@ class FactTables(Tables):
             )
 
     def replay_facts(self, model: str, server: str) -> set[str]:
-        """What was learned of how a model at a server takes reasoning back (``providers.refusals``)."""
+        """What was learned of how a model at a server takes reasoning back (``failures.refusals``)."""
         rows = self._db.all(
             "SELECT fact FROM replay_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
         )
@@ -117,7 +117,7 @@ class FactTables(Tables):
             )
 
     def permission_rules(self, project: str | Path, identity: str) -> list[str]:
-        """The rules the user allowed for good in a repository (``context.brought`` tells it from others at the same
+        """The rules the user allowed for good in a repository (``project.brought`` tells it from others at the same
         path), oldest first."""
         return self._rules("project = ? AND identity = ?", encode(str(project)), identity)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
-from agent_tui.models.requests import ToolSchema
 from agent_tui.tools.base import Tool
 
 
@@ -32,9 +31,6 @@ class ToolRegistry:
             if tool.schema.name not in self._disabled:
                 found.setdefault(tool.schema.name, tool)
         return list(found.values())
-
-    def schemas(self) -> list[ToolSchema]:
-        return [tool.schema for tool in self.tools()]
 
     def get(self, name: str) -> Tool:
         """The tool called ``name``. Raises ToolError, naming the nearest ones, when there is none."""

@@ -10,6 +10,7 @@ import pytest
 
 from agent_tui.config import AgentConfig, PermissionsConfig, Settings
 from agent_tui.models.events import (
+    Event,
     MessageAdded,
     Notice,
     PartDelta,
@@ -51,6 +52,33 @@ async def test_a_turn_streams_calls_a_tool_and_ends(tmp_path: Path) -> None:
             e.delta.text for e in seen.of(PartDelta) if e.delta.kind == "text" and e.message_id == agent.messages[3].id
         )
         assert streamed == agent.messages[3].text
+
+
+async def test_what_arrives_at_once_is_told_once(tmp_path: Path) -> None:
+    told: dict[str, str] = {}
+
+    def listen(event: Event) -> None:
+        match event:
+            case StepStarted(_, message):
+                told[message.id] = message.text
+            case PartDelta(message_id, delta) if delta.kind == "text":
+                told[message_id] += delta.text
+
+    script = """
+    [[step]]
+    text = "one piece"
+    tool_calls = [{ name = "list", arguments = { path = "." } }]
+    [[step]]
+    text = "another"
+    """
+    project = tmp_path / "project"
+    project.mkdir()
+    async with running(parts_for(tmp_path / "home", project, script=script)) as (agent, _):
+        agent.subscribe(listen)
+        agent.submit("look")
+        await agent.join()
+        assert told == {m.id: m.text for m in agent.messages if m.role == "assistant"}
+        assert list(told.values()) == ["one piece", "another"]
 
 
 async def test_steps_record_what_was_sent_estimated_and_measured(tmp_path: Path) -> None:
@@ -190,7 +218,7 @@ async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Pat
         agent.submit("second")
         agent.submit("third")
         assert agent.queue == ["second", "third"]
-        assert agent.unqueue() == "third"
+        assert agent.take_back() == ("third", [])
         await agent.join()
         asked = [m.text for m in agent.messages if m.role == "user"]
         assert asked == ["first", "second"]

@@ -9,7 +9,15 @@ from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionState
 from agent_tui.store.session_state import dump_state, load_state
 
-FULL = SessionState(("/p/notes.md", "/p/\ud800"), 3, True, True, "high", "Linux\x00", {"later": {"x": [1]}})
+FULL = SessionState(
+    pinned=("/p/notes.md", "/p/\ud800"),
+    compaction_failures=3,
+    compaction_paused=True,
+    compaction_off=True,
+    thinking="high",
+    environment="Linux\x00",
+    newer={"later": {"x": [1]}},
+)
 
 WRONG: dict[str, list[JSON]] = {
     "pinned": [None, "/p", 1, {}, ["/p", 1]],
@@ -46,4 +54,4 @@ def test_what_is_no_object_is_a_lost_state(data: JSON) -> None:
 
 def test_keys_that_older_versions_did_not_have_are_no_damage() -> None:
     assert load_state({}) == (SessionState(), ())
-    assert load_state({"pinned": ["/p"]}) == (SessionState(("/p",)), ())
+    assert load_state({"pinned": ["/p"]}) == (SessionState(pinned=("/p",)), ())

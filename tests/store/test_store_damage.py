@@ -189,7 +189,15 @@ def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path:
     first, second, *_ = filled(path)
     with Store.open(path) as store:
         info = store.session(first)
-        info.state = SessionState(("/project/notes.md",), 2, True, True, "high", "Linux", {"later": 1})
+        info.state = SessionState(
+            pinned=("/project/notes.md",),
+            compaction_failures=2,
+            compaction_paused=True,
+            compaction_off=True,
+            thinking="high",
+            environment="Linux",
+            newer={"later": 1},
+        )
         store.save_session(info)
         whole = store.session(first)
     run(

@@ -17,6 +17,7 @@ from agent_tui.store import Store, schema
 from agent_tui.store.database import Database
 from agent_tui.store.export_data import session_row
 from agent_tui.store.repair import check, repair_file
+from agent_tui.store.session_state import dump_state
 from tests.support.agents import parts_for, running
 from tests.support.older_databases import PROJECT, as_it_read, restore, rows
 
@@ -57,9 +58,10 @@ def require_as_before(path: Path) -> None:
         assert newest.id == then["newest"]
         assert check(store).sound
         for session in then["sessions"]:
-            # The mark in the state became the kind; all else is the same.
+            # The mark in the state became the kind; what later versions added to the state is as in a new session.
             subagent = session["state"].pop("subagent", False)
-            expected = {**session, "kind": "subagent" if subagent else "user"}
+            state = {**dump_state(SessionState()), **session["state"]}
+            expected = {**session, "state": state, "kind": "subagent" if subagent else "user"}
             assert store.export(session["id"])["session"] == expected
             assert [to_dict(m) for m in store.waiting(session["id"])[0]] == then["waiting"][session["id"]]
             found = [message.id for message in store.path(session["id"], session["head_id"])]
@@ -82,7 +84,12 @@ async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
         assert agent.pinned == [f"{PROJECT}/notes.md"]
         assert agent.effort == "high"
         assert agent.info.state == SessionState(
-            (f"{PROJECT}/notes.md",), 3, True, True, "high", first["state"]["environment"]
+            pinned=(f"{PROJECT}/notes.md",),
+            compaction_failures=3,
+            compaction_paused=True,
+            compaction_off=True,
+            thinking="high",
+            environment=first["state"]["environment"],
         )
         assert len(agent.held) == 2
         assert agent.held[0] == "and then the changelog"

@@ -19,10 +19,10 @@ class Other(ReadTool):
 def test_the_order_of_schemas_does_not_depend_on_the_order_of_arrival() -> None:
     extra: list[Tool] = [Other("z"), Other("b"), Other("list")]
     registry = ToolRegistry([ReadTool(), ListTool()], lambda: extra, disabled=["z"])
-    assert [s.name for s in registry.schemas()] == ["read", "list", "b"]
+    assert [t.schema.name for t in registry.tools()] == ["read", "list", "b"]
     assert isinstance(registry.get("list"), ListTool)
     extra.reverse()
-    assert [s.name for s in registry.schemas()] == ["read", "list", "b"]
+    assert [t.schema.name for t in registry.tools()] == ["read", "list", "b"]
 
 
 def test_an_unknown_tool_names_the_nearest() -> None:

@@ -44,7 +44,6 @@ async def test_no_control_character_reaches_the_screen(width: int) -> None:
         t.add_block(NASTY, NASTY)
         t.tool_started("other", NASTY)
         t.tool_output("other", NASTY)
-        t.set_replay_status("m", NASTY)
         t.toggle_reasoning()
         t.toggle_tools()
         await pilot.pause()
@@ -156,8 +155,7 @@ async def test_events_for_things_that_do_not_exist_are_harmless() -> None:
         t.apply_delta("nobody", Delta(0, "text", "x"))
         t.end_answer(answer("appeared at its end", "late"))
         t.tool_waiting("none", True)
-        t.set_replay_status("none", "x")
-        t.tool_finished(Message("r", "tool", [ToolResultPart("orphan", "bash", "out")]))
+        t.add_message(Message("r", "tool", [ToolResultPart("orphan", "bash", "out")]))
         await pilot.pause()
         text = "\n".join(screen(t))
         assert "before mount" in text and "appeared at its end" in text and "✓ bash" in text

@@ -111,7 +111,7 @@ async def test_all_parts_stream() -> None:
         await pilot.pause()
         assert "● read a.py" in body(t)[-1]
         t.tool_output("c", "partial")
-        t.tool_finished(Message("r", "tool", [ToolResultPart("c", "read", "1\n2\n3", seconds=1.25)]))
+        t.add_message(Message("r", "tool", [ToolResultPart("c", "read", "1\n2\n3", seconds=1.25)]))
         await pilot.pause()
         assert "✓ read a.py" in body(t)[-1] and "3 lines · 1.2 s" in body(t)[-1]
 

@@ -134,7 +134,6 @@ async def test_copy_helpers() -> None:
         assert t.last_answer(2) == "**one**"
         assert t.last_answer(3) is None
         assert t.last_code() == "ls"
-        assert t.reasoning_text("m2") == "hm"
         y = next(k for k, line in enumerate(screen(t)) if line.endswith("sh · copy"))
         await pilot.click(t, offset=(55, y))
         await pilot.pause()

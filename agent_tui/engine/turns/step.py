@@ -92,7 +92,8 @@ class StepRunner:
         await patiently(lambda: conversation.add_step(step))
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
-        self._emit(StepStarted(step, message))
+        # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
+        self._emit(StepStarted(step, replace(message, parts=[])))
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)

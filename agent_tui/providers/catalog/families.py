@@ -1,7 +1,7 @@
 """What is known of each family of models, wherever it is served: one frozen record each, and what becomes of their
 reasoning as ordered rules. The algorithms read the records and name no family.
 
-Tokenizer constants are in ``context.families``.
+Tokenizer constants are in ``tokens.families``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ModelFamily:
 
     ``maker``: the provider of a name without one. ``thinking``: how it is asked to think where the provider has no
     way of its own; ``levels``: by effort, also where other models have a switch. ``thinks_from``, ``adapts_from``,
-    ``binds_from``: versions (``model_names.claude_version``) from which on models think when asked to, decide
+    ``binds_from``: versions (``model_versions.claude_version``) from which on models think when asked to, decide
     themselves how long and take no budget, and bind a signature to everything before it. ``loops_whole``: models that
     do not adapt think in a tool loop only where its first answer began so. ``signed_blocks``: thoughts are only taken
     back signed, and only while thinking is on. ``thought_signatures``: thoughts are never shown whole; a signature, on

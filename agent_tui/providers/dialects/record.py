@@ -62,8 +62,8 @@ class Dialect:
 
     Answers. ``json_lines``: LiteLLM's reader takes bare JSON lines only. ``guessed_reasoning``: it does not say how
     much was reasoning; the number in LiteLLM's chunks is LiteLLM's. ``retains``: where it keeps another share of
-    reasoning than usual, by rule of ``model_families.RETENTION``. ``framing``: families whose messages it counts
-    otherwise, with their name in ``context.families``. ``images``: what it takes of images.
+    reasoning than usual, by rule of ``catalog.families.RETENTION``. ``framing``: families whose messages it counts
+    otherwise, with their name in ``tokens.families``. ``images``: what it takes of images.
     """
 
     name: str

@@ -4,12 +4,49 @@ what is known of those is in ``gateways``."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from agent_tui.providers.dialects import image_limits as takes
 from agent_tui.providers.dialects import schemas
 from agent_tui.providers.dialects.gateways import GATEWAYS
 from agent_tui.providers.dialects.record import Dialect
+
+_COHERE = Dialect(
+    "cohere",
+    "cohere",
+    "https://api.cohere.com/v2",
+    base_variables=("COHERE_API_BASE",),
+    keys=("COHERE_API_KEY", "CO_API_KEY"),
+    bare_thoughts=True,
+    json_lines=True,
+    images=takes.COHERE,
+)
+
+_OLLAMA = Dialect(
+    "ollama",
+    "ollama",
+    "http://127.0.0.1:11434",
+    base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
+    think_tags=True,
+    pins_context=True,
+    local=True,
+    thinking="think",
+    guessed_reasoning=True,
+    schemas=schemas.GRAMMAR,
+    images=takes.NONE,
+)
+
+_VLLM = Dialect(
+    "hosted_vllm",
+    base="http://127.0.0.1:8000/v1",
+    host_path="/v1",
+    base_variables=("HOSTED_VLLM_API_BASE",),
+    think_tags=True,
+    local=True,
+    schemas=schemas.GRAMMAR,
+    images=takes.NONE,
+)
 
 _RECORDS = (
     Dialect(
@@ -161,26 +198,8 @@ _RECORDS = (
         keys=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
         schemas=schemas.SEARCH,
     ),
-    Dialect(
-        "cohere",
-        "cohere",
-        "https://api.cohere.com/v2",
-        base_variables=("COHERE_API_BASE",),
-        keys=("COHERE_API_KEY", "CO_API_KEY"),
-        bare_thoughts=True,
-        json_lines=True,
-        images=takes.COHERE,
-    ),
-    Dialect(
-        "cohere_chat",
-        "cohere",
-        "https://api.cohere.com/v2",
-        base_variables=("COHERE_API_BASE",),
-        keys=("COHERE_API_KEY", "CO_API_KEY"),
-        bare_thoughts=True,
-        json_lines=True,
-        images=takes.COHERE,
-    ),
+    _COHERE,
+    replace(_COHERE, name="cohere_chat"),
     Dialect(
         "minimax",
         base="https://api.minimax.io/v1",
@@ -196,33 +215,8 @@ _RECORDS = (
         think_tags=True,
         keys=("DASHSCOPE_API_KEY",),
     ),
-    Dialect(
-        "ollama",
-        "ollama",
-        "http://127.0.0.1:11434",
-        base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
-        think_tags=True,
-        pins_context=True,
-        local=True,
-        thinking="think",
-        guessed_reasoning=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
-    ),
-    Dialect(
-        "ollama_chat",
-        "ollama",
-        "http://127.0.0.1:11434",
-        base_variables=("OLLAMA_API_BASE", "OLLAMA_HOST"),
-        think_tags=True,
-        pins_context=True,
-        local=True,
-        thinking="think",
-        named_results=True,
-        guessed_reasoning=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
-    ),
+    _OLLAMA,
+    replace(_OLLAMA, name="ollama_chat", named_results=True),
     Dialect(
         "lm_studio",
         base="http://127.0.0.1:1234/v1",
@@ -244,25 +238,8 @@ _RECORDS = (
         schemas=schemas.GRAMMAR,
         images=takes.NONE,
     ),
-    Dialect(
-        "hosted_vllm",
-        base="http://127.0.0.1:8000/v1",
-        host_path="/v1",
-        base_variables=("HOSTED_VLLM_API_BASE",),
-        think_tags=True,
-        local=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
-    ),
-    Dialect(
-        "vllm",
-        base="http://127.0.0.1:8000/v1",
-        host_path="/v1",
-        think_tags=True,
-        local=True,
-        schemas=schemas.GRAMMAR,
-        images=takes.NONE,
-    ),
+    _VLLM,
+    replace(_VLLM, name="vllm", base_variables=()),
     Dialect(
         "custom_openai",
         think_tags=True,

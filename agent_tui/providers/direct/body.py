@@ -1,4 +1,4 @@
-"""What a call's body starts from: the arguments that ``wire.build_call`` made, sorted by where they go."""
+"""What a call's body starts from: the arguments that ``wire.request.build_call`` made, sorted by where they go."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Connections:
 
     @asynccontextmanager
     async def post(self, url: str, headers: dict[str, str], content: bytes) -> AsyncIterator[httpx.Response]:
-        """The response to a POST, its head read; ``http_guard.body`` reads on. Leaving the context closes what is not
+        """The response to a POST, its head read; ``net.guard.body`` reads on. Leaving the context closes what is not
         read to its end. Raises HttpError, RedirectError and what httpx raises."""
         sent = {"accept-encoding": Unpacker.ACCEPTED, "content-type": "application/json", **headers}
         response = await self._send(url, sent, content)

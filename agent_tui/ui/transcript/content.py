@@ -147,8 +147,6 @@ class Content:
         if notices and step is not None and step.failure is not None and not message.note:
             notices = [NoticeBlock("end", "error", step.failure.message)]
         entry.blocks = [*blocks, *notices]
-        if isinstance(entry.status, str) and entry.status:
-            self._say(entry)
         entry.measure()
         self._adopt(entry)
         self._touch(entry)
@@ -185,23 +183,11 @@ class Content:
     def block(self, title: str, body: str, markdown: bool, is_open: bool) -> None:
         self.add_block(FoldBlock("block", title, body, markdown=markdown, is_open=is_open), body if is_open else "")
 
-    def replay_status(self, message_id: str, text: str) -> None:
-        entry = self._by_id.get(message_id)
-        if entry is not None and entry.status != text:
-            entry.status = text
-            self._say(entry)
-            self._touch(entry)
-
     def add_block(self, block: Block, text: str) -> None:
         entry = Entry(None, [block])
         entry.rows = 2 + text.count("\n")
         entry.chars = len(text)
         self._new(entry, "")
-
-    def _say(self, entry: Entry) -> None:
-        for block in entry.blocks or ():
-            if isinstance(block, ReasoningBlock):
-                block.status = entry.status
 
     def _record(self, record: CompactionRecord, summaries: Mapping[str, Message]) -> list[Entry]:
         size = ""
@@ -261,7 +247,7 @@ class Content:
         if message is None or not any(type(part) is ToolCallPart for part in message.parts):
             return
         if entry.blocks is None:
-            entry.blocks = blocks_of(message, tools, entry.status)
+            entry.blocks = blocks_of(message, tools)
         for block in entry.blocks:
             if isinstance(block, ToolBlock):
                 tools.live[block.call_id] = block

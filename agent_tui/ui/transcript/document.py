@@ -93,7 +93,7 @@ class Document:
         if entry.pieces is None:
             if entry.blocks is None:
                 assert entry.message is not None
-                entry.blocks = blocks_of(entry.message, self.tools, entry.status)
+                entry.blocks = blocks_of(entry.message, self.tools)
             entry.after_tool = self._ends_with_tool(index - 1)
             entry.build(self.folding, self.width)
             self._built.add(index)

@@ -55,7 +55,6 @@ class Entry:
         "pieces",
         "rows",
         "starts",
-        "status",
     )
 
     def __init__(self, message: Message | None = None, blocks: list[Block] | None = None) -> None:
@@ -68,7 +67,6 @@ class Entry:
         self.index = 0
         self.live = False
         self.after_tool = False
-        self.status = ""
         self.chars = 0
         self.rows = 2
         self.measure()
@@ -128,7 +126,7 @@ class Folding:
         self.tools = tools
 
 
-def blocks_of(message: Message, tools: Tools, status: str = "") -> list[Block]:
+def blocks_of(message: Message, tools: Tools) -> list[Block]:
     """The blocks of a stored message."""
     if message.role == "user":
         return _user(message)
@@ -142,9 +140,7 @@ def blocks_of(message: Message, tools: Tools, status: str = "") -> list[Block]:
         if isinstance(part, TextPart):
             out.append(TextBlock(key, part.text, complete))
         elif isinstance(part, ReasoningPart):
-            block = ReasoningBlock(key, part.paragraphs, complete)
-            block.status = status
-            out.append(block)
+            out.append(ReasoningBlock(key, part.paragraphs, complete))
         elif isinstance(part, ToolCallPart):
             out.append(tool_block(key, part, tools))
     out += ending(message)

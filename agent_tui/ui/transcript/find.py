@@ -92,7 +92,7 @@ class Finder:
         blocks = entry.blocks
         if blocks is None:
             assert entry.message is not None
-            blocks = blocks_of(entry.message, self._document.tools, entry.status)
+            blocks = blocks_of(entry.message, self._document.tools)
         out = []
         size = 0
         for number, block in enumerate(blocks):

@@ -71,13 +71,12 @@ class TextBlock(GrowingBlock):
 
 
 class ReasoningBlock(GrowingBlock):
-    """What the model thought: one line with its length that opens. ``status`` says whether it is resent."""
+    """What the model thought: one line with its length that opens."""
 
     foldable = True
 
     def __init__(self, key: str, text: str, complete: bool = True) -> None:
         self.key = key
-        self.status = ""
         self.body = MarkdownBody(text, REASONING_MARGIN, "reasoning", complete)
 
     def append(self, text: str) -> None:
@@ -92,7 +91,7 @@ class ReasoningBlock(GrowingBlock):
     def _header(self, is_open: bool, length: int) -> list[Flow]:
         state = "Thought" if self.body.complete else "Thinking"
         size = plural(length, "character") if length else "text not shown by the provider"
-        label = f"{state} · {size}" + (f" · {drawable(self.status)}" if self.status else "")
+        label = f"{state} · {size}"
         first = (*MARGIN, ("▾ " if is_open else "▸ ", "muted"))
         return [Flow(label, base="reasoning", first=first, wrap="cut", action=("fold", self.key))]
 

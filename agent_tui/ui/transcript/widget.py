@@ -83,10 +83,6 @@ class Transcript(Pointer):
         """Live output of a running tool, shown while the call is open."""
         self.content.output(call_id, text)
 
-    def tool_finished(self, message: Message) -> None:
-        """The result of a call; the same as ``add_message``."""
-        self.content.add_message(message)
-
     def tool_waiting(self, call_id: str, waiting: bool) -> None:
         """The call waits for the user's word, or no longer does."""
         self.content.waiting(call_id, waiting)
@@ -103,10 +99,6 @@ class Transcript(Pointer):
         """A titled text that opens and closes, such as a command's output."""
         self.content.block(title, body, markdown, open)
 
-    def set_replay_status(self, message_id: str, text: str) -> None:
-        """Says on a message's reasoning line whether it is resent."""
-        self.content.replay_status(message_id, text)
-
     def last_answer(self, n: int = 1) -> str | None:
         """The Markdown of the ``n``-th newest answer that has text."""
         for entry in reversed(self.document.entries):
@@ -121,11 +113,6 @@ class Transcript(Pointer):
     def message_text(self, message_id: str) -> str | None:
         """A message's own text, whole; None when there is no such message."""
         return self._text(message_id)
-
-    def reasoning_text(self, message_id: str) -> str | None:
-        """What the model thought before it said a message."""
-        entry = self.content.entry_of(message_id)
-        return None if entry is None or entry.message is None else entry.message.reasoning
 
     def last_code(self, n: int = 1) -> str | None:
         """The ``n``-th newest code block of the answers."""
