@@ -19,6 +19,7 @@ from tests.support.cli import REPOSITORY, Cli
 PACKAGE = REPOSITORY / "agent_tui"
 NOT_THE_TERMINAL = {
     "door.py": "the door itself",
+    "tools/builtin/pdf.py": "text to its parent",
     "tools/builtin/searcher.py": "lines of JSON to its parent",
 }
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}

@@ -78,7 +78,8 @@ def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Pa
         "apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
         "edit": {"path": "a", "edits": [{"old_string": "x", "new_string": "y", "replace_all": None}]},
         "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
-        "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"},
+        "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"}, "jobs": {},
+        "ask": {"question": "which?", "choices": ["a", "b"]}, "present_plan": {"plan": "1. do it"},
     }  # fmt: skip
     needed = calls[tool.schema.name]
     optional = set(tool.schema.parameters["properties"]) - set(tool.schema.parameters.get("required", []))

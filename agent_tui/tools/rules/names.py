@@ -14,7 +14,7 @@ PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
 PATTERNED = PATH_TOOLS | word_set("bash outside fetch")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox."""
 
-KNOWN = PATTERNED | word_set("todo subagent skill ask present_plan tool_search mcp_call")
+KNOWN = PATTERNED | word_set("todo subagent skill jobs ask present_plan tool_search mcp_call")
 SERVERS = "mcp__"
 """How the tools of MCP servers begin; rules may leave it out."""
 
