@@ -123,13 +123,14 @@ def named_files(subject: Subject) -> Decision:
 def _own_program(subject: Subject, program: str) -> list[Decision]:
     """A program named by its path: the project's own may be a link to an interpreter elsewhere."""
     ground = subject.ground
-    by_folder = [_own_program_from(ground, folder, program) for folder in subject.folders]
+    by_folder = [_own_program_from(subject, folder, program) for folder in subject.folders]
     if runs_unseen(ground) and not all(by_folder):
         return []  # after `cd` it is the project's own from one of them, and from the others it is not there
     return [decision for decisions in by_folder for decision in decisions]
 
 
-def _own_program_from(ground: Ground, folder: Path, program: str) -> list[Decision]:
+def _own_program_from(subject: Subject, folder: Path, program: str) -> list[Decision]:
+    ground = subject.ground
     found: list[Decision] = []
     named = Path(os.path.normpath(folder / Path(program).expanduser()))
     if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
@@ -137,6 +138,8 @@ def _own_program_from(ground: Ground, folder: Path, program: str) -> list[Decisi
     ):
         return []
     for path in named_paths(Word(program, quoted=True), [folder]):
+        if runs_unseen(ground) and subject.seen(path, "edit"):
+            continue  # made there by commands before, in temporary folders that are theirs
         if not is_within(path, ground.folders) and not str(path).startswith(("/usr/", "/bin/", "/opt/")):
             found.append(Decision("ask", f"{path} is outside the project", domain="free"))
     return found
