@@ -93,3 +93,27 @@ def test_looking_above_the_folder_that_cd_went_to_is_held_to_looking(world: Worl
     found = decided(world, mode, "cd src && cat ../README.md")
 
     assert (found.action, found.domain) == ("allow", "look")
+
+
+def headless(world: World, mode: PermissionMode, command: str, held: bool = True) -> str:
+    holds = (lambda domain: True) if held else (lambda domain: False)
+    permissions = Permissions(world.root, world.root, PermissionsConfig(mode), can_ask=False, holds=holds)
+    found = permissions.decide("bash", Intent("command", command, command=command))
+    assert found.action == "deny"
+    return found.message
+
+
+def test_a_refusal_names_no_mode_that_would_refuse_it_too(world: World) -> None:
+    assert "--permission-mode" not in headless(world, "auto", "kill 1")
+    assert "--permission-mode" not in headless(world, "accept-edits", "kill 1")
+    assert "--permission-mode auto" in headless(world, "accept-edits", "make", held=False)
+
+
+def test_a_program_that_commands_put_into_their_temporary_folder_runs_inside(world: World) -> None:
+    command = "/tmp/v/bin/python -V"
+    permissions = Permissions(
+        world.root, world.root, PermissionsConfig("auto"), holds=lambda domain: True, sees=lambda path, kind: True
+    )
+
+    assert decided(world, "auto", command).action == "ask"
+    assert permissions.decide("bash", Intent("command", command, command=command)).action == "allow"

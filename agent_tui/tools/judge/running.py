@@ -27,7 +27,6 @@ from agent_tui.tools.judge.readers import known_reader, sed_in_place
 from agent_tui.tools.judge.subject import Subject, outside, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
-from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.sandbox.policy import Domain
 from agent_tui.tools.word_sets import word_set
 
