@@ -7,6 +7,9 @@ changes, whose ``.venv`` holds pytest (and freezegun) and the package, editable.
 commits there is taken back. The calls are those of ``tests/support/real_tasks.py``, made by the demo model in a real
 process without a screen: a call that is refused there is a question in the chat. A call that fails is shown with the
 end of its result (one edit misses on purpose), and with ``--texts`` every result is, as the model reads it.
+
+With bubblewrap, in both modes: itsdangerous 2.2.0, 18 calls; tabulate 0.10.0, 21; more-itertools 11.2.1, 20; no
+question in any, and no call that fails but the one that is meant to.
 """
 
 from __future__ import annotations
