@@ -13,9 +13,9 @@ from typing import Literal
 from agent_tui.tools.judge.bypass import bypassed
 from agent_tui.tools.judge.kinds import PRIVILEGED, REMOVERS, WRAPPERS
 from agent_tui.tools.judge.looking import looked_at, looks
-from agent_tui.tools.judge.running import named_files, runs, runs_unseen, untrusted_git
+from agent_tui.tools.judge.running import named_files, runs, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
-from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan
+from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.values import own_variable
 from agent_tui.tools.judge.wrappers import started_by

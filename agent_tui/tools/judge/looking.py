@@ -9,7 +9,7 @@ from agent_tui.tools.git.config import names_programs
 from agent_tui.tools.judge.arguments import Reading
 from agent_tui.tools.judge.folders import holds_denied, leads_out, shows_denied
 from agent_tui.tools.judge.kinds import HARMLESS_SETTINGS
-from agent_tui.tools.judge.paths import named_paths, option_like
+from agent_tui.tools.judge.paths import option_like
 from agent_tui.tools.judge.readers import reading
 from agent_tui.tools.judge.subject import Subject, in_plan
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
@@ -69,7 +69,7 @@ def _below(subject: Subject, look: Reading, word: Word) -> list[Decision]:
     if not (look.walks or look.follows) or word.dynamic:
         return []
     decisions: list[Decision] = []
-    for path in named_paths(word, subject.folders):
+    for path in subject.paths("read", word):
         if look.walks and (denied := holds_denied(ground, path)):
             decisions.append(denied)
         if look.follows and not ground.holds("look") and leads_out(path, ground.folders):

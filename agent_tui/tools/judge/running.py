@@ -24,10 +24,9 @@ from agent_tui.tools.judge.kinds import (
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.readers import known_reader, sed_in_place
-from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, outside
+from agent_tui.tools.judge.subject import Subject, outside, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
-from agent_tui.tools.rules.ground import Ground
 from agent_tui.tools.sandbox.policy import Domain
 from agent_tui.tools.word_sets import word_set
 
@@ -52,12 +51,6 @@ def runs(subject: Subject) -> Decision:
     return replace(_by_rules_and_mode(subject, domain, network), domain=domain, network=network)
 
 
-def runs_unseen(ground: Ground) -> bool:
-    """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
-    wants to know more."""
-    return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
-
-
 def untrusted_git() -> Decision:
     line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
     return Decision("deny", "git outside the sandbox needs a trusted folder", line)
@@ -80,9 +73,23 @@ def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decis
 
 def _domain(subject: Subject) -> Domain:
     """The domain it has to run in to do what it is for."""
-    if subject.name in PRIVILEGED or (_reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")):
+    if (subject.name in PRIVILEGED and not _ends_its_own(subject)) or (
+        _reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")
+    ):
         return "free"  # what is beyond the project, or wants the user's own keys
     return "work"
+
+
+def _ends_its_own(subject: Subject) -> bool:
+    """``kill`` of what the line itself started in the background: a job by its number, or ``$!``."""
+    words = subject.command.words[1:]
+    if subject.name != "kill" or subject.started.given:
+        return False
+    if words and re.fullmatch(r"-[A-Z0-9]+", words[0].text):
+        words = words[1:]
+    elif words and words[0].text == "-s":
+        words = words[2:]
+    return bool(words) and all(word.made == "job" or re.fullmatch(r"%(\d+|[%+])", word.text) for word in words)
 
 
 def _reaches_out(subject: Subject) -> bool:
@@ -96,7 +103,10 @@ def named_files(subject: Subject) -> Decision:
     for word in [*subject.command.assignments, *subject.command.words[1:]]:
         if subject.name in REMOVERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
-        for path in named_paths(word, subject.folders):
+        if word.made == "temporary" and runs_unseen(ground):
+            continue
+        # What a program does with a file is not known: as much as it could.
+        for path in subject.paths("edit", word):
             decision = ground.path("read", "read", path)
             if outside(decision) and subject.seen(path, "edit" if subject.name in _TAKERS else "read"):
                 continue
@@ -112,16 +122,25 @@ def named_files(subject: Subject) -> Decision:
 def _own_program(subject: Subject, program: str) -> list[Decision]:
     """A program named by its path: the project's own may be a link to an interpreter elsewhere."""
     ground = subject.ground
+    by_folder = [_own_program_from(subject, folder, program) for folder in subject.folders]
+    if runs_unseen(ground) and not all(by_folder):
+        return []  # after `cd` it is the project's own from one of them, and from the others it is not there
+    return [decision for decisions in by_folder for decision in decisions]
+
+
+def _own_program_from(subject: Subject, folder: Path, program: str) -> list[Decision]:
+    ground = subject.ground
     found: list[Decision] = []
-    for folder in subject.folders:
-        named = Path(os.path.normpath(folder / Path(program).expanduser()))
-        if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
-            r"(python|pypy|node|ruby|perl)[\d.]*", named.name
-        ):
-            continue
-        for path in named_paths(Word(program, quoted=True), [folder]):
-            if not is_within(path, ground.folders) and not str(path).startswith(("/usr/", "/bin/", "/opt/")):
-                found.append(Decision("ask", f"{path} is outside the project", domain="free"))
+    named = Path(os.path.normpath(folder / Path(program).expanduser()))
+    if is_within(named.parent.resolve(), ground.folders) and re.fullmatch(
+        r"(python|pypy|node|ruby|perl)[\d.]*", named.name
+    ):
+        return []
+    for path in named_paths(Word(program, quoted=True), [folder]):
+        if runs_unseen(ground) and subject.seen(path, "edit"):
+            continue  # made there by commands before, in temporary folders that are theirs
+        if not is_within(path, ground.folders) and not str(path).startswith(("/usr/", "/bin/", "/opt/")):
+            found.append(Decision("ask", f"{path} is outside the project", domain="free"))
     return found
 
 

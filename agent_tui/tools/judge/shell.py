@@ -160,6 +160,10 @@ class _Statements:
             name, _, value = word.text.partition("=")
             if name.isidentifier():
                 reader.values.note(name, replace(word, text=value))
+        if alone and command.assignments[0].dynamic:
+            name, _, value = command.assignments[0].text.partition("=")
+            if name.isidentifier():
+                reader.values.note_made(name, value)
 
     def _keyword(self, word: str) -> None:
         """A word of a loop or a condition. That all of them stand where they should is left to the shell, which runs

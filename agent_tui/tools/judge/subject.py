@@ -36,7 +36,24 @@ class Subject:
 
     def on_paths(self, kind: Literal["read", "edit"], word: Word) -> list[Decision]:
         """The decisions on every path that a word may mean."""
-        return [self._on_path(kind, path) for path in named_paths(word, self.folders)]
+        return [self._on_path(kind, path) for path in self.paths(kind, word)]
+
+    def paths(self, kind: Literal["read", "edit"], word: Word) -> list[Path]:
+        """Every path that a word may mean. After ``cd`` the same word is looked at from several folders: where the
+        sandbox holds the command, one that is a path of the project from any of them counts as that, for from the
+        others it leads to nothing. What a rule denies stays."""
+        ground = self.ground
+        held = runs_unseen(ground) or (kind == "read" and ground.holds("look") and not ground.guards(COMMAND_TOOL))
+        by_folder = [list(named_paths(word, [folder])) for folder in self.folders]
+        found = [path for paths in by_folder for path in paths]
+        if not held or not any(all(is_within(path, ground.folders) for path in paths) for paths in by_folder):
+            return found
+        kinds: list[Literal["read", "edit"]] = ["read"] if ground.mode == "plan" else ["read", "edit"]
+        return [
+            path
+            for path in found
+            if is_within(path, ground.folders) or any(ground.path(k, k, path).action == "deny" for k in kinds)
+        ]
 
     def _on_path(self, kind: Literal["read", "edit"], path: Path) -> Decision:
         # To look is enough for reading inside the project; the rest needs as much as the question is about.
@@ -96,6 +113,12 @@ class Subject:
         start = [] if self.command.assignments or self.starts_others() else prefix(self.words)
         pattern = f"{' '.join(exact(word) for word in start)} *" if start else exact(self.command.text)
         return [f"{self.tool}({pattern})"]
+
+
+def runs_unseen(ground: Ground) -> bool:
+    """Whether a command may run of which not all is understood: where the sandbox holds what it may do, and no rule
+    wants to know more."""
+    return ground.mode in ("accept-edits", "auto") and ground.holds("work") and not ground.guards(COMMAND_TOOL)
 
 
 def denied_command(name: str) -> Decision:

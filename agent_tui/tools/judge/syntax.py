@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+Made = Literal["job", "temporary"]
+"""A process that the shell started in the background, or a temporary file or folder of its own."""
+
 
 class NotUnderstoodError(Exception):
     """The command uses something whose effect is not known without running it; the text says what."""
@@ -13,7 +16,8 @@ class NotUnderstoodError(Exception):
 @dataclass(slots=True)
 class Word:
     """A word after quotes are removed. ``dynamic``: its value is only known when it runs. ``glob``: it holds
-    unquoted ``*``, ``?`` or ``[``. ``tilde``: it begins with an unquoted ``~``."""
+    unquoted ``*``, ``?`` or ``[``. ``tilde``: it begins with an unquoted ``~``. ``made`` says of a word that is one
+    variable and nothing else that the line made what it names."""
 
     text: str = ""
     dynamic: bool = False
@@ -21,6 +25,7 @@ class Word:
     tilde: bool = False
     quoted: bool = False
     pipe: bool = False
+    made: Made | None = None
 
 
 @dataclass(slots=True)

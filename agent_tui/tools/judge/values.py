@@ -9,7 +9,7 @@ import os
 import re
 from dataclasses import replace
 
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.syntax import Made, Word
 from agent_tui.tools.sandbox.environment import CACHES, ONLINE_CACHES, QUIET
 from agent_tui.tools.word_sets import word_set
 
@@ -24,6 +24,8 @@ _ELSEWHERE = re.compile(
 """Words in a source with which a variable may be changed by a name that is not seen."""
 
 _PLAIN = re.compile(r"[\w./@%+:,=-]+")
+_JOB = re.compile(r"\$!")
+_TEMPORARY = re.compile(r"\$\(mktemp(?: -d)?(?: -t)?(?: [\w./-]*X{3,}[\w.]*)?\)")
 _SHELLS_OWN = word_set(
     "PATH IFS ENV PS0 PS1 PS2 PS3 PS4 CDPATH HOME PWD OLDPWD GLOBIGNORE GLOBSORT FIGNORE EXECIGNORE FUNCNEST HISTFILE "
     "HISTCONTROL HISTSIZE HISTFILESIZE HISTTIMEFORMAT HOSTFILE INPUTRC LANG LINENO MAIL MAILPATH MAILCHECK OPTARG "
@@ -48,11 +50,25 @@ class Values:
         self._source = source
         self._fixed = not _ELSEWHERE.search(source)
         self._known: dict[str, Word] = {}
+        self._made: dict[str, Made] = {}
 
     def note(self, name: str, value: Word) -> None:
         """``name`` is set to ``value`` here, whatever happened before."""
         if self._fixed and self._set_once(name) and own_variable(name) and self.usable(value):
             self._known[name] = value
+
+    def note_made(self, name: str, value: str) -> None:
+        """``name`` is set to ``value``, a text that is only known when it runs. Where nothing else sets it, it is
+        that or nothing wherever it is used."""
+        if self._fixed and self._set_once(name) and own_variable(name):
+            if _JOB.fullmatch(value):
+                self._made[name] = "job"
+            elif _TEMPORARY.fullmatch(value):
+                self._made[name] = "temporary"
+
+    def made(self, name: str) -> Made | None:
+        """What ``$name`` stands for that the line made itself."""
+        return self._made.get(name)
 
     def forget(self, name: str) -> None:
         self._known.pop(name, None)

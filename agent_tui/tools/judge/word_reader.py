@@ -14,6 +14,7 @@ OPERATOR_START = frozenset("|&;()<>\n")
 
 _END = r"(?=[\s;|&<>)]|$)"
 _BRACES = re.compile(r"([\w./@:+%*?-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\}|!)")
 _WHOLE_VALUE = re.compile(r'"\$(?:(\w+)|\{(\w+)\})"' + _END)
 # Without := (it sets the variable), @ (may run its value) and ! (names another), and with numbers for places alone.
 _EXPANSION = re.compile(r"\$\{#?\w+\}|\$\{\w+(?:(?::?[-+?]|[#%/^,])[^{}()<>$`\"'\\]*|:\d+(?::\d+)?)\}")
@@ -125,6 +126,8 @@ class WordReader:
             first = False
         if self.peek() == "(":
             raise NotUnderstoodError("it defines a function, an array or an extended pattern")
+        if word.dynamic and (variable := _VARIABLE.fullmatch(word.text)):
+            word.made = "job" if word.text == "$!" else self.values.made(variable[1] or variable[2] or "")
         return word
 
     def _process_substitution(self, word: Word) -> bool:
