@@ -12,6 +12,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.grep import GrepTool
 from agent_tui.tools.builtin.read import ReadTool
+from agent_tui.tools.children.process import descendants
 from tests.support.tool_context import make_context
 
 
@@ -147,13 +148,17 @@ async def test_the_last_words_of_a_process_substitution_are_kept(context: ToolCo
     assert (await bash(context, "echo hi > >(cat)")).text == "hi"
 
 
-async def test_a_search_that_takes_forever_can_be_cancelled(context: ToolContext) -> None:
+@pytest.mark.parametrize("turns", [1, 2, 3, 5, 20])
+async def test_a_search_that_takes_forever_can_be_cancelled(context: ToolContext, turns: int) -> None:
     (context.root / "a").write_text("a" * 60 + "\n")
+    before = set(descendants(os.getpid()))
     task = asyncio.ensure_future(GrepTool("").run({"pattern": "(a+)+$b"}, context))
-    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert set(descendants(os.getpid())) <= before
 
 
 @pytest.mark.parametrize("command", ["", "  ", "a\0b", "\ud83d"])

@@ -126,15 +126,19 @@ class ProcessGroup:
         words = _Status()
         group = cls(process, words, control[1], [])
         loop = asyncio.get_running_loop()
-        for protocol, end in ((words, status[0]), (asyncio.StreamReaderProtocol(group._output), output[0])):
-            transport, _ = await loop.connect_read_pipe(
-                lambda protocol=protocol: protocol,  # type: ignore[misc]
-                os.fdopen(end, "rb", buffering=0),
-            )
-            group._transports.append(transport)
+        left = [(words, status[0]), (asyncio.StreamReaderProtocol(group._output), output[0])]
+        # The command runs already: whoever is cancelled from here on ends it.
         try:
+            while left:
+                protocol, end = left.pop(0)
+                transport, _ = await loop.connect_read_pipe(
+                    lambda protocol=protocol: protocol,  # type: ignore[misc]
+                    os.fdopen(end, "rb", buffering=0),
+                )
+                group._transports.append(transport)
             pid = await asyncio.shield(words.started)
         except BaseException:
+            _close(*(end for _, end in left))
             await group.end()
             group.close()
             raise
