@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from agent_tui.errors import ConfigError
+from agent_tui.text.numbers import duration
 
 REPAIRS = 2
 """How often an answer that does not fit is asked for again."""
@@ -72,7 +73,7 @@ class OutputSchema:
             with _bounded():
                 worst = best_match(_validator(self.schema).iter_errors(value))
         except _TooLongError:
-            raise SchemaFaultError(f"checking it takes longer than {CHECK_SECONDS:.0f} s") from None
+            raise SchemaFaultError(f"checking it takes longer than {duration(CHECK_SECONDS)}") from None
         except RecursionError:
             raise SchemaFaultError("its references go round in a circle, or it is nested too deeply") from None
         except (Unresolvable, re.error) as error:
