@@ -100,6 +100,8 @@ class DemoProvider:
             if step is not None and step.failure is not None:
                 yield Failed(step.failure)
                 return
+            if step is not None and step.hang:
+                await asyncio.Event().wait()
             report = await self._report(answer, counting, step)
             if report is not None:
                 yield report
