@@ -15,8 +15,6 @@ from agent_tui.tools.builtin.markdown import to_markdown
 from agent_tui.tools.urls import is_local_name, parse_url
 from tests.support.tool_context import make_context
 
-pytestmark = pytest.mark.quick
-
 PAGE = """<!doctype html><html><head><title>A  page</title><style>x{}</style><script>evil()</script></head><body>
 <nav><a href="/">home</a></nav><h2>Head &amp; shoulders</h2><p>Some <b>bold</b> and <em>fine</em> text,
 <code>code</code>, a <a href="sub/x?y=1">link</a> and <a href="javascript:evil()">another</a>.</p>

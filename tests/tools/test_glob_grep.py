@@ -14,8 +14,6 @@ from agent_tui.tools.builtin.grep import GrepTool
 from agent_tui.tools.files.globs import Glob
 from tests.support.tool_context import make_context
 
-pytestmark = pytest.mark.quick
-
 RIPGREP = shutil.which("rg")
 SEARCHERS = [
     pytest.param("", id="python"),

@@ -9,8 +9,6 @@ import pytest
 from agent_tui.tools.registry import builtin_tools
 from tests.benchmarks.tool_tokens import tool_tokens
 
-pytestmark = pytest.mark.quick
-
 # o200k tokens; every one is sent with every request.
 BUDGETS = {
     "read": 80,
