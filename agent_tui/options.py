@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ from agent_tui.config import PermissionMode
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]
 
-SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a session may be called by its user: it becomes part of file names."""
 
 

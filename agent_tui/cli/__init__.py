@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -152,7 +153,7 @@ _ONE_SESSION = {
 
 
 def _check(options: Options) -> None:
-    if options.session is not None and not SESSION_NAME.fullmatch(options.session):
+    if options.session is not None and not re.fullmatch(SESSION_NAME, options.session):
         raise ConfigError(
             f"--session {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, a letter or digit first."
         )

@@ -30,7 +30,9 @@ _ONE_LINE: dict[int, int | str | None] = {
     **dict.fromkeys((0x09, 0x0A, 0x0D, 0x85, 0x2028, 0x2029), " "),
 }
 _ONE_LINE_LIMIT = 400
-_BREAKS = re.compile("[\n\u2028\u2029]")
+
+# Patterns are texts, compiled when first used and then kept by ``re``: this leaf is imported before the first frame.
+_BREAKS = "[\n\u2028\u2029]"
 
 
 def cut(text: str, limit: int) -> str:
@@ -56,7 +58,7 @@ def one_line(text: str, limit: int = _ONE_LINE_LIMIT) -> str:
 def clean_line(text: str) -> str:
     """Cleaned text of any length on one line that does not hide that it had several: a name with a line break must
     not look like two names."""
-    return _BREAKS.sub("␊", clean(text)).replace("\t", " ")
+    return re.sub(_BREAKS, "␊", clean(text)).replace("\t", " ")
 
 
 def printable(text: str) -> str:
@@ -86,24 +88,24 @@ def plain_line(text: object, limit: int = 200) -> str:
     return " ".join(plain(text, limit).split())
 
 
-_ESCAPES = re.compile(
+_ESCAPES = (
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_].{0,4096}?(?:\x07|\x1b\\|\x9c|(?=\n)|$)"  # OSC, DCS and the like: titles, clipboard, links
     r"|\x1b[ -/]*[0-~]"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
-_ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_OVERWRITTEN = r"[^\n]*\r(?!\n|$)"
+_ACTING = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 def program_output(text: str) -> str:
     """What a program wrote for a terminal, as text: escape sequences removed, lines overwritten with ``\\r`` as they
     ended, no control characters."""
     if "\x1b" in text or "\x9b" in text:
-        text = _ESCAPES.sub("", text)
+        text = re.sub(_ESCAPES, "", text)
     if "\r" in text:
-        text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n")).replace("\r", "\n")
-    return _ACTING.sub("", text)
+        text = re.sub(_OVERWRITTEN, "", text.replace("\r\n", "\n")).replace("\r", "\n")
+    return re.sub(_ACTING, "", text)
 
 
 _PICTURES: dict[int, int] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)} | {0x7F: 0x2421}
@@ -112,31 +114,31 @@ _PICTURES |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 def pictured(text: str) -> str:
     """File content with every control character but newline and tab replaced by its visible picture (``␛``)."""
-    return text.translate(_PICTURES) if _ACTING.search(text) else text
+    return text.translate(_PICTURES) if re.search(_ACTING, text) else text
 
 
 def pictured_line(name: str) -> str:
     """A file name as one line of text: control characters pictured, bytes that are not UTF-8 replaced."""
-    return _BREAKS.sub("␊", pictured(name)).replace("\t", "␉").encode("utf-8", "replace").decode()
+    return re.sub(_BREAKS, "␊", pictured(name)).replace("\t", "␉").encode("utf-8", "replace").decode()
 
 
-_UNDRAWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_COLOURS = re.compile(r"\x1b\[[0-9;:]{0,64}m")
+_UNDRAWABLE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_COLOURS = r"\x1b\[[0-9;:]{0,64}m"
 
 
 def drawable(text: str) -> str:
     """Text of the same length without control characters (C0 shown as ␛ and the like), C1 controls, explicit
     bidirectional overrides (they reorder what stands around them) and lone surrogates. Newlines and tabs stay."""
-    return text if text.isprintable() else _UNDRAWABLE.sub(_drawn, text)
+    return text if text.isprintable() else re.sub(_UNDRAWABLE, _drawn, text)
 
 
 def drawable_output(text: str) -> str:
     """A program's output for the transcript: colour sequences carry no text and are dropped, everything else stays
     visible, in the same signs as where a call is asked about."""
     if "\x1b" in text:
-        text = _COLOURS.sub("", text)
+        text = re.sub(_COLOURS, "", text)
     text = newlines(text)
-    return drawable(visible(text)) if _UNDRAWABLE.search(text) else text
+    return drawable(visible(text)) if re.search(_UNDRAWABLE, text) else text
 
 
 def _drawn(match: re.Match[str]) -> str:
@@ -156,12 +158,9 @@ def visible(text: str) -> str:
     return text.translate(_SIGNS)
 
 
-_NOT_PLAIN = re.compile("[^\n\t -~]")
-_BLANK = frozenset(
-    # Letters, marks and symbols by category that nevertheless show as nothing or as a blank.
-    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
-    + "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))))
-)
+_NOT_PLAIN = "[^\n\t -~]"
+_BLANK = "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+"""Letters, marks and symbols by category that nevertheless show as nothing or as a blank."""
 
 
 def spelled(text: str, *, line: bool = False) -> str:
@@ -170,7 +169,7 @@ def spelled(text: str, *, line: bool = False) -> str:
 
     Newlines and tabs stay, unless all has to stand on one ``line``: then they are symbols, too.
     """
-    text = _NOT_PLAIN.sub(_spell, text)
+    text = re.sub(_NOT_PLAIN, _spell, text)
     return text.replace("\n", "␊").replace("\t", "␉") if line else text
 
 
@@ -183,17 +182,17 @@ def _code(char: str) -> str:
     code = ord(char)
     if code < 0x20:
         return chr(0x2400 + code)
-    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") or char in _BLANK:
+    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs") or re.match(_BLANK, char):
         return f"⟨U+{code:04X}⟩"
     return char
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def encodable(text: str) -> str:
     """Text that can be encoded: lone surrogates, which some models emit, become U+FFFD, pairs become characters.
     Nothing else is changed: this is what goes over the wire."""
-    if _SURROGATE.search(text) is None:
+    if re.search(_SURROGATE, text) is None:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
