@@ -26,6 +26,7 @@ from agent_tui.paths import Paths, project_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
@@ -103,7 +104,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
-    opening = Store.open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
+    opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
     store = opening(paths.database)
     try:
         return await _assemble(options, paths, cwd, root, store, redactor)

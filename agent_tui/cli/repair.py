@@ -23,10 +23,10 @@ def add_check(actions: Any) -> None:
 
 
 def _check(values: argparse.Namespace) -> int:
-    from agent_tui.store.repair import as_json, check
-    from agent_tui.store.store import Store
+    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.damage.repair import as_json, check
 
-    with Store.open_for_reading(user_paths().database) as store:
+    with open_for_reading(user_paths().database) as store:
         report = check(store, values.id)
         if store.problem is not None:
             report.file.insert(0, store.problem)
@@ -39,7 +39,7 @@ def _repair(values: argparse.Namespace) -> int:
 
 
 def _repair_one(session_id: str) -> int:
-    from agent_tui.store.repair import repair_session
+    from agent_tui.store.damage.repair import repair_session
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
@@ -56,7 +56,7 @@ def _repair_one(session_id: str) -> int:
 
 
 def _repair_all() -> int:
-    from agent_tui.store.repair import repair_file
+    from agent_tui.store.damage.repair import repair_file
 
     path = user_paths().database
     made = repair_file(path)
@@ -69,6 +69,6 @@ def _repair_all() -> int:
 
 
 def _text(report: Any) -> str:
-    from agent_tui.store.repair import lines
+    from agent_tui.store.damage.repair import lines
 
     return "\n".join(clean_line(line) for line in lines(report))

@@ -120,11 +120,11 @@ def _tell(problem: str | None) -> None:
 
 
 def _sessions(values: argparse.Namespace) -> int:
-    from agent_tui.store.export_data import session_row
-    from agent_tui.store.store import Store
+    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.exports.export_data import session_row
 
     project = None if values.all else str(project_root(Path.cwd()))
-    with Store.open_for_reading(user_paths().database) as store:
+    with open_for_reading(user_paths().database) as store:
         found = store.sessions(project, empty=False)
         _tell(store.problem)
     if values.json:
@@ -158,11 +158,11 @@ def _delete(values: argparse.Namespace) -> int:
 
 
 def _export(values: argparse.Namespace) -> int:
-    from agent_tui.store.export import render
-    from agent_tui.store.salvage import lacks
-    from agent_tui.store.store import Store
+    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.exports.export import render
+    from agent_tui.store.tables.salvage import lacks
 
-    with Store.open_for_reading(user_paths().database) as store:
+    with open_for_reading(user_paths().database) as store:
         export = store.export(values.id)
         _tell(store.problem)
     text = render(export, values.format)
@@ -254,8 +254,8 @@ def _doctor(values: argparse.Namespace) -> int:
 
 
 def _forget_limits() -> int:
-    from agent_tui.store.learned import forgotten_text
     from agent_tui.store.store import BUSY_TIMEOUT, Store
+    from agent_tui.store.tables.learned import forgotten_text
 
     with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
         count = store.forget_learned_limits()
@@ -267,6 +267,7 @@ def _forget_limits() -> int:
 def _config(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import config_layers, load_settings
     from agent_tui.config.example import example_text, show_settings
+    from agent_tui.store.damage.reading import open_for_reading
 
     paths = user_paths()
     if values.action == "path":
@@ -280,10 +281,9 @@ def _config(values: argparse.Namespace) -> int:
         door.say(clean_line(str(paths.config_file)))
         return EXIT_OK
     from agent_tui.context.project.trust import FolderTrust
-    from agent_tui.store.store import Store
 
     options, root = Options(config=values.config), project_root(Path.cwd())
-    with Store.open_for_reading(paths.database) as store:
+    with open_for_reading(paths.database) as store:
         trusted = FolderTrust(root, store).trusted
     settings = load_settings(options, paths, root, trusted)
     for layer in config_layers(options, paths, root, trusted):

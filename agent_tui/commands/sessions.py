@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.errors import StoreError
-from agent_tui.store.export import FORMATS, render
+from agent_tui.store.exports.export import FORMATS, render
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.store.database import Database, damaged
-from agent_tui.store.export_data import export_session
-from agent_tui.store.facts import FACTS, FactTables
-from agent_tui.store.fork import ForkTables
-from agent_tui.store.learned import LearnedTables
+from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock
-from agent_tui.store.messages import walk
-from agent_tui.store.rows import encode
-from agent_tui.store.salvage import Content, salvage
-from agent_tui.store.session_rows import read_row
-from agent_tui.store.waiting import WaitingTables
+from agent_tui.store.tables.database import Database, damaged
+from agent_tui.store.tables.facts import FACTS, FactTables
+from agent_tui.store.tables.fork import ForkTables
+from agent_tui.store.tables.learned import LearnedTables
+from agent_tui.store.tables.messages import walk
+from agent_tui.store.tables.rows import encode
+from agent_tui.store.tables.salvage import Content, salvage
+from agent_tui.store.tables.session_rows import read_row
+from agent_tui.store.tables.waiting import WaitingTables
 
 BUSY_TIMEOUT = 3.0
 """Seconds that opening waits for another process's write, which takes milliseconds, before it is called locked."""
@@ -37,11 +35,14 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, folder: TemporaryDirectory[str] | None = None, problem: str | None = None
+    ) -> None:
+        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes."""
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
-        self._folder: TemporaryDirectory[str] | None = None
-        self.problem: str | None = None
+        self._folder = folder
+        self.problem = problem
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -55,32 +56,6 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         database = Database.open(path, busy_timeout)
         database.wait_for_lock(write_timeout)
         return cls(database)
-
-    @classmethod
-    def open_for_reading(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
-        """As ``open``; where the file or its folder cannot be written, the disk is full, or the file is so damaged that
-        SQLite refuses it, a private copy of what can be read is opened, which refuses writes and says so in
-        ``problem``. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all else, and
-        where something that is no folder is in the way."""
-        try:
-            return cls.open(path, busy_timeout)
-        except (StoreUnwritableError, StoreDamagedError) as error:
-            problem = error
-            if _no_folder(path):
-                raise
-            folder = TemporaryDirectory(prefix="agent-tui-")
-            try:
-                make = _salvaged if isinstance(error, StoreDamagedError) else _copied
-                database = make(path, Path(folder.name), busy_timeout)
-            except (OSError, sqlite3.Error, StoreError):
-                folder.cleanup()
-                raise error from None
-        database.forbid_writing()
-        database.path = path
-        store = cls(database)
-        store._folder = folder
-        store.problem = str(problem)
-        return store
 
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
@@ -259,28 +234,3 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _no_folder(path: Path) -> bool:
-    """Whether a file stands where one of the path's folders should be: nothing was ever stored there."""
-    return any(parent.exists() and not parent.is_dir() for parent in path.parents)
-
-
-def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """A copy of a database that cannot be written, with what its log holds. Raises OSError and ``StoreError``."""
-    if not path.exists():
-        return Database.in_memory(path)
-    for suffix in ("", "-wal"):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            shutil.copyfile(source, folder / source.name)
-    return Database.open(folder / path.name, busy_timeout)
-
-
-def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """What can be read of a damaged database. Raises OSError and ``StoreError``, also when that is nothing."""
-    from agent_tui.store.rebuild import rebuild
-
-    if not rebuild(path, folder).sessions:
-        raise StoreError("nothing can be read")
-    return Database.open(folder / "new.db", busy_timeout)

@@ -18,7 +18,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart

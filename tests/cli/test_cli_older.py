@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from agent_tui.store import database, rebuild, schema
+from agent_tui.store.damage import rebuild
+from agent_tui.store.tables import database, schema
 from tests.support.cli import Cli
 from tests.support.older_databases import as_it_read, restore
 

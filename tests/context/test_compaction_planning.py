@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.compaction.notices import done_text
 from agent_tui.context.compaction.planning import preview_text, records_of
 from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.ground import ground_of
+from agent_tui.context.accounting.given.ground import ground_of
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.reasoning_runs import runs_of

@@ -15,7 +15,7 @@ from agent_tui.context.accounting.budget import (
     room_for_answer,
     send_margin,
 )
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 

@@ -16,8 +16,8 @@ from agent_tui.context.project import brought
 from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.options import Options
-from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
+from agent_tui.store.tables.schema import MIGRATIONS, migrate
 from agent_tui.tools.base import Intent
 
 

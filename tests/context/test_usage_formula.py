@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.accuracy import after_step, before_step, verification_line, verified_growth
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.accuracy import after_step, before_step, verification_line, verified_growth
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.messages import AttachmentPart, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target

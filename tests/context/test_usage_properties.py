@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.models.usage import Limits, TokenUsage

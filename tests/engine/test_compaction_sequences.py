@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, undo_target
 from agent_tui.context.sent.view import active_prune_ids

@@ -28,9 +28,9 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.store import schema
-from agent_tui.store.database import Database
 from agent_tui.store.store import Store
+from agent_tui.store.tables import schema
+from agent_tui.store.tables.database import Database
 from tests.engine.test_compaction_turns import Bench
 from tests.support.compaction_world import TARGET, model_info, raw, sections, sent_text, words
 

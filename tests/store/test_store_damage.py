@@ -19,8 +19,9 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store import Store, walk
-from agent_tui.store.export import render
-from agent_tui.store.repair import check, repair_file, repair_session
+from agent_tui.store.damage.reading import open_for_reading
+from agent_tui.store.damage.repair import check, repair_file, repair_session
+from agent_tui.store.exports.export import render
 
 
 def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
@@ -62,7 +63,7 @@ def filled(path: Path, sessions: int = 4, turns: int = 12) -> list[str]:
 def use(path: Path) -> int:
     """Everything that reading commands do. Returns how many sessions could be exported; raises StoreError alone."""
     done = 0
-    with Store.open_for_reading(path) as store:
+    with open_for_reading(path) as store:
         for info in store.sessions():
             json.dumps([info.created + info.updated + info.messages, info.title + info.preview + info.project])
             try:

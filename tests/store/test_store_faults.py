@@ -9,8 +9,9 @@ import pytest
 
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, user_message
-from agent_tui.store import Store, schema
-from agent_tui.store.database import Database
+from agent_tui.store import Store
+from agent_tui.store.tables import schema
+from agent_tui.store.tables.database import Database
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 

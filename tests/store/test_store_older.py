@@ -13,11 +13,12 @@ import pytest
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import to_dict
 from agent_tui.models.session import SessionState
-from agent_tui.store import Store, schema
-from agent_tui.store.database import Database
-from agent_tui.store.export_data import session_row
-from agent_tui.store.repair import check, repair_file
-from agent_tui.store.session_state import dump_state
+from agent_tui.store import Store
+from agent_tui.store.damage.repair import check, repair_file
+from agent_tui.store.exports.export_data import session_row
+from agent_tui.store.tables import schema
+from agent_tui.store.tables.database import Database
+from agent_tui.store.tables.session_state import dump_state
 from tests.support.agents import parts_for, running
 from tests.support.older_databases import PROJECT, as_it_read, restore, rows
 
@@ -26,7 +27,7 @@ LATER = [statement for migration in schema.MIGRATIONS[8:] for statement in migra
 
 KILLED = """
 import os, signal, sqlite3, sys
-from agent_tui.store import schema
+from agent_tui.store.tables import schema
 
 path, done = sys.argv[1], int(sys.argv[2])
 later = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]

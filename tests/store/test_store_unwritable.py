@@ -12,7 +12,8 @@ import pytest
 from agent_tui.errors import StoreError, StoreUnwritableError
 from agent_tui.models.messages import user_message
 from agent_tui.store import Store
-from agent_tui.store.database import Database
+from agent_tui.store.damage.reading import open_for_reading
+from agent_tui.store.tables.database import Database
 from tests.store.test_store_damage import filled, use
 
 FULL = """
@@ -71,7 +72,7 @@ def test_what_cannot_be_written_is_read_from_a_copy(tmp_path: Path, monkeypatch:
     path = tmp_path / "sessions.db"
     first, *_ = filled(path)
     refusing(monkeypatch, path)
-    with Store.open_for_reading(path) as store:
+    with open_for_reading(path) as store:
         copied = store.database.one("PRAGMA database_list")[2]
         assert len(store.sessions()) == 4
         assert len(store.content(first).messages) == 36
@@ -89,7 +90,7 @@ def test_what_cannot_be_written_is_read_from_a_copy(tmp_path: Path, monkeypatch:
 def test_without_a_file_there_is_nothing_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sessions.db"
     refusing(monkeypatch, path)
-    with Store.open_for_reading(path) as store:
+    with open_for_reading(path) as store:
         assert store.sessions() == []
         assert not store.writable
 
@@ -100,5 +101,5 @@ def test_a_log_that_was_not_copied_back_is_read_too(tmp_path: Path, monkeypatch:
     with Store.open(path) as writer:
         writer.add_message(first, user_message("only in the log"))
         refusing(monkeypatch, path)
-        with Store.open_for_reading(path) as store:
+        with open_for_reading(path) as store:
             assert len(store.content(first).messages) == 37

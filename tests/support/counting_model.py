@@ -10,7 +10,7 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.accuracy import after_step, before_step, growth_ratio, verified_growth
+from agent_tui.context.accounting.given.accuracy import after_step, before_step, growth_ratio, verified_growth
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.models.context import ContextUsage

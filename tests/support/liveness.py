@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import build_view

@@ -21,6 +21,7 @@ from agent_tui.models.events import Event
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from agent_tui.providers.catalog.keys import KEY_VARIABLES
+from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
@@ -138,7 +139,7 @@ class Home:
 
     def store(self) -> Store:
         """The sessions as another process finds them on the disk; to be closed."""
-        return Store.open_for_reading(user_paths().database)
+        return open_for_reading(user_paths().database)
 
     @asynccontextmanager
     async def chat(self, options: Options | None = None, size: tuple[int, int] = (100, 40)) -> AsyncIterator[Chat]:

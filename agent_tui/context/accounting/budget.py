@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings
+from agent_tui.context.accounting.given.inputs import DEFAULT_RESERVE, CompactionSettings
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.usage import Limits

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.change import Change
-from agent_tui.context.accounting.dropped import dropped_reasoning
-from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
-from agent_tui.context.accounting.ground import Ground
-from agent_tui.context.accounting.measure import Measured, measure, removed
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.unmeasured import estimated_head, new_messages
+from agent_tui.context.accounting.given.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.messages.change import Change
+from agent_tui.context.accounting.messages.dropped import dropped_reasoning
+from agent_tui.context.accounting.messages.measure import Measured, measure, removed
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.unmeasured import estimated_head, new_messages
 from agent_tui.models.context import Basis, Calculation
 from agent_tui.models.usage import TokenUsage
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.accuracy import RATIO_LOW
-from agent_tui.context.accounting.coverage import NOTHING_KNOWN, Reading, covered, total_read
-from agent_tui.context.accounting.fixed import fixed_rows
-from agent_tui.context.accounting.ground import Ground
+from agent_tui.context.accounting.given.accuracy import RATIO_LOW
+from agent_tui.context.accounting.given.coverage import NOTHING_KNOWN, Reading, covered, total_read
+from agent_tui.context.accounting.given.fixed import fixed_rows
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.unmeasured import split_messages
 from agent_tui.context.accounting.next_input import Sizes
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.unmeasured import split_messages
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.rows import MESSAGES
 

@@ -12,7 +12,6 @@ The screen, the status line, the compactor, headless output and notices all read
 
 from __future__ import annotations
 
-from agent_tui.context.accounting.accuracy import accuracy_of
 from agent_tui.context.accounting.budget import (
     Budget,
     budget,
@@ -21,14 +20,15 @@ from agent_tui.context.accounting.budget import (
     reserve_problem,
     send_margin,
 )
-from agent_tui.context.accounting.coverage import PREAMBLE, unchanged, with_preamble
-from agent_tui.context.accounting.ground import Ground, ground_of
+from agent_tui.context.accounting.given.accuracy import accuracy_of
+from agent_tui.context.accounting.given.coverage import PREAMBLE, unchanged, with_preamble
+from agent_tui.context.accounting.given.ground import Ground, ground_of
+from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.growth import turns_left
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.messages.unmeasured import split_messages
 from agent_tui.context.accounting.next_input import Sizes, next_input, sizes_of
 from agent_tui.context.accounting.rows import SplitHead, breakdown
 from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.accounting.unmeasured import split_messages
 from agent_tui.context.accounting.why import why_text
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.models.context import ContextUsage

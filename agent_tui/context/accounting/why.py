@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.ground import Ground
-from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.sent.anchor import why_no_anchor
 from agent_tui.models.context import ContextUsage
 

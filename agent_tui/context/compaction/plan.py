@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.collected_files import file_lines
 from agent_tui.context.compaction.prune import Pruning

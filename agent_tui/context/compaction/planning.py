@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.cuts import message_tokens
 from agent_tui.context.compaction.notices import stuck_why

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent_tui.context.accounting.budget import fits_to_send
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.compaction.collected_files import collect_files, within
 from agent_tui.context.compaction.cuts import cut_at_or_before, message_tokens, newest_user, valid_cuts
 from agent_tui.context.compaction.plan import CompactionReason, SummaryPlan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.context.accounting.accuracy import coarse_ratio
-from agent_tui.context.accounting.ground import Ground, end_of, rule_of
-from agent_tui.context.accounting.inputs import ContextInputs
+from agent_tui.context.accounting.given.accuracy import coarse_ratio
+from agent_tui.context.accounting.given.ground import Ground, end_of, rule_of
+from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.incremental.reasoning import FollowedReasoning
 from agent_tui.context.incremental.scale import FollowedScale
 from agent_tui.context.sent.anchor import SentPrefixes, common_prefix, extend_chain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agent_tui.context.accounting.reasoning import ReasoningNow
+from agent_tui.context.accounting.given.reasoning import ReasoningNow
 from agent_tui.context.sent.anchor import common_prefix
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.providers.wire.replay import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
-from agent_tui.context.accounting.fixed_scale import FixedScale, best_scale, ended, fixed_scale_at, order
+from agent_tui.context.accounting.given.fixed_scale import FixedScale, best_scale, ended, fixed_scale_at, order
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.change import NO_CHANGE, Change
-from agent_tui.context.accounting.coverage import Reach, Reading
-from agent_tui.context.accounting.dropped import dropped_from_input, dropped_from_output, dropped_reasoning
-from agent_tui.context.accounting.ground import Ground, end_of
-from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.measure import Measured, measure_next, nothing_measured, removed
+from agent_tui.context.accounting.given.coverage import Reach, Reading
+from agent_tui.context.accounting.given.ground import Ground, end_of
+from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.messages.change import NO_CHANGE, Change
+from agent_tui.context.accounting.messages.dropped import dropped_from_input, dropped_from_output, dropped_reasoning
+from agent_tui.context.accounting.messages.measure import Measured, measure_next, nothing_measured, removed
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.unmeasured import estimate_rest, estimated_head, split_messages
 from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.unmeasured import estimate_rest, estimated_head, split_messages
 from agent_tui.context.accounting.usage import usage_of
 from agent_tui.context.incremental.ground import Basis, FollowedGround
 from agent_tui.models.context import ContextUsage

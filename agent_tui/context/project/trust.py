@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.context.project.brought import LISTED, Change, Content, changes, places, read_content, stamps
-from agent_tui.store.facts import FactTables
+from agent_tui.store.tables.facts import FactTables
 
 State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
 """``never``: nobody was asked. ``unconfirmed``: trusted by a version that did not look at contents. ``elsewhere``:

@@ -16,7 +16,7 @@ from agent_tui.config import Settings
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.called import shown_address
-from agent_tui.store.repair import file_problems
+from agent_tui.store.damage.repair import file_problems
 from agent_tui.store.store import Store
 from agent_tui.text.numbers import size
 

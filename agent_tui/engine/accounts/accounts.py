@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.accuracy import drift
+from agent_tui.context.accounting.given.accuracy import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.tokens.metrics import TokenCounterMetrics

@@ -18,7 +18,7 @@ from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState
 from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Event, Notice, SessionChanged
-from agent_tui.store.salvage import lacks
+from agent_tui.store.tables.salvage import lacks
 
 
 class SessionControl:

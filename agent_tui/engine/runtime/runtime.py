@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agent_tui.config import Settings
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.plausible import Judged, Surplus, judge_usage
+from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.given.plausible import Judged, Surplus, judge_usage
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude

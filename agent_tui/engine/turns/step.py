@@ -8,8 +8,8 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.accuracy import after_step, before_step
 from agent_tui.context.accounting.budget import max_output_for
+from agent_tui.context.accounting.given.accuracy import after_step, before_step
 from agent_tui.context.sent.anchor import usage_problem
 from agent_tui.context.sent.reasoning_runs import dropped_indexes, without
 from agent_tui.context.tokens.estimate import round_up

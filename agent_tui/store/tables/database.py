@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.paths import private_dir
-from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
+from agent_tui.store.tables.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 from agent_tui.text.clean import one_line
 
 _MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"

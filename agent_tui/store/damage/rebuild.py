@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.database import FAULTS, Database, newer
-from agent_tui.store.salvage import Content, salvage, scan
-from agent_tui.store.schema import MIGRATIONS
 from agent_tui.store.store import BUSY_TIMEOUT, Store
+from agent_tui.store.tables.database import FAULTS, Database, newer
+from agent_tui.store.tables.salvage import Content, salvage, scan
+from agent_tui.store.tables.schema import MIGRATIONS
 
 _HEADER = b"SQLite format 3\0"
 _PAGE = 4096

@@ -14,7 +14,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store.session_state import dump_state
+from agent_tui.store.tables.session_state import dump_state
 
 SCHEMA_VERSION = 1
 

@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.models.messages import new_id
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.database import FAULTS, explain
+from agent_tui.store.damage.rebuild import Report, rebuild, write_content
 from agent_tui.store.lock import SessionLock
-from agent_tui.store.rebuild import Report, rebuild, write_content
-from agent_tui.store.salvage import Content
 from agent_tui.store.store import Store
+from agent_tui.store.tables.database import FAULTS, explain
+from agent_tui.store.tables.salvage import Content
 from agent_tui.text.numbers import plural
 
 _SIDES = ("-wal", "-shm")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_tui.context.accounting.ground import Ground
-from agent_tui.context.accounting.reasoning import reasoning_tokens
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.given.reasoning import reasoning_tokens
 from agent_tui.context.tokens.estimate import Kind, round_up
 from agent_tui.models.messages import Message, ReasoningPart
 

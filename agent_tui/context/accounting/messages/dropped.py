@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.context.accounting.change import NO_CHANGE, Change
-from agent_tui.context.accounting.ground import Ground
-from agent_tui.context.accounting.reasoning import counted_at
-from agent_tui.context.accounting.weigh import reasoning_of
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.given.reasoning import counted_at
+from agent_tui.context.accounting.messages.change import NO_CHANGE, Change
+from agent_tui.context.accounting.messages.weigh import reasoning_of
 from agent_tui.context.sent.reasoning_runs import differences, share_at
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage

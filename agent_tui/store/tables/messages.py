@@ -8,9 +8,9 @@ from typing import Any
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps
 from agent_tui.models.messages import Message
-from agent_tui.store.database import damaged
-from agent_tui.store.rows import dump_message, load_json, load_message, load_part
-from agent_tui.store.sessions import SessionTables
+from agent_tui.store.tables.database import damaged
+from agent_tui.store.tables.rows import dump_message, load_json, load_message, load_part
+from agent_tui.store.tables.sessions import SessionTables
 
 
 class MessageTables(SessionTables):

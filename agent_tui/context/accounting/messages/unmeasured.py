@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent_tui.context.accounting.coverage import Reading
-from agent_tui.context.accounting.ground import Ground
-from agent_tui.context.accounting.grouping import add_group, add_message
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.weigh import weigh
+from agent_tui.context.accounting.given.coverage import Reading
+from agent_tui.context.accounting.given.ground import Ground
+from agent_tui.context.accounting.messages.grouping import add_group, add_message
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.weigh import weigh
 
 
 def new_messages(ground: Ground) -> Tally:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent_tui.context.accounting.fixed import estimate_fixed_parts
+from agent_tui.context.accounting.given.fixed import estimate_fixed_parts
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step

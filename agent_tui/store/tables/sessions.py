@@ -9,11 +9,11 @@ from typing import Any
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.session import SessionInfo, SessionKind
-from agent_tui.store.base import Tables, no_session
-from agent_tui.store.database import damaged
-from agent_tui.store.rows import decode, encode
-from agent_tui.store.salvage import scan
-from agent_tui.store.session_rows import COLUMNS, infos_of, row_of, state_text
+from agent_tui.store.tables.base import Tables, no_session
+from agent_tui.store.tables.database import damaged
+from agent_tui.store.tables.rows import decode, encode
+from agent_tui.store.tables.salvage import scan
+from agent_tui.store.tables.session_rows import COLUMNS, infos_of, row_of, state_text
 from agent_tui.text.clean import printable_line
 
 PREVIEW_LENGTH = 200

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agent_tui.models.messages import new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.store.ledger import LedgerTables
+from agent_tui.store.tables.ledger import LedgerTables
 
 
 class ForkTables(LedgerTables):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_tui.store.base import Tables
-from agent_tui.store.rows import decode, encode
+from agent_tui.store.tables.base import Tables
+from agent_tui.store.tables.rows import decode, encode
 
 _BATCH = 500
 

@@ -8,8 +8,8 @@ import logging
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, message_from_dict
 from agent_tui.models.messages import Message
-from agent_tui.store.base import Tables
-from agent_tui.store.rows import check_fields
+from agent_tui.store.tables.base import Tables
+from agent_tui.store.tables.rows import check_fields
 
 log = logging.getLogger(__name__)
 

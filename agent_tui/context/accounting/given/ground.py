@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.accuracy import clamp_ratio, coarse_ratio
-from agent_tui.context.accounting.coverage import Coverage
-from agent_tui.context.accounting.fixed_scale import fixed_scale_of
-from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.reasoning import ReasoningNow, reasoning_now
+from agent_tui.context.accounting.given.accuracy import clamp_ratio, coarse_ratio
+from agent_tui.context.accounting.given.coverage import Coverage
+from agent_tui.context.accounting.given.fixed_scale import fixed_scale_of
+from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.given.reasoning import ReasoningNow, reasoning_now
 from agent_tui.context.sent.anchor import SentPrefixes, chain_of, prefixes_of
 from agent_tui.context.sent.reasoning_runs import left_out
 from agent_tui.context.sent.result_states import ResultStates

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agent_tui.context.accounting.change import NO_CHANGE, Change
-from agent_tui.context.accounting.coverage import Reading
-from agent_tui.context.accounting.dropped import dropped_between
-from agent_tui.context.accounting.fixed import fixed_delta
-from agent_tui.context.accounting.ground import Ground, end_of
-from agent_tui.context.accounting.grouping import add_group, add_message
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.weigh import Weighed, reasoning_of, weigh
+from agent_tui.context.accounting.given.coverage import Reading
+from agent_tui.context.accounting.given.fixed import fixed_delta
+from agent_tui.context.accounting.given.ground import Ground, end_of
+from agent_tui.context.accounting.messages.change import NO_CHANGE, Change
+from agent_tui.context.accounting.messages.dropped import dropped_between
+from agent_tui.context.accounting.messages.grouping import add_group, add_message
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.weigh import Weighed, reasoning_of, weigh
 from agent_tui.context.tokens.estimate import Kind
 from agent_tui.models.context import Basis
 from agent_tui.models.steps import Step

@@ -15,8 +15,8 @@ from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
-from agent_tui.store.export_data import to_json
-from agent_tui.store.export_markdown import defused
+from agent_tui.store.exports.export_data import to_json
+from agent_tui.store.exports.export_markdown import defused
 from agent_tui.text.clean import clean
 
 _BACKTICKS = re.compile("`+")

@@ -8,8 +8,16 @@ from agent_tui.errors import StoreError
 from agent_tui.models.fingerprint import content_fingerprint
 from agent_tui.models.messages import Message
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
-from agent_tui.store.messages import MessageTables
-from agent_tui.store.rows import dump_fixed, dump_record, dump_step, load_fixed, load_json, load_record, load_step
+from agent_tui.store.tables.messages import MessageTables
+from agent_tui.store.tables.rows import (
+    dump_fixed,
+    dump_record,
+    dump_step,
+    load_fixed,
+    load_json,
+    load_record,
+    load_step,
+)
 
 
 class LedgerTables(MessageTables):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from agent_tui.models.session import SessionInfo, SessionKind, SessionState
-from agent_tui.store.rows import check_fields, decode, encode, require_time
-from agent_tui.store.session_state import dump_state, parse_state
+from agent_tui.store.tables.rows import check_fields, decode, encode, require_time
+from agent_tui.store.tables.session_state import dump_state, parse_state
 
 COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
 

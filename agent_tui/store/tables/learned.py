@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_tui.models.usage import LearnedLimit
-from agent_tui.store.base import Tables
-from agent_tui.store.rows import decode, encode
+from agent_tui.store.tables.base import Tables
+from agent_tui.store.tables.rows import decode, encode
 from agent_tui.text.numbers import plural
 
 _COLUMNS = "max_window, max_input, max_output, believed, configured_window, configured_output, learned_at, text"

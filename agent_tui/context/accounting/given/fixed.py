@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.coverage import PREAMBLE, Reading, covered, total_read, wire_order, with_preamble
+from agent_tui.context.accounting.given.coverage import (
+    PREAMBLE,
+    Reading,
+    covered,
+    total_read,
+    wire_order,
+    with_preamble,
+)
 from agent_tui.context.tokens.estimate import estimate_fixed, round_up
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.context import ContextRow

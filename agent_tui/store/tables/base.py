@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_tui.errors import StoreError
-from agent_tui.store.database import Database, damaged
-from agent_tui.store.rows import encode
+from agent_tui.store.tables.database import Database, damaged
+from agent_tui.store.tables.rows import encode
 
 
 def no_session(session_id: str) -> StoreError:

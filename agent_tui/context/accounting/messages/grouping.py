@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 
-from agent_tui.context.accounting.coverage import Reading, covered
-from agent_tui.context.accounting.labels import message_label
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.accounting.weigh import Weighed
+from agent_tui.context.accounting.given.coverage import Reading, covered
+from agent_tui.context.accounting.messages.labels import message_label
+from agent_tui.context.accounting.messages.tally import Tally
+from agent_tui.context.accounting.messages.weigh import Weighed
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.requests import SentMessage
 from agent_tui.text.numbers import largest_remainder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.coverage import covered
+from agent_tui.context.accounting.given.coverage import covered
 from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind
 from agent_tui.models.context import ContextRow
 

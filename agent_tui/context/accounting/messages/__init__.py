@@ -1,0 +1,1 @@
+"""What each message costs: measured by difference where it can be, else estimated."""

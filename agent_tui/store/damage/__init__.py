@@ -1,0 +1,1 @@
+"""Damaged databases: looked at, rebuilt, repaired."""

@@ -1,0 +1,1 @@
+"""The tables: their schema, and what is written to and read from each."""
