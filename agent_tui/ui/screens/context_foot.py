@@ -12,6 +12,7 @@ from agent_tui.ui.widgets.lines import Lines
 
 KEYS = (
     ("Enter", "open"),
+    ("c", "cache"),
     ("e", "JSON"),
     ("x", "exact count"),
     ("s", "stats"),
