@@ -389,7 +389,10 @@ def kinds_of(name: str, servers: bool = True) -> list[str]:
     """Everything that is done to the cache of one dialect, in an order in which each can be told from the others."""
     kept = KEPT[name]
     kinds = ["tool went", "expired", "memory", "pruned", "dropped", "tool came", "waited", "rewound", "compacted"]
-    kinds += ["model", "model back", "thinking", "thinking back"]
+    kinds += ["model", "model back"]
+    if not kept.flavour.model.templates and kept.flavour.model.thinks:
+        # Local servers are not told how hard to think.
+        kinds += ["thinking", "thinking back"]
     if kept.schema:
         kinds += ["schema", "schema off"]
     if servers:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from agent_tui.context.accounting.given.reasoning import reasoning_tokens
 from agent_tui.context.cache.attribute import judge
 from agent_tui.context.cache.expected import Sizes, caching_of, life_of
 from agent_tui.context.cache.paths import SentMessages, SentPaths
@@ -13,6 +14,7 @@ from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
 from agent_tui.context.sent.reasoning_runs import share_at
 from agent_tui.context.tokens.estimate import estimate_fixed, estimate_message
 from agent_tui.context.tokens.families import family_of
+from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.providers.direct.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
@@ -77,6 +79,9 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
     fixed: list[float] = []
     messages: list[float] = []
 
+    def spoken(message: Message) -> float:
+        return estimate_message(message, family_of(info.target)).exact
+
     def measure() -> None:
         if messages:
             return
@@ -86,11 +91,11 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
             total += estimate_fixed(part, family)[0]
             fixed.append(total)
         messages.append(total)
-        answered = {other.message_id: other.usage for other in earlier if other.usage is not None}
+        answered = {other.message_id: other for other in earlier if other.usage is not None}
         for index, item in enumerate(view):
-            total += estimate_message(item.message, family).exact
-            if (usage := answered.get(item.message.id)) is not None and usage.reasoning:
-                total += usage.reasoning * share_at(step.sent_reasoning or (), index)
+            total += spoken(item.message)
+            if (share := share_at(step.sent_reasoning or (), index)) and item.message.role == "assistant":
+                total += share * reasoning_tokens(item.message, answered.get(item.message.id), spoken)[0]
             messages.append(total)
 
     def size(of: list[float], count: int) -> int:
