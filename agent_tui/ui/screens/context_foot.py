@@ -12,7 +12,6 @@ from agent_tui.ui.widgets.lines import Lines
 
 KEYS = (
     ("Enter", "open"),
-    ("c", "cache"),
     ("e", "JSON"),
     ("x", "exact count"),
     ("s", "stats"),
