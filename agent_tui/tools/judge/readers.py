@@ -22,6 +22,9 @@ _PLAIN_NAMES = word_set(
 _VERSIONS = word_set("python python3 node ruby perl java gcc g++ clang bash rg jq sed awk make cmake git curl")
 # They may read the project's settings first, and with them start something.
 _PROJECT_VERSIONS = word_set("npm npx pnpm yarn bun deno cargo rustc rustup go pip pip3 uv poetry tox docker gh tsc")
+_VERSION_WORDS = frozenset(
+    {("node", "-v"), ("ruby", "-v"), ("perl", "-v"), ("java", "-version"), ("npm", "-v"), ("go", "version")}
+)
 
 
 def reading(line: Sequence[Word]) -> Reading | None:
@@ -32,17 +35,18 @@ def reading(line: Sequence[Word]) -> Reading | None:
         found = _look(name, arguments)
     except UnknownOptionError:
         return None
-    if found is not None and not found.held and any(word.dynamic for word in arguments):
-        little = name in _PRINTS and all(_tells_little(word.text) for word in arguments)
-        found.held, found.unseen = ("", False) if little else (_LATER, True)
+    if found is not None and any(word.dynamic for word in arguments):
+        little = not found.held and name in _PRINTS and all(_tells_little(word.text) for word in arguments)
+        found.held, found.unseen = ("", False) if little else (found.held or _LATER, True)
     return found
 
 
 def _look(name: str, arguments: list[Word]) -> Reading | None:
-    if len(arguments) == 1 and arguments[0].text in ("--version", "-V") and not arguments[0].dynamic:
-        if name in _VERSIONS:
+    if len(arguments) == 1 and not arguments[0].dynamic:
+        asked = arguments[0].text in ("--version", "-V") or (name, arguments[0].text) in _VERSION_WORDS
+        if asked and name in _VERSIONS:
             return Reading()
-        if name in _PROJECT_VERSIONS:
+        if asked and name in _PROJECT_VERSIONS:
             return Reading(held="it may read the project's settings first")
     if name in _PRINTS and name != "printf":
         return Reading()
@@ -94,7 +98,8 @@ _FIND_VALUES = word_set(
     "-mtime -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -regextype -printf -fstype "
     "-lname -ilname"
 )
-_FIND_PATHS = word_set("-newer -anewer -cnewer -samefile")
+_FIND_PATHS = word_set("-newer -anewer -cnewer -samefile") | {f"-newer{a}{b}" for a in "aBcm" for b in "aBcm"}
+_FIND_DATES = frozenset(f"-newer{a}t" for a in "aBcm")
 _FIND_PLAIN = word_set(
     "-print -print0 -prune -quit -ls -empty -not -and -or -a -o ! ( ) , -true -false -depth -d -mount -xdev "
     "-daystart -executable -readable -writable -P -noleaf -nowarn -warn -nouser -nogroup -ignore_readdir_race"
@@ -120,7 +125,7 @@ def _find(arguments: list[Word]) -> Reading | None:
         at += 1
         if text == "-follow":
             found.follows = True
-        elif text in _FIND_VALUES or text in _FIND_PATHS:
+        elif text in _FIND_VALUES or text in _FIND_PATHS or text in _FIND_DATES:
             if at >= len(arguments):
                 return None
             if arguments[at].glob:
@@ -143,7 +148,12 @@ def _find(arguments: list[Word]) -> Reading | None:
 def _with_started(found: Reading, started: list[list[Word]], regular: bool) -> Reading | None:
     for line in started:
         inner = reading(line) if line else None
-        if inner is None or inner.written or line[0].text in ("cd", "xargs", "find", "uniq", "xxd", "base64"):
+        if (
+            inner is None
+            or not _filled_in_as_files(line, inner)
+            or inner.written
+            or line[0].text in ("cd", "xargs", "find", "uniq", "xxd", "base64")
+        ):
             return None
         found.paths += [word for word in inner.paths if "{}" not in word.text]
         found.walks = True
@@ -151,6 +161,18 @@ def _with_started(found: Reading, started: list[list[Word]], regular: bool) -> R
         found.follows = found.follows or not regular  # what it finds may be links
         found.unseen = found.unseen or bool(found.held)
     return found
+
+
+def _filled_in_as_files(line: list[Word], inner: Reading) -> bool:
+    """Whether ``{}`` stands only where a file is read or a text is printed: a name may hold a script, and make an
+    option of a part of one."""
+    for word in line:
+        if "{}" not in word.text:
+            continue
+        printed = line[0].text in ("echo", "basename", "dirname") and not word.text.startswith("-")
+        if not printed and (word.text.startswith("-") or not any(word is path for path in inner.paths)):
+            return False
+    return True
 
 
 def _sed(arguments: list[Word], *, in_place: bool = False) -> Reading | None:
@@ -216,7 +238,22 @@ def _awk(arguments: list[Word]) -> Reading | None:
 def _jq(arguments: list[Word]) -> Reading | None:
     if not all(jq_only_filters(word.text) for word in arguments):
         return None
-    return read_arguments(specs()["jq"], arguments)
+    return read_arguments(specs()["jq"], _without_named(arguments))
+
+
+def _without_named(arguments: list[Word]) -> list[Word]:
+    """Without ``--arg NAME VALUE``: texts that a filter uses by their name."""
+    rest: list[Word] = []
+    at = 0
+    while at < len(arguments) and arguments[at].text != "--":
+        if arguments[at].text in ("--arg", "--argjson"):
+            if any(word.glob or (word.dynamic and not word.quoted) for word in arguments[at : at + 3]):
+                raise NotUnderstoodError("a value may become several words")
+            at += 3
+        else:
+            rest.append(arguments[at])
+            at += 1
+    return rest + arguments[at:]
 
 
 def _env(arguments: list[Word]) -> Reading | None:
@@ -254,7 +291,9 @@ def _npm(arguments: list[Word]) -> Reading | None:
     if (
         arguments
         and arguments[0].text in ("ls", "list", "ll")
-        and all(re.fullmatch(r"--(depth=\d+|all|json|long|parseable)|[\w@/.-]+", word.text) for word in arguments[1:])
+        and all(
+            re.fullmatch(r"--(depth=\d+|all|json|long|parseable)|[\w@][\w@/.-]*", word.text) for word in arguments[1:]
+        )
     ):
         return Reading(held="it reads the project's settings first")
     return None
