@@ -539,3 +539,23 @@ def test_a_folder_that_is_only_known_when_it_runs_is_asked_about(
 )
 def test_what_find_fills_in_is_a_file_and_nothing_else(world: World, command: str, action: str) -> None:
     assert judged(world, command, "ask").action == action
+
+
+COMMIT = "git commit -qm \"$(cat <<'EOT'\nFix it; $(touch x)\nEOT\n)\""
+
+
+def test_a_commit_message_is_a_text_whatever_it_becomes(world: World) -> None:
+    """The way agents write messages of several lines."""
+    assert judged(world, COMMIT, "auto").action == "allow"
+    assert judged(world, COMMIT, "ask").patterns == ["bash(git commit *)"]
+    assert judged(world, COMMIT, "ask", allow=["bash(git commit *)"]).action == "allow"
+    assert judged(world, COMMIT, "auto", deny=["bash(git push*)"]).action == "allow"
+    for command in (
+        'git commit -m "$(touch written)" $X',
+        "git commit -m $(cat README.md)",
+        'git commit -F "$(cat README.md)"',
+        'git commit -m "$(cat ../outside/secret)"',
+        'git commit -Fm "$X"',
+        'git commit "$X"',
+    ):
+        assert judged(world, command, "ask", allow=["bash(git commit *)"]).action == "ask", command

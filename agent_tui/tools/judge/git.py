@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -169,6 +170,20 @@ def _means(word: str, option: str) -> bool:
     """True when ``word`` is ``option``, with a value or abbreviated, as git takes it."""
     name = word.partition("=")[0]
     return len(name) > 2 and name.startswith("--") and option.startswith(name)
+
+
+_WITH_MESSAGE = word_set("commit merge notes revert stash tag")
+
+
+def messages(arguments: Sequence[Word]) -> list[Word]:
+    """The words that are no more than a message: what stands in quotes behind ``-m``, whatever it becomes."""
+    if not arguments or arguments[0].text not in _WITH_MESSAGE:
+        return []
+    return [
+        word
+        for before, word in itertools.pairwise(arguments)
+        if word.quoted and re.fullmatch(r"-[aqsvn]*m|--message", before.text)
+    ]
 
 
 _STARTS = (

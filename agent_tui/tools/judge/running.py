@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import holds_denied
-from agent_tui.tools.judge.git import git_asks
+from agent_tui.tools.judge.git import git_asks, messages
 from agent_tui.tools.judge.kinds import (
     CHANGERS,
     COPIERS,
@@ -101,7 +101,10 @@ def named_files(subject: Subject) -> Decision:
     """The decision on all files that a program is given, which may do anything with them."""
     ground = subject.ground
     decisions: list[Decision] = []
+    texts = messages(subject.command.words[1:]) if subject.name == "git" else []
     for word in [*subject.command.assignments, *subject.command.words[1:]]:
+        if any(word is text for text in texts):
+            continue
         if subject.name in REMOVERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
         if word.made == "temporary" and runs_unseen(ground):

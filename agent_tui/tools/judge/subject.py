@@ -9,7 +9,7 @@ from typing import Literal
 
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix, tool_and_arguments
-from agent_tui.tools.judge.git import names_a_place, starting, without_globals
+from agent_tui.tools.judge.git import messages, names_a_place, starting, without_globals
 from agent_tui.tools.judge.kinds import INTERPRETERS, STARTING, WRAPPERS
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.syntax import Word
@@ -115,7 +115,11 @@ class Subject:
     def patterns(self) -> list[str]:
         """What "always" would allow: the program with its subcommand, or exactly this where that would be a blank
         cheque."""
-        if not self.words or self.command.dynamic or self.started.given or self._takes_code():
+        if not self.words or self.started.given or self._takes_code():
+            return []
+        told = messages(self.command.words[1:]) if self.name == "git" else []
+        unknown = [word for word in (*self.command.assignments, *self.command.words) if word.dynamic]
+        if any(not any(word is text for text in told) for word in unknown) or (unknown and not prefix(self.words)):
             return []
         if self.name in ("pushd", "popd"):
             return []  # where they lead is not in their words
