@@ -62,10 +62,11 @@ _NO_PATCH = re.compile(r"--(stat|name-only|name-status|numstat|shortstat|summary
 
 
 _SEARCHES = {
-    **dict.fromkeys(("log", "show", "diff", "rev-list"), word_set("-S -G -n --author --grep --since --until")),
+    **dict.fromkeys(("log", "rev-list"), word_set("-S -G -n --author --grep --since --until")),
     **dict.fromkeys(("blame", "annotate"), word_set("-L")),
 }
-"""Options whose value is a pattern, a range of lines or a number, and comes as the next word."""
+"""Options whose value is a pattern, a range of lines or a number, and comes as the next word. Not of ``diff``,
+which would read what only seems to be one outside the repository."""
 
 
 def split_globals(arguments: Sequence[Word]) -> tuple[list[Word], list[Word], bool]:
