@@ -9,10 +9,10 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.config import McpServer, ModelConfig, Settings
 from agent_tui.config.run_flags import VARIABLES
@@ -31,8 +31,7 @@ ENV_OTHER = VARIABLES | {
 """Variables with the prefix that are not settings."""
 
 
-@dataclass(slots=True, frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
 
     ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag).

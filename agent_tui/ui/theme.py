@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.style import Style
 from textual.color import Color, ColorParseError
@@ -58,12 +57,11 @@ FALLBACK = Theme(
 """What is used when not even the default theme's file can be read."""
 
 
-@dataclass(slots=True)
-class Themes:
+class Themes(NamedTuple):
     """What was found: themes by name and one line for each file that is no theme."""
 
-    themes: dict[str, Theme] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    themes: dict[str, Theme]
+    problems: list[str]
 
 
 def load_theme(path: Path) -> Theme:
@@ -81,7 +79,7 @@ def load_theme(path: Path) -> Theme:
 
 def load_themes(user_folder: Path) -> Themes:
     """All themes; a user's file of the same name wins over the package's. One broken file leaves the others."""
-    found = Themes()
+    found = Themes({}, [])
     for folder in (package_themes(), user_folder):
         for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
             try:
