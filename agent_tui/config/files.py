@@ -5,9 +5,7 @@ Precedence, lowest first: defaults, user file, project file, ``--config`` file, 
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -62,6 +60,8 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from error
+    import tomllib  # many starts read no file
+
     try:
         return Layer(str(path), tomllib.loads(text), {})
     except tomllib.TOMLDecodeError as error:
@@ -102,6 +102,8 @@ def _is_text(keys: Sequence[str]) -> bool:
 
 
 def _value(text: str) -> Any:
+    import json  # most starts have no such variable
+
     try:
         return json.loads(text)
     except ValueError:
@@ -150,7 +152,7 @@ def _table(cls: type[T], values: Any, needs: str | None) -> dict[str, T]:
 
 
 def _fill(cls: type[T], values: Mapping[str, Any]) -> T:
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls) if values else {}
     arguments: dict[str, Any] = {}
     for field in fields(cls):  # type: ignore[arg-type]
         if field.name not in values:
