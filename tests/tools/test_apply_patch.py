@@ -89,7 +89,7 @@ async def test_several_files_change_at_once(context: ToolContext) -> None:
         (["*** Update File: app.py", "@@", "-        retrun 1", "+    x"], r"nearest lines are:\n6\t        return 1"),
         (["*** Update File: app.py", "@@ class Third:", "+x"], "the line after @@ of the chunk in line 5"),
         (
-            ["*** Update File: app.py", "@@", "-        return 2", "+        return 3", "@@", "-        return 1", "+x"],
+            ["*** Update File: app.py", "@@", "-        return 2", "+        pass", "@@", "-        return 1", "+x"],
             "stands in line 6 of the file, above the place .* in the order of the file",
         ),
         (["*** Update File: none.py", "@@", "-a", "+b"], "none.py does not exist; list or glob"),
