@@ -101,6 +101,9 @@ HARD: list[Any] = [
 ]  # fmt: skip
 
 
+NONE: list[dict[str, Any]] = [{}, {"edits": None}, {"edits": []}]
+
+
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
 def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
@@ -115,7 +118,7 @@ def test_an_edit_written_flat_beside_an_empty_list_is_taken(tmp_path: Path) -> N
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
     flat = {"path": "a", "old_string": "x", "new_string": "y"}
-    for more in ({}, {"edits": None}, {"edits": []}):
+    for more in NONE:
         assert EditTool().intent({**flat, **more}, context) == EditTool().intent(flat, context)
 
 
@@ -123,7 +126,7 @@ def test_unknown_arguments_are_named_at_every_depth() -> None:
     schema = EditTool().schema.parameters
     right = {"path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}
     assert unknown_arguments(schema, right) == []
-    for more in ({}, {"edits": None}, {"edits": []}):
+    for more in NONE:
         assert unknown_arguments(schema, {"path": "a", **more, "old_string": "x", "new_string": "y"}) == []
     wrong = {**right, "explanation": "because", "edits": [{"old_string": "x", "new_string": "y", "line": 3}]}
     assert set(unknown_arguments(schema, wrong)) == {"explanation", "edits.line"}
