@@ -16,6 +16,7 @@ import pytest
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config.run_flags import FLAGS, VARIABLES
 from agent_tui.errors import StoreUnwritableError
+from agent_tui.headless.schema import _bounded, _TooLongError
 from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
 from agent_tui.store.store import Store
@@ -384,6 +385,18 @@ class TestSchema:
         cli.script(answers(answer, "1"))
         outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "any.json")
         assert (outcome.code, outcome.out) == (0, "1\n")
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_checking_ends_where_the_first_alarm_is_lost(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.05)
+
+        class Callback:
+            def __del__(self) -> None:
+                signal.pause()
+
+        with pytest.raises(_TooLongError), _bounded():
+            Callback()
+            signal.pause()
 
     def test_a_schema_may_come_through_a_pipe(self, cli: Cli) -> None:
         pipe = cli.project / "pipe"
