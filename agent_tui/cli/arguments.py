@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,20 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
         if value is not None and value != []:
             found[flag.dest] = value
     return found
+
+
+def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+    """What is said of a flag, said of its variable where that gave the value and nothing was typed."""
+    variables = os.environ if environ is None else environ
+    for flag in FLAGS:
+        long = f"--{flag.name}"
+        typed = any(
+            argument.partition("=")[0] == long or (flag.short and re.match(rf"-{flag.short}(?!-)", argument))
+            for argument in arguments
+        )
+        if variables.get(flag.variable, "").strip() and not typed and re.match(rf"{long}[ :]", problem):
+            return f"environment: {flag.variable}{problem.removeprefix(long)}"
+    return problem
 
 
 def _of_variable(flag: Flag, text: str) -> Any:
