@@ -161,6 +161,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         holds=jail.holds,
         sees=jail.sees,
         network=settings.sandbox.network,
+        has_ports=jail.has_ports,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
     )

@@ -6,10 +6,12 @@ EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_STEP_LIMIT = 53
-EXIT_EMPTY = 54
+EXIT_BUDGET = 54
 EXIT_REFUSED = 55
+"""The model refused, or answered nothing."""
+EXIT_DENIED = 56
+"""With ``--fail-on-denial``: something needed a permission that nobody could give."""
 EXIT_RETRYABLE = 75
-EXIT_DENIED = 77
 EXIT_INTERRUPTED = 130
 
 

@@ -39,8 +39,8 @@ commands:
   config         path, show, init
   completions    a completion script for bash, zsh or fish
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 empty answer, 55 answer refused by the model,
-75 try again later, 77 tool call refused (--fail-on-denial), 130 interrupted
+exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 55 refused by the model or an empty answer,
+56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})

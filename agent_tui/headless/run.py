@@ -17,7 +17,6 @@ from agent_tui import door
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import (
     EXIT_DENIED,
-    EXIT_EMPTY,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -202,7 +201,7 @@ class Run:
             return EXIT_DENIED
         if printer.schema_problem is not None:
             return EXIT_ERROR
-        return EXIT_OK if printer.answer.strip() else EXIT_EMPTY
+        return EXIT_OK if printer.answer.strip() else EXIT_REFUSED
 
     async def _prepare(
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()

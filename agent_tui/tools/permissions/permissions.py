@@ -32,8 +32,8 @@ class Permissions:
     ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
-    ``sees`` whether a path outside the project is there for a command that is held, and ``network`` what ``work`` may
-    reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
+    reach, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``): they run in
     every mode without a question, where their server says the same of them. With
     ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
@@ -55,6 +55,7 @@ class Permissions:
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
+        has_ports: Callable[[], bool] = lambda: False,
         trusted: Callable[[], bool] = lambda: True,
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
@@ -72,6 +73,7 @@ class Permissions:
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
+        self.has_ports = has_ports
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -81,6 +83,7 @@ class Permissions:
         """A copy that judges by ``mode`` as where no sandbox holds."""
         other = copy(self)
         other.holds = lambda domain: domain == "free"
+        other.has_ports = lambda: False
         other.mode = mode
         return other
 

@@ -44,6 +44,10 @@ class Ground(Protocol):
         """Whether commands are held to a domain of the sandbox here."""
         ...
 
+    def has_ports(self) -> bool:
+        """Whether a command that a sandbox holds may use ports on 127.0.0.1 and ::1."""
+        ...
+
     def sees(self, path: Path, kind: Literal["read", "edit"], /) -> bool:
         """Whether a path outside the project can be read or changed by a command that a sandbox holds."""
         ...
