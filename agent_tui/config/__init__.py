@@ -70,8 +70,8 @@ class ToolsConfig:
 @dataclass(slots=True)
 class SandboxConfig:
     """What commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on 127.0.0.1
-    and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``); ``readable`` and ``writable`` are
-    folders besides the project."""
+    and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``); ``readable``
+    and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
     network: Literal["ask", "allow", "deny"] = "ask"

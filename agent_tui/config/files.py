@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -35,12 +36,22 @@ ENV_OTHER = VARIABLES | {
 class Layer:
     """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
 
-    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag).
+    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag). ``text`` is that of a file.
     """
 
     where: str
     values: dict[str, Any]
     names: Mapping[str, str]
+    text: str = ""
+
+    def place(self, key: str, entry: str = "") -> str:
+        """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
+        where that is certain: its own or that of a table it is in."""
+        parts = key.split(".")
+        for length in range(len(parts), 0, -1):
+            if number := line_of(self.text, ".".join(parts[:length]), entry):
+                return f"{self.where}, line {number}"
+        return self.where
 
     def name(self, key: str) -> str:
         """How the user wrote a dotted key: where a whole table came in one variable, that variable and the rest."""
@@ -64,9 +75,36 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from error
     try:
-        return Layer(str(path), tomllib.loads(text), {})
+        return Layer(str(path), tomllib.loads(text), {}, text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
+
+
+_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([\w\"'. -]+?)\s*=")
+
+
+def line_of(text: str, key: str, entry: str = "") -> int:
+    """The line of a TOML text, from 1, on which a dotted key, or its table, is set; with ``entry`` the one that holds
+    that text below it. 0 where it is not certain."""
+    table, keys, entries = "", [], []
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.fullmatch(line):
+            table, inside = _dotted(header[1]), False
+            keys += [number] if table == key else []
+            continue
+        if written := _KEY.match(line):
+            inside = _dotted(f"{table}.{written[1]}" if table else written[1]) == key
+            keys += [number] if inside else []
+        if inside and entry and any(quote + entry + quote in line for quote in "\"'"):
+            entries.append(number)
+    found = entries if entry and entries else keys
+    return found[0] if len(found) == 1 else 0
+
+
+def _dotted(written: str) -> str:
+    return ".".join(part.strip(" \"'") for part in written.split("."))
 
 
 def env_layer(environ: Mapping[str, str] | None = None) -> Layer:

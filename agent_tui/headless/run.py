@@ -216,7 +216,7 @@ class Run:
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready(SERVER_PATIENCE)
         prompt = await expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd)]
+        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:
             from agent_tui.commands.mentions import expand_mentions
 
@@ -262,7 +262,11 @@ async def run_headless(
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
-    schema = read_schema(options.output_schema) if options.output_schema is not None else None
+    schema = (
+        read_schema(options.output_schema, options.written("output_schema"))
+        if options.output_schema is not None
+        else None
+    )
     if schema is not None:
         options.instructions.append(schema.instructions)
     agent = await _made(make_agent)

@@ -17,7 +17,9 @@ _SHORT = re.compile(rf"(?:https?://)?:{_PORT}(?:/[^\s\\@]*)?")
 """HTTPie's own for localhost."""
 
 _FOLLOWS = re.compile(r"-[^-]*L.*|--location.*")
-_HTTPIE_FLAGS = re.compile(r"-[jfvbhpI]+|--(json|form|verbose|body|headers|ignore-stdin|check-status|pretty=\w+|print=\w+)")
+_HTTPIE_FLAGS = re.compile(
+    r"-[jfvbhpI]+|--(json|form|verbose|body|headers|ignore-stdin|check-status|pretty=\w+|print=\w+)"
+)
 _HTTPIE_ITEM = re.compile(r"[\w.-]+(:=|==|=|:)[^@]*")
 _NETCAT_FLAGS = re.compile(r"-[vn46]*z[vn46]*|-[vn46]+|-w\d{1,3}")
 

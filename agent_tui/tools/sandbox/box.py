@@ -17,8 +17,8 @@ SandboxMode = Literal["auto", "required", "off"]
 
 class Backend(Protocol):
     """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
-    ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of this
-    machine while the network is closed."""
+    ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
+    this machine while the network is closed."""
 
     @property
     def name(self) -> str: ...
