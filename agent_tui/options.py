@@ -20,8 +20,8 @@ SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 class Options:
     """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
-    end, however long that takes. ``instructions``: what the run itself adds to the system prompt. ``variables``: of each
-    field how many of its values came from its environment variable; those are the first."""
+    end, however long that takes. ``instructions``: what the run itself adds to the system prompt. ``variables``: of
+    each field how many of its values came from its environment variable; those are the first."""
 
     prompt: str = ""
     headless: bool = False

@@ -30,7 +30,8 @@ class SandboxPolicy:
 
     ``root`` is the project, ``writable`` are further folders that ``work`` may write in, ``readable`` may be read
     besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first;
-    ``loopback`` is what it has of this machine's while that is closed. ``protected`` paths are read-only in every writable folder, whether they exist or not, and come on top of those
+    ``loopback`` is what it has of this machine's while that is closed. ``protected`` paths are read-only in every
+    writable folder, whether they exist or not, and come on top of those
     every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
     caches live below it; it is made when it is missing. Commands write in the folders of ``private``, not in itself: a
     link in the place of one of them would lead the next command out.
