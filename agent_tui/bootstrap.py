@@ -28,6 +28,7 @@ from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.damage.reading import open_for_reading
+from agent_tui.store.passing import remove_left_behind
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.permissions.permissions import Permissions
@@ -121,6 +122,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     root = project_root(cwd)
     opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
     store = opening(paths.database)
+    await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
@@ -177,6 +179,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         sees=jail.sees,
         network=settings.sandbox.network,
         has_ports=jail.has_ports,
+        temporary=jail.policy().temporary,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
     )

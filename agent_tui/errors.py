@@ -48,6 +48,12 @@ READ_ONLY = f"This session is {OPEN_ELSEWHERE}; it is read-only here. /fork cont
 """What users read of a session whose lock another process holds."""
 
 
+class NoSessionError(StoreError):
+    """A session was asked for by a name that none has."""
+
+    exit_code = EXIT_USAGE
+
+
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
 

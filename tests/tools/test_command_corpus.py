@@ -63,11 +63,9 @@ def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -
             assert judged(world, command, "ask", allow=rules, can_ask=False).action == "deny", command
 
 
-def held(
-    world: World, command: str, mode: PermissionMode, network: Network = "ask", ports: bool = True, **more: object
-) -> Decision:
-    """Judged as where a sandbox holds everything, and gives commands ``ports`` of their own."""
-    return judged(world, command, mode, holds=lambda domain: True, network=network, has_ports=lambda: ports, **more)
+def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: object) -> Decision:
+    """Judged as where a sandbox holds everything, and gives commands ports of their own."""
+    return judged(world, command, mode, holds=lambda domain: True, network=network, has_ports=lambda: True, **more)
 
 
 @pytest.mark.parametrize("mode", MODES)

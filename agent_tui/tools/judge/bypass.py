@@ -24,7 +24,10 @@ def bypassed(ground: Ground, source: str) -> Decision:
     folders = {ground.cwd}
     try:
         found = worst(
-            [_ruled(Subject(ground, COMMAND_TOOL, started_by(one), folders)) for one in parse_command(source)]
+            [
+                _ruled(Subject(ground, COMMAND_TOOL, started_by(one), folders))
+                for one in parse_command(source, ground.variables)
+            ]
         )
     except (NotUnderstoodError, RecursionError) as problem:
         unclear = Decision("ask", f"not fully understood, and there are rules to be held against it: {problem}")

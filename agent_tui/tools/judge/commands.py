@@ -60,7 +60,7 @@ def _outside(ground: Ground, source: str) -> Decision:
 
 def _whole(ground: Ground, source: str, tool: str) -> Decision:
     try:
-        commands = parse_command(source)
+        commands = parse_command(source, ground.variables)
     except (NotUnderstoodError, RecursionError) as problem:
         return _not_understood(ground, source, tool, str(problem))
     if not commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -26,6 +26,11 @@ class Ground(Protocol):
 
     @property
     def folders(self) -> Sequence[Path]: ...
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What a shell is certain to be started with."""
+        ...
 
     @property
     def network(self) -> Network: ...

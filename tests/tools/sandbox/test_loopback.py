@@ -85,7 +85,7 @@ def test_no_port_of_the_machine_is_reached(means: list[Backend], policy: Sandbox
         port = str(server.getsockname()[1])
         for backend in means:
             for loopback in ("own", "machine", "deny"):
-                told = run(backend, with_loopback(policy, loopback), REACHES, "127.0.0.1", port)  # type: ignore[arg-type]
+                told = run(backend, with_loopback(policy, loopback), REACHES, "127.0.0.1", port)
                 assert told == ["not reached"], (backend.name, loopback)
 
 
