@@ -119,6 +119,17 @@ def unheld(mode: str, sandbox: Sandbox) -> str:
     return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
 
 
+def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
+    """What tests that open ports will find, and what would change it; empty where nothing holds commands."""
+    if not sandbox.holds("work") or sandbox.backend is None:
+        return ""
+    if network != "allow" and loopback != "deny" and not sandbox.has_ports(loopback):
+        ways = [word for word in sorted(sandbox.backend.loopback) if word != loopback]
+        way = f'[sandbox] loopback = "{ways[0]}"' if ways else 'bubblewrap, or [sandbox] network = "allow"'
+        return f"commands cannot open ports on 127.0.0.1: {way} would let them"
+    return network_words(network, loopback if loopback == "deny" or "own" not in sandbox.backend.loopback else "own")
+
+
 def status_line(sandbox: Sandbox) -> str:
     """One line on what holds."""
     if sandbox.mode == "off":

@@ -146,6 +146,24 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
     assert not jail.has_ports()
 
 
+@pytest.mark.parametrize(
+    ("backend", "loopback", "words_"),
+    [
+        (Landlock(7, ports=True), "own", "no network but ports of its own"),
+        (Landlock(7, ports=True), "machine", "no network but ports of its own"),
+        (Landlock(7), "own", 'cannot open ports on 127.0.0.1: bubblewrap, or [sandbox] network = "allow"'),
+        (Landlock(7), "deny", "no network, not even on this machine"),
+        (Seatbelt("x"), "own", 'cannot open ports on 127.0.0.1: [sandbox] loopback = "machine"'),
+        (Seatbelt("x"), "machine", "no network but this machine's own ports"),
+    ],
+)
+def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Loopback, words_: str) -> None:
+    sandbox = Sandbox(backend, frozenset({"look", "work"}))
+    assert words_ in words.ports_line(sandbox, "ask", loopback)
+    assert words.ports_line(sandbox, "allow", loopback) == "network open"
+    assert words.ports_line(Sandbox(), "ask", loopback) == ""
+
+
 def test_a_port_that_is_not_there_is_explained() -> None:
     (line,) = words.refused("curl: (7) Failed to connect to localhost port 3000", "work")
     assert "ports that it opens itself" in line and '"outside": true' in line
