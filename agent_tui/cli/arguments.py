@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -147,6 +146,8 @@ def _of_variable(flag: Flag, text: str) -> Any:
 def _entries(flag: Flag, text: str) -> list[str]:
     if not text.lstrip().startswith("["):
         return [line.strip() for line in text.splitlines() if line.strip()]
+    import json  # most starts have no such list
+
     try:
         entries = json.loads(text)
     except ValueError:

@@ -74,6 +74,8 @@ def test_what_is_certain_asks_nothing(root: Path, command: str) -> None:
         'export HOME=/; rm -rf "$HOME/etc"',
         'printf -v PWD /etc; rm -rf "$PWD/build"',
         'rm -rf "${PWD%project}"',
+        """cd /etc; bash -c 'rm -rf "$PWD/build"'""",
+        """HOME=/etc bash -c 'rm -rf "$HOME/x"'""",
         'rm -rf "${PWD:+/etc}"',
         'rm -rf "$PWDX/build"',
         'git push; rm -rf "$TMPDIR/x"',

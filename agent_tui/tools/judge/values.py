@@ -120,10 +120,11 @@ class Values:
         return True
 
     def _set_once(self, name: str) -> bool:
-        return self._named(name) == 1
+        # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
+        return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
 
     def _named(self, name: str) -> int:
-        """How often a variable is named other than by a plain use of it."""
+        """How often a variable may be named other than by a plain use of it."""
         return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
 
     @staticmethod
