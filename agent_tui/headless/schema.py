@@ -133,12 +133,12 @@ def _validator(schema: dict[str, Any]) -> Any:
     return cls(schema, registry=Registry(), format_checker=cls.FORMAT_CHECKER)
 
 
-def read_schema(path: Path) -> OutputSchema:
-    """The schema in a file. Raises ConfigError for what is none."""
+def read_schema(path: Path, flag: str = "--output-schema") -> OutputSchema:
+    """The schema in a file, which ``flag`` named. Raises ConfigError for what is none."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
-    flag = f"--output-schema {path}"
+    flag = f"{flag} {path}"
     try:
         with path.expanduser().open("rb") as file:
             data = file.read(MAX_FILE + 1)
