@@ -410,8 +410,8 @@ def scratch() -> Iterator[Path]:
 
 
 async def cached_run(
-    name: str, turns: int, kinds: Sequence[str], worker: WorkerClient, window: int = 60_000
+    name: str, turns: int, kinds: Sequence[str], worker: WorkerClient, window: int = 60_000, every: int = 6
 ) -> Outcome:
     """One run in a folder of its own."""
     with scratch() as folder:
-        return await CachedRun(name, window, plan_of(kinds, turns), worker, folder).go(turns)
+        return await CachedRun(name, window, plan_of(kinds, turns, every=every), worker, folder).go(turns)
