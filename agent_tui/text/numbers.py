@@ -120,6 +120,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 60} min {whole % 60} s" if whole < 3_600 else f"{whole // 3_600} h {whole // 60 % 60} min"
 
 
+def clock_time(then: float) -> str:
+    """The time of the day of a time (seconds since the epoch), here: ``14:05``."""
+    return time.strftime("%H:%M", time.localtime(then))
+
+
 def uptime(seconds: float) -> str:
     """``45m 23s``, with hours in front when there are any: the form of the counter's statistics."""
     whole = max(0, int(seconds))

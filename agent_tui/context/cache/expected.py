@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_tui.context.cache.paths import ROOT, SentPaths
-from agent_tui.context.cache.prefix import MODEL, SERVER, differing_settings, same_fixed, sent_fixed
+from agent_tui.context.cache.prefix import MODEL, SERVER, TTL, differing_settings, same_fixed, sent_fixed
 from agent_tui.context.sent.reasoning_runs import differences
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
@@ -44,9 +44,18 @@ def caching_of(target: Target, own_server: bool = False) -> Caching:
 def life_of(step: Step, caching: Caching) -> float | None:
     """Seconds that what a step left in the cache is kept without being used; None where that is not known for sure.
     The clock runs from the beginning of the request."""
-    if caching.life is None or step.usage is None:
+    usage = step.usage
+    if caching.life is None or usage is None:
         return None
-    return HOUR if step.usage.cache_write_1h else caching.life
+    if usage.cache_write_1h:
+        return HOUR
+    # Asked for an hour, and nobody says that it was written for less.
+    return HOUR if wants_hour(step) and not (usage.cache_write and usage.cache_write_1h == 0) else caching.life
+
+
+def wants_hour(step: Step) -> bool:
+    """Whether a request asks its provider to keep it for an hour."""
+    return step.sent is not None and step.sent.settings.get(TTL) == "1h"
 
 
 def held(step: Step, caching: Caching) -> int:

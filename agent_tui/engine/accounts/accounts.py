@@ -15,12 +15,13 @@ from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.runtime.counting import CountService
 from agent_tui.engine.runtime.exact import count_exactly, worth_counting
+from agent_tui.engine.runtime.foresight import Foresight
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, Event, Notice
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import Step
 
@@ -33,6 +34,10 @@ that has counted nothing yet is not waited for: the request goes out and is coun
 DECISION_SHARE = 1 / 3
 """From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
 character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
+
+
+_UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
+"""States in which another request is under way than the one the user would send."""
 
 
 class Accounts:
@@ -55,13 +60,20 @@ class Accounts:
         self._workspace = workspace
         self._settings = settings
         self._tools_stale = False
+        self._foresight = Foresight()
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(counter, self.metrics)
         hub.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
-        """The calculator's answer for the next request, now."""
-        return self._bindings.current.runtime.usage()
+        """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
+        runtime = self._bindings.current.runtime
+        usage = runtime.usage()
+        if self._states.now not in _UNDER_WAY:
+            usage.outlook = self._foresight.outlook(runtime, usage.total)
+            if usage.outlook is not None and usage.outlook.cold is not None:
+                usage.expected_read = usage.outlook.read
+        return usage
 
     async def refresh(self) -> bool:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
@@ -97,7 +109,7 @@ class Accounts:
 
     def tell(self) -> None:
         """Shows the numbers as they are now."""
-        self._hub.publish(self._bindings.current.runtime.changed())
+        self._hub.publish(ContextChanged(self.usage(), self._bindings.current.runtime.in_flight))
 
     def recount(self) -> None:
         """Shows the numbers as they are now and counts what has no count yet."""
