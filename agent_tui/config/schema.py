@@ -52,6 +52,7 @@ class ModelSchema(Strict):
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: CompactAt | None = None
     via: Literal["auto", "litellm"] | None = None
+    cache_ttl: Literal["5m", "1h"] | None = None
     extra: dict[str, Any] | None = None
 
 

@@ -13,7 +13,7 @@ from agent_tui.context.cache.prefix import MODEL, SERVER, TTL, differing_setting
 from agent_tui.context.sent.reasoning_runs import differences
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog.families import family_record
+from agent_tui.providers.catalog.targets import takes_markers
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.dialects.caching import (
     CLAUDE,
@@ -32,8 +32,8 @@ def caching_of(target: Target, own_server: bool = False) -> Caching:
     """How the prompts of a model are cached where it is called."""
     if own_server:
         return UNSAID
-    dialect, family = dialect_of(target.provider), family_record(target.family)
-    if dialect.cache == family.cache == "markers":
+    dialect = dialect_of(target.provider)
+    if takes_markers(target):
         return replace(CLAUDE, minimum=claude_minimum(target.model))
     if dialect.caching is OPENAI and keeps_long(target.model):
         return OPENAI_LONG
