@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_tui.context.cache.report import cache_entries, miss_sums, whole
-from agent_tui.models.cache import CacheEntry, CacheMiss, MissCause, MissSum
+from agent_tui.models.cache import CacheEntry, CacheMiss, CacheOutlook, MissCause, MissSum
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, grouped, money, plural, tokens, whole_percent
@@ -90,6 +90,28 @@ def cache_json(steps: Sequence[Step]) -> dict[str, Any]:
     return {
         "misses": {**_sum(count, missed, known, unpriced), "by_cause": {one.cause: _of(one) for one in sums}},
         "steps": [_step(entry) for entry in reversed(cache_entries(steps))],
+    }
+
+
+def forecast_json(outlook: CacheOutlook | None) -> dict[str, Any] | None:
+    """What the next request is expected to find in the provider's cache; None where nothing is known of it."""
+    if outlook is None:
+        return None
+    cold = outlook.cold
+    return {
+        "cache_read_tokens": outlook.read,
+        "input_cost_usd": outlook.usd,
+        "cached_until": outlook.until,
+        "cold": None
+        if cold is None
+        else {
+            "cause": cold.cause,
+            "what": cold.what,
+            "tokens": cold.tokens,
+            "whole": cold.whole,
+            "input_cost_usd": cold.usd,
+            "warm_input_cost_usd": cold.warm_usd,
+        },
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.context.accounting.why import calculation_text
+from agent_tui.context.cache.words import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
@@ -35,6 +36,7 @@ def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) 
         ("Session", session_line(usage, records)),
         ("Proof", proof_line(usage, usage.total, adds_up(usage))[0]),
         ("Compaction", usage.why),
+        ("Cache", expected_words(usage.outlook, usage.total)),
         *(("Warning", one_line(warning, 400)) for warning in usage.warnings),
     ]
     return "\n".join([*lines, "", *(f"{name:<12} {value}" for name, value in entries if value)])

@@ -24,7 +24,6 @@ from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.dialects.caching import UNSAID, Caching
-from agent_tui.text.numbers import clock_time, money, tokens
 
 
 @dataclass(slots=True, frozen=True)
@@ -105,26 +104,3 @@ def input_usd(step: Step, total: int, read: int, caching: Caching, prices: Price
     written = fresh if caching.keeping == "markers" and total >= caching.minimum else None
     hour = written if wants_hour(step) else None
     return prices.cost(TokenUsage(total, 0, cache_read=read, cache_write=written, cache_write_1h=hour))
-
-
-def price_words(cold: ColdRequest) -> str:
-    """``cold: ~$1.51 instead of ~$0.15``; in tokens where no price says more."""
-    name = "cold" if cold.whole else "partly cold"
-    if not cold.usd or cold.warm_usd is None:
-        return f"{name}: {tokens(cold.tokens, approximate=True)} not from the cache"
-    return f"{name}: ~{money(cold.usd)} instead of ~{money(cold.warm_usd)}"
-
-
-def short_words(cold: ColdRequest) -> str:
-    """``cold ~$1.51``, for where there is little room."""
-    return f"cold ~{money(cold.usd)}" if cold.usd else f"cold {tokens(cold.tokens, approximate=True)}"
-
-
-def cold_words(cold: ColdRequest) -> str:
-    """The whole of it: what is expected, at which price, and why."""
-    return f"Next request expected {price_words(cold)} ({cold.what})"
-
-
-def until_words(until: float) -> str:
-    """Until when the cache is kept, as a time of the day: it stays true while nothing is drawn."""
-    return f"cached until {clock_time(until)}"

@@ -69,20 +69,24 @@ class Accounts:
         """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
         runtime = self._bindings.current.runtime
         usage = runtime.usage()
-        if self._states.now not in _UNDER_WAY:
-            usage.outlook = self._foresight.outlook(runtime, usage.total)
-            if usage.outlook is not None and usage.outlook.cold is not None:
-                usage.expected_read = usage.outlook.read
-        return usage
+        if self._states.now in _UNDER_WAY:
+            return usage
+        outlook = self._foresight.outlook(runtime, usage.total)
+        cold = outlook is not None and outlook.cold is not None
+        expected = outlook.read if outlook is not None and cold else usage.expected_read
+        return replace(usage, outlook=outlook, expected_read=expected)
 
     async def refresh(self) -> bool:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
-        changed what the next request is made of; then the numbers are told."""
+        changed what the next request is made of; then the numbers are told. They are told, too, when what the last one
+        left in the provider's cache has expired: whoever looks now and then needs no timer for that."""
         if self._states.now in (RunState.OPENING, RunState.LOOKING):
             return False
         changed = await self._fixed.look_at_files(documents_only=self._states.busy)
         if changed:
             self.recount()
+        elif self._states.now not in _UNDER_WAY and self._foresight.passed():
+            self.tell()
         return changed
 
     async def prepare_step(self) -> None:

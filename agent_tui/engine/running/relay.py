@@ -113,6 +113,10 @@ class TurnRelay:
         self._desk.dismiss()
         self.catch_up()
 
+    def rested(self) -> None:
+        """Nothing runs any more: the next request is the user's."""
+        self._accounts.tell()
+
     def catch_up(self) -> None:
         """Tools that came or went meanwhile count from now on."""
         self._accounts.catch_up_with_tools()

@@ -109,6 +109,7 @@ class Runner:
     def _rest(self) -> None:
         if self._states.now is not RunState.CLOSING:
             self._states.change(RunState.IDLE)
+            self._relay.rested()
 
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""

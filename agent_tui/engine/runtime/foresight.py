@@ -43,6 +43,15 @@ class Foresight:
 
     def __init__(self) -> None:
         self._seen: _Seen | None = None
+        self._said: CacheOutlook | None = None
+
+    def passed(self) -> bool:
+        """Whether nothing but the time that has passed makes the last answer another one."""
+        made, said = (self._seen.made, self._said) if self._seen is not None else (None, None)
+        if made is None or said is None:
+            return False
+        now = outlook(made, time.time())
+        return (now.read, now.cold is None) != (said.read, said.cold is None)
 
     def outlook(self, runtime: Runtime, total: int) -> CacheOutlook | None:
         """That of the next request, of ``total`` tokens, if it is sent now; None where nothing is known of it."""
@@ -51,7 +60,8 @@ class Foresight:
             view, prelude, info = runtime.conversation.view(), runtime.prelude, runtime.info
             self._seen = _Seen(view, prelude, info, runtime.effort, newest_of(runtime), total, made)
         made = self._seen.made
-        return None if made is None else outlook(made, time.time())
+        self._said = None if made is None else outlook(made, time.time())
+        return self._said
 
 
 def newest_of(runtime: Runtime) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import one_line
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class SessionView:
         self._files = files
         self._facts = StatusFacts()
         self._turn_runs = False
+        self._foretold = ""
+        self._hinted = ""
 
     def session_changed(self, reload: bool) -> None:
         agent = self._seat.opening
@@ -87,6 +90,21 @@ class SessionView:
             self._stage.status.refresh()
         else:
             self.facts_changed()
+            self._foretell(usage)
+
+    def _foretell(self, usage: ContextUsage) -> None:
+        """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
+        cold = usage.outlook.cold if usage.outlook is not None else None
+        reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
+        if reason == self._foretold:
+            return
+        if self._hinted and self._stage.activity.hint_text == self._hinted:
+            self._stage.hint("")
+        from agent_tui.context.cache.words import cold_words
+
+        self._foretold, self._hinted = reason, "" if cold is None else one_line(cold_words(cold))
+        if self._hinted:
+            self._stage.hint(self._hinted)
 
     def jobs_changed(self, running: int) -> None:
         """So many commands run in the background now."""

@@ -8,6 +8,7 @@ from typing import Literal
 
 from agent_tui.commands.usage_text import adds_up as adds_up
 from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.cache.words import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
@@ -109,6 +110,8 @@ def row_cost(row: ContextRow, prices: Prices | None) -> float | None:
 def request_text(usage: ContextUsage, prices: Prices | None) -> str:
     """What the next request costs and how much of it is cached. Where the provider does not report what it writes to
     its cache, nobody knows what the next request will find there: the last one's share is named as that."""
+    if usage.outlook is not None:
+        return expected_words(usage.outlook, usage.total)
     known = [cached_tokens(row) for row in usage.rows]
     last = sum(k for k in known if k is not None) if any(k is not None for k in known) else None
     read = usage.expected_read if usage.expected_read is not None else last

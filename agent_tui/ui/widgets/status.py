@@ -13,6 +13,7 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from agent_tui.models.cache import CacheOutlook
     from agent_tui.models.context import ContextUsage
 
 MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error", "bypass": "error"}
@@ -96,9 +97,22 @@ class StatusLine(Lines):
             pieces += [(word if tight < 2 else word.split()[1], paint("warning")), (gap, paint())]
         if usage is None:
             return pieces
+        if usage.outlook is not None:
+            pieces += cache_pieces(usage.outlook, tight, gap, paint)
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
         pieces += [(gap, paint()), (money(usage.session.cost_usd), paint("muted"))]
         return pieces
+
+
+def cache_pieces(outlook: CacheOutlook, tight: int, gap: str, paint: Paint) -> list[Piece]:
+    """What the next request pays anew; where there is room, until when nothing."""
+    from agent_tui.context.cache.words import outlook_words, price_words, short_words
+
+    cold = outlook.cold
+    if cold is None:
+        return [(outlook_words(outlook), paint("faint")), (gap, paint())] if outlook.until and not tight else []
+    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "cold"
+    return [(text, paint("warning")), (gap, paint())]
 
 
 def context_pieces(usage: ContextUsage, in_flight: int, tight: int, paint: Paint) -> list[Piece]:
