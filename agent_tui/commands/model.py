@@ -53,7 +53,7 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     for effort in EFFORTS:
         if effort == wanted:
             agent.set_effort(effort)
-            return Text(f"Thinking: {effort}.")
+            return Text(f"Thinking: {effort}{', from your next message on' if agent.busy else ''}.")
     line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
     return Text(line, error=bool(args))
 

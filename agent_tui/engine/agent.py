@@ -258,10 +258,10 @@ class Agent:
 
     @property
     def effort(self) -> Effort:
-        return self.runtime.effort
+        return self.runtime.wanted_effort
 
     def set_effort(self, effort: Effort) -> None:
-        """How much the model thinks, from the next step on; kept with the session."""
+        """How much the model thinks, from the user's next message on; kept with the session."""
         self._own.models.set_effort(effort)
 
     def models(self) -> list[ModelSpec]:

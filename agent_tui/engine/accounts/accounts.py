@@ -9,6 +9,7 @@ from dataclasses import replace
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.accuracy import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.cache.words import cold_words
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.accounts.fixed import FixedParts
@@ -61,6 +62,7 @@ class Accounts:
         self._settings = settings
         self._tools_stale = False
         self._foresight = Foresight()
+        self._foretold = ""
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(counter, self.metrics)
         hub.subscribe(self._noticed)
@@ -113,7 +115,20 @@ class Accounts:
 
     def tell(self) -> None:
         """Shows the numbers as they are now."""
-        self._hub.publish(ContextChanged(self.usage(), self._bindings.current.runtime.in_flight))
+        usage = self.usage()
+        if usage.outlook is not None:
+            self._foretold = usage.outlook.cold.what if usage.outlook.cold is not None else ""
+        self._hub.publish(ContextChanged(usage, self._bindings.current.runtime.in_flight))
+
+    def foretell(self) -> None:
+        """Before a turn: what its first request pays anew for something that changed during the turn before it. Whoever
+        follows the numbers knows of all other changes."""
+        runtime = self._bindings.current.runtime
+        outlook = self._foresight.outlook(runtime, runtime.usage().total)
+        cold = outlook.cold if outlook is not None else None
+        if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
+            self._hub.publish(Notice("info", cold_words(cold), "cache"))
+        self._foretold = ""
 
     def recount(self) -> None:
         """Shows the numbers as they are now and counts what has no count yet."""

@@ -97,9 +97,9 @@ class ModelControl:
         return count
 
     def set_effort(self, effort: Effort) -> None:
-        """How much the model thinks, from the next step on; kept with the session."""
+        """How much the model thinks, from the user's next message on; kept with the session."""
         binding = self._bindings.current
-        binding.runtime.think(effort)
+        binding.runtime.think(effort, in_turn=self._runner.in_turn)
         binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
         self._hub.publish(SessionChanged(binding.conversation.info))
         self._accounts.tell()

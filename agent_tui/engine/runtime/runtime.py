@@ -33,7 +33,8 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``sent_log`` is what its steps sent."""
+    ``schema_refused``: its server does not take the schema; ``sent_log`` is what its steps sent;
+    ``next_effort`` waits for the end of a turn."""
 
     conversation: Conversation
     provider: Provider
@@ -53,6 +54,7 @@ class Runtime:
     output_due: bool = False
     schema_refused: bool = False
     sent_log: SentLog = field(default_factory=SentLog)
+    next_effort: Effort | None = None
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
@@ -71,9 +73,22 @@ class Runtime:
         """What the next request begins with."""
         self.prelude = prelude
 
-    def think(self, effort: Effort) -> None:
-        """How much the model thinks from the next request on."""
-        self.effort = effort
+    @property
+    def wanted_effort(self) -> Effort:
+        """How much the model is to think, from the next turn on at the latest."""
+        return self.effort if self.next_effort is None else self.next_effort
+
+    def think(self, effort: Effort, *, in_turn: bool = False) -> None:
+        """How much the model thinks from the next request on; in the middle of a turn that would have the provider read
+        the conversation anew, so it waits for the end of it."""
+        if in_turn:
+            self.next_effort = effort
+        else:
+            self.effort, self.next_effort = effort, None
+
+    def turn_over(self) -> None:
+        """What waited for the end of the turn holds from now on."""
+        self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
         """How the server takes reasoning back."""
