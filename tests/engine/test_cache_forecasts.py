@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from unittest import mock
@@ -11,10 +12,13 @@ import pytest_asyncio
 
 from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.runtime import foresight
+from agent_tui.engine.runtime import foresight, sent_log
 from agent_tui.models.cache import CacheOutlook
+from agent_tui.models.events import ContextChanged
 from agent_tui.providers.catalog.keys import KEY_VARIABLES
+from agent_tui.providers.dialects.caching import Caching
 from agent_tui.providers.worker.client import WorkerClient
+from tests.support.agents import parts_for, running
 from tests.support.cached_runs import CAUSES, CachedRun, Outcome, Seen, plan_of
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.model_calls import KEY, environment
@@ -96,3 +100,36 @@ async def test_what_is_foreseen_comes(worker: WorkerClient, tmp_path: Path, name
     assert outcome.wrong == []
     cold = [turn for turn, said in run.said.items() if said is not None and said.cold is not None]
     assert len(cold) >= len({*kinds} - {"dropped", "waited"}) // 2
+
+
+class Clock:
+    """Seconds since the epoch, and as many more as it was moved."""
+
+    moved = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.moved
+
+
+async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tmp_path: Path) -> None:
+    clock, kept = Clock(), Caching(minimum=0, life=300.0)
+    with mock.patch.object(foresight, "time", clock), mock.patch.object(sent_log, "caching_of", lambda *_: kept):
+        async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
+            agent.submit("We speak of many things at length here. " * 900)
+            await agent.join()
+            outlook = seen.of(ContextChanged)[-1].usage.outlook
+            assert outlook is not None and outlook.cold is None
+            assert outlook.until == agent.steps[-1].created + 300.0
+            await agent.settled()
+            told = len(seen.of(ContextChanged))
+            clock.moved = 200.0
+            assert not await agent.refresh_context()
+            assert len(seen.of(ContextChanged)) == told
+            clock.moved = 301.0
+            for _ in range(3):
+                assert not await agent.refresh_context()
+            assert len(seen.of(ContextChanged)) == told + 1
+            outlook = seen.of(ContextChanged)[-1].usage.outlook
+            assert outlook is not None and outlook.cold is not None and outlook.until is None
+            assert (outlook.cold.cause, outlook.cold.whole, outlook.read) == ("expired", True, 0)
+            assert outlook.cold.what.startswith("idle for 5 min")

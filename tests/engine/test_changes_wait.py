@@ -8,8 +8,9 @@ from pathlib import Path
 from agent_tui.engine.agent import Agent
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
-from agent_tui.models.requests import Limits, OfferedTool, ToolSchema
+from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits
 from agent_tui.tools.base import Tool
 from tests.support.agents import Recorder, parts_for, running
 
