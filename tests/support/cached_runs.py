@@ -162,7 +162,7 @@ class Outcome:
 
     def _problem(self, seen: Seen) -> str:
         wanted = CAUSES.get(seen.truth.why, "") if seen.missed else ""
-        if wanted == "ours" and not {*seen.done} - {"waited"} and not seen.cause and self.forgets:
+        if wanted == "ours" and not {*seen.done} - {"waited", "expired"} and not seen.cause and self.forgets:
             # Nothing was changed by anybody but the provider, as it documents.
             return ""
         if seen.cause and not seen.missed:
@@ -316,9 +316,9 @@ class CachedRun:
                 self.clock.moved += (self.kept.life or 10 * 60 * MINUTE) + MINUTE
             case "waited":
                 self.clock.moved += 4 * MINUTE
-            case "dropped":
-                for server in self.servers.values():
-                    server.cache.drop()
+            case "dropped" | "evicted":
+                cache = self.servers[self.key].cache
+                (cache.drop if what == "dropped" else cache.evict)()
         return agent
 
     @staticmethod
@@ -389,7 +389,7 @@ def kinds_of(name: str, servers: bool = True) -> list[str]:
     """Everything that is done to the cache of one dialect, in an order in which each can be told from the others."""
     kept = KEPT[name]
     kinds = ["tool went", "expired", "memory", "pruned", "dropped", "tool came", "waited", "rewound", "compacted"]
-    kinds += ["model", "model back"]
+    kinds += ["model", "model back", "evicted"]
     if not kept.flavour.model.templates and kept.flavour.model.thinks:
         # Local servers are not told how hard to think.
         kinds += ["thinking", "thinking back"]

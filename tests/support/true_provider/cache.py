@@ -66,6 +66,13 @@ class PrefixCache:
         self._dropped.update(self._used)
         self._used.clear()
 
+    def evict(self) -> None:
+        """Gives up the newer half of what it has: the ends of prompts, for the most part."""
+        kept = list(self._used)
+        for gone in kept[len(kept) // 2 :]:
+            self._dropped.add(gone)
+            del self._used[gone]
+
     def use(self, segments: Sequence[Segment], own: bool = True) -> tuple[int, int]:
         """Tokens read from the cache and written to it by this request. ``own``: it is of the conversation itself, and
         not for a summary of it."""
