@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import os
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ import pytest
 
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.headless.schema import OutputSchema, SchemaFaultError, _TooLongError
 from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
 from agent_tui.store.store import Store
 from tests.support.cli import Cli
+from tests.support.waiting import PATIENCE
 
 ECHO = """
 [[step]]
@@ -325,6 +329,34 @@ class TestSchema:
         outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "slow.json", "--output-format", "json")
         assert (outcome.code, outcome.json["steps"], outcome.json["output"]) == (1, 1, None)
         assert "cannot be checked" in outcome.error
+
+    def test_the_end_of_the_time_is_heard_though_a_finalizer_swallows_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.01)
+        monkeypatch.setattr("agent_tui.headless.schema.AGAIN_SECONDS", 0.01)
+        swallowed = collecting = 0
+
+        def spin() -> None:
+            over = time.monotonic() + PATIENCE
+            while time.monotonic() < over:
+                pass
+            raise AssertionError("nothing ended it")
+
+        def deaf(errors: object) -> None:
+            nonlocal swallowed, collecting
+            collecting += gc.isenabled()
+            for _ in range(2):
+                try:
+                    spin()
+                except _TooLongError:
+                    swallowed += 1
+            spin()
+
+        monkeypatch.setattr("jsonschema.exceptions.best_match", deaf)
+        with pytest.raises(SchemaFaultError, match="takes longer"):
+            OutputSchema({}).value("1")
+        assert (swallowed, collecting) == (2, 0)
+        assert gc.isenabled()
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
     @pytest.mark.parametrize("answer", ["NaN", "[Infinity]", "9" * 5_000, "[" * 5_000 + "]" * 5_000])
     def test_what_is_no_json_elsewhere_is_none_here(self, cli: Cli, answer: str) -> None:
