@@ -93,7 +93,7 @@ def forked(children: dict[str, str]) -> Iterator[None]:
 def serve(address: str, prepare: str) -> None:
     """Forks a keeper for each that connects, until standard input ends."""
     exec(prepare, {})
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    keepers: set[int] = set()
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)
         door.listen(64)
@@ -102,22 +102,34 @@ def serve(address: str, prepare: str) -> None:
         os.write(1, b".")
         while True:
             if 0 in select.select(watched, [], [])[0]:
+                os.close(ours)
+                for keeper in keepers:
+                    os.waitpid(keeper, 0)
                 os._exit(0)
             line, _ = door.accept()
-            if os.fork() == 0:
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                os.close(ours)
-                door.close()
-                _keep(line, alive)
+            keeper = os.fork()
+            if keeper == 0:
+                try:
+                    os.close(ours)
+                    door.close()
+                    _keep(line, alive)
+                finally:
+                    os._exit(1)
             line.close()
+            keepers = {k for k in (*keepers, keeper) if os.waitpid(k, os.WNOHANG) == (0, 0)}
 
 
 def _keep(line: socket.socket, nursery: int) -> None:
     """Has the child, until it ends or its stand-in or the nursery has gone."""
     size, streams, _, _ = socket.recv_fds(line, 4, 3)
+    if len(size) < 4:
+        return
     data = b""
     while len(data) < int.from_bytes(size, "big"):
-        data += line.recv(1 << 16)
+        piece = line.recv(1 << 16)
+        if not piece:
+            return
+        data += piece
     pid = os.fork()
     if pid == 0:
         line.close()
@@ -133,7 +145,6 @@ def _keep(line: socket.socket, nursery: int) -> None:
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):
         line.send(bytes([code if code >= 0 else 128 - code]))
-    os._exit(0)
 
 
 def _live(streams: Sequence[int], folder: str, variables: dict[str, str], arguments: list[str]) -> None:

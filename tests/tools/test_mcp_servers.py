@@ -418,7 +418,8 @@ async def test_streamable_http(tmp_path: Path) -> None:
             assert (await call(manager, context, "mcp__web__add", a=20, b=3)).text == "23"
             await call(manager, context, "mcp__web__grow")
             await changes.tool(manager, "mcp__web__extra")
-            with pytest.raises(ToolError, match="web failed"):
+            # Whether the answer's stream or the connection is seen to end first is the system's choice.
+            with pytest.raises(ToolError, match="^web( failed)?: "):
                 await call(manager, context, "mcp__web__die")
             await server.wait()
             await state(manager, "web", "starting", "failed")
