@@ -7,16 +7,15 @@ import json
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_tui.errors import ConfigError
 from agent_tui.text.numbers import duration
-
-T = TypeVar("T")
 
 REPAIRS = 2
 """How often an answer that does not fit is asked for again."""
@@ -27,8 +26,7 @@ MAX_FILE = 256 * 1024
 CHECK_SECONDS = 10.0
 """How long an answer may take to check: patterns and alternatives can be written that take for ever."""
 
-AGAIN_SECONDS = 0.1
-"""After which the end of that time is told again, where it was not heard."""
+_AGAIN_SECONDS = 0.5
 
 _FENCE = re.compile(r"\s*```[A-Za-z]*\n(.*?)\n?```\s*", re.DOTALL)
 
@@ -75,7 +73,8 @@ class OutputSchema:
         from referencing.exceptions import Unresolvable
 
         try:
-            worst = _bounded(lambda: best_match(_validator(self.schema).iter_errors(value)))
+            with _bounded():
+                worst = best_match(_validator(self.schema).iter_errors(value))
         except _TooLongError:
             raise SchemaFaultError(f"checking it takes longer than {duration(CHECK_SECONDS)}") from None
         except RecursionError:
@@ -102,26 +101,29 @@ class _TooLongError(BaseException):
     """The time is over. No library takes it for an error of its own."""
 
 
-def _bounded(work: Callable[[], T]) -> T:
-    """Ends what runs in it after ``CHECK_SECONDS``, a pattern that backtracks included, by raising _TooLongError.
-
-    What is raised in a finalizer is swallowed by the interpreter. So the garbage collector, which calls them anywhere,
-    rests meanwhile, and the alarm is repeated until one was heard."""
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Ends what runs in it after ``CHECK_SECONDS``, a pattern that backtracks included, by raising _TooLongError."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        return work()
+        yield
+        return
+
+    checking = True
 
     def over(number: int, frame: FrameType | None) -> None:
-        # Not between arming and disarming itself: that would leave the alarm on.
-        if frame is None or frame.f_code is not _bounded.__code__:
+        if checking:
             raise _TooLongError
 
+    # Finalizers swallow what is raised in them, and say so on standard error: the collector, which calls them, rests.
     collecting = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGALRM, over)
+    # Again and again: where Python cannot let it out all the same, the first is lost.
+    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS, _AGAIN_SECONDS)
     try:
-        gc.disable()
-        signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS, AGAIN_SECONDS)
-        return work()
+        yield
     finally:
+        checking = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if collecting:

@@ -419,7 +419,7 @@ async def test_streamable_http(tmp_path: Path) -> None:
             await call(manager, context, "mcp__web__grow")
             await changes.tool(manager, "mcp__web__extra")
             # Whether the answer's stream or the connection is seen to end first is the system's choice.
-            with pytest.raises(ToolError, match="^web( failed)?: "):
+            with pytest.raises(ToolError, match=r"^web( failed)?: "):
                 await call(manager, context, "mcp__web__die")
             await server.wait()
             await state(manager, "web", "starting", "failed")
