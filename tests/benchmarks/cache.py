@@ -5,6 +5,11 @@ alone. Between the turns everything is done that costs a cache. A step is misnam
 with another cause or other words, or is told where there was none.
 
     python tests/benchmarks/cache.py [--turns 200] [--dialects anthropic,vllm]
+
+Last figures, 200 turns with each (steps; those without a miss, tokens expected and read in them; misses named by cause;
+misnamed):
+
+FIGURES
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ async def measure(names: list[str], turns: int) -> int:
         for name in names:
             outcome = await cached_run(name, turns, kinds_of(name), worker)
             print(line(name, outcome), flush=True)
+            silent = sorted({*kinds_of(name)} - outcome.heard)
+            print(f"{'':<12} costs nothing here: {', '.join(silent)}")
             for problem in outcome.wrong:
                 print(f"    {problem}")
             wrong += len(outcome.wrong)

@@ -211,7 +211,7 @@ async def test_what_the_model_is_told_of_its_mode_is_no_attachment_of_the_users(
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -> Home:
     return make_home(tmp_path, monkeypatch)
 
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.accuracy import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.cache.words import cold_words
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.tokens.metrics import TokenCounterMetrics
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.runtime.counting import CountService
 from agent_tui.engine.runtime.exact import count_exactly, worth_counting
-from agent_tui.engine.runtime.foresight import Foresight
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.errors import AgentError
+from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import Step
+
+if TYPE_CHECKING:
+    from agent_tui.engine.runtime.foresight import Foresight
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +64,7 @@ class Accounts:
         self._workspace = workspace
         self._settings = settings
         self._tools_stale = False
-        self._foresight = Foresight()
+        self._foresight: Foresight | None = None
         self._foretold = ""
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(counter, self.metrics)
@@ -73,10 +76,22 @@ class Accounts:
         usage = runtime.usage()
         if self._states.now in _UNDER_WAY:
             return usage
-        outlook = self._foresight.outlook(runtime, usage.total)
+        outlook = self._outlook(usage.total)
         cold = outlook is not None and outlook.cold is not None
         expected = outlook.read if outlook is not None and cold else usage.expected_read
         return replace(usage, outlook=outlook, expected_read=expected)
+
+    def _outlook(self, total: int) -> CacheOutlook | None:
+        """What a request of so many tokens would find in the cache. Before the first one there is nothing to know, and
+        nothing to load for it."""
+        runtime = self._bindings.current.runtime
+        if not runtime.conversation.steps:
+            return None
+        if self._foresight is None:
+            from agent_tui.engine.runtime.foresight import Foresight
+
+            self._foresight = Foresight()
+        return self._foresight.outlook(runtime, total)
 
     async def refresh(self) -> bool:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
@@ -87,7 +102,7 @@ class Accounts:
         changed = await self._fixed.look_at_files(documents_only=self._states.busy)
         if changed:
             self.recount()
-        elif self._states.now not in _UNDER_WAY and self._foresight.passed():
+        elif self._foresight is not None and self._states.now not in _UNDER_WAY and self._foresight.passed():
             self.tell()
         return changed
 
@@ -123,10 +138,11 @@ class Accounts:
     def foretell(self) -> None:
         """Before a turn: what its first request pays anew for something that changed during the turn before it. Whoever
         follows the numbers knows of all other changes."""
-        runtime = self._bindings.current.runtime
-        outlook = self._foresight.outlook(runtime, runtime.usage().total)
+        outlook = self._outlook(self._bindings.current.runtime.usage().total)
         cold = outlook.cold if outlook is not None else None
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
+            from agent_tui.context.cache.words import cold_words
+
             self._hub.publish(Notice("info", cold_words(cold), "cache"))
         self._foretold = ""
 
