@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.runtime import foresight, sent_log
+from agent_tui.engine.runtime import foresight, requests, sent_log
 from agent_tui.models.cache import CacheOutlook
-from agent_tui.models.events import ContextChanged
+from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.dialects.caching import Caching
 from agent_tui.providers.worker.client import WorkerClient
@@ -113,7 +113,11 @@ class Clock:
 
 async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tmp_path: Path) -> None:
     clock, kept = Clock(), Caching(minimum=0, life=300.0)
-    with mock.patch.object(foresight, "time", clock), mock.patch.object(sent_log, "caching_of", lambda *_: kept):
+    with (
+        mock.patch.object(foresight, "time", clock),
+        mock.patch.object(requests, "time", clock),
+        mock.patch.object(sent_log, "caching_of", lambda *_: kept),
+    ):
         async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
             agent.submit("We speak of many things at length here. " * 900)
             await agent.join()
@@ -133,3 +137,10 @@ async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tm
             assert outlook is not None and outlook.cold is not None and outlook.until is None
             assert (outlook.cold.cause, outlook.cold.whole, outlook.read) == ("expired", True, 0)
             assert outlook.cold.what.startswith("idle for 5 min")
+            told = len(seen.of(ContextChanged))
+            agent.submit("and more")
+            await agent.join()
+            first, *_, last = seen.of(ContextChanged)[told:]
+            assert first.usage.expected_read == 0 and last.usage.expected_read
+            assert last.usage.outlook is not None and last.usage.outlook.cold is None
+            assert not [n for n in seen.of(Notice) if n.code == "cache"]

@@ -136,10 +136,12 @@ class Accounts:
         self._hub.publish(ContextChanged(usage, self._bindings.current.runtime.in_flight))
 
     def foretell(self) -> None:
-        """Before a turn: what its first request pays anew for something that changed during the turn before it. Whoever
-        follows the numbers knows of all other changes."""
-        outlook = self._outlook(self._bindings.current.runtime.usage().total)
+        """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
+        changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
+        runtime = self._bindings.current.runtime
+        outlook = self._outlook(runtime.usage().total)
         cold = outlook.cold if outlook is not None else None
+        runtime.expect_cold(outlook.read if outlook is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
             from agent_tui.context.cache.words import cold_words
 

@@ -47,6 +47,7 @@ def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable
 
     def remember() -> None:
         runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
+        runtime.expect_cold(None)
 
     return remember
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
@@ -35,7 +35,8 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn."""
+    ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn;
+    ``cold_read`` tokens at most will the request that goes out next find in the provider's cache; None is not known."""
 
     conversation: Conversation
     provider: Provider
@@ -55,6 +56,7 @@ class Runtime:
     output_due: bool = False
     schema_refused: bool = False
     next_effort: Effort | None = None
+    cold_read: int | None = None
     _sent_log: SentLog | None = None
 
     @property
@@ -95,6 +97,10 @@ class Runtime:
             self.next_effort = effort
         else:
             self.effort, self.next_effort = effort, None
+
+    def expect_cold(self, read: int | None) -> None:
+        """The next request will read no more than so many tokens, whatever the last one left; None: it has gone out."""
+        self.cold_read = read
 
     def turn_over(self) -> None:
         """What waited for the end of the turn holds from now on."""
@@ -160,7 +166,11 @@ class Runtime:
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
-        return self.accounts.usage(self.inputs())
+        usage = self.accounts.usage(self.inputs())
+        if self.cold_read is None:
+            return usage
+        read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
+        return replace(usage, expected_read=read)
 
     def changed(self) -> ContextChanged:
         """The event that tells what the next request costs now, with what is streaming."""
