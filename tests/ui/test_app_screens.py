@@ -27,8 +27,8 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, SummaryPart, TextPart, user_message
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.screens.context import ContextScreen
-from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten
+from agent_tui.ui.screens.context.rows import adds_up, bar_cells, flatten
+from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.text import TextScreen

@@ -20,8 +20,8 @@ from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.text.numbers import grouped, share
-from agent_tui.ui.screens.context import ContextScreen
-from agent_tui.ui.screens.context_rows import flatten
+from agent_tui.ui.screens.context.rows import flatten
+from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
 

@@ -22,16 +22,16 @@ from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece, paint_of
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens import context_lines as words
-from agent_tui.ui.screens.context_foot import Foot, HasMessage, Words, wrapped
-from agent_tui.ui.screens.context_head import Head, ShowsUsage
-from agent_tui.ui.screens.context_rows import (
+from agent_tui.ui.screens.context import lines as words
+from agent_tui.ui.screens.context.foot import Foot, HasMessage, Words, wrapped
+from agent_tui.ui.screens.context.head import Head, ShowsUsage
+from agent_tui.ui.screens.context.rows import (
     adds_up,
     compaction_lines,
     flatten,
     request_text,
 )
-from agent_tui.ui.screens.context_table import ContextRows, OpensRows
+from agent_tui.ui.screens.context.table import ContextRows, OpensRows
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 

@@ -13,9 +13,9 @@ from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
 from agent_tui.ui.draw import Piece, width_of
-from agent_tui.ui.screens import context_lines as words
-from agent_tui.ui.screens.context_head import PLAIN_FILL
-from agent_tui.ui.screens.context_rows import Shown, cached_tokens, row_cost
+from agent_tui.ui.screens.context import lines as words
+from agent_tui.ui.screens.context.head import PLAIN_FILL
+from agent_tui.ui.screens.context.rows import Shown, cached_tokens, row_cost
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 

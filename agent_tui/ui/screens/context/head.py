@@ -10,8 +10,8 @@ from agent_tui.models.rows import CONTEXT_ROWS, FREE, RESERVE
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece, width_of
-from agent_tui.ui.screens import context_lines as words
-from agent_tui.ui.screens.context_rows import bar_cells
+from agent_tui.ui.screens.context import lines as words
+from agent_tui.ui.screens.context.rows import bar_cells
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
