@@ -134,8 +134,8 @@ async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> No
         await run.screen(ContextScreen)
         screen = run.app.screen
         assert isinstance(screen, ContextScreen)
-        screen.opened = set(keys(usage.rows))
-        screen.rebuild()
+        screen.view.opened = set(keys(usage.rows))
+        screen.view.rebuild()
         await run.until(lambda: from_lines(run.shown()) == printed)
         if usage.window is not None:
             total = next(line for line in context_text(usage).splitlines() if "%" in line).split("  ")[2]

@@ -123,8 +123,8 @@ class TestScreens:
             await opening("context")(app, pilot)
             screen = app.screen
             assert isinstance(screen, ContextScreen)
-            screen.opened |= {s.key for s in screen.rows.shown} | {"compactions"}
-            screen.rebuild()
+            screen.view.opened |= {s.key for s in screen.view.rows.shown} | {"compactions"}
+            screen.view.rebuild()
 
         picture(snap_compare, tmp_path, size, look)
 

@@ -6,10 +6,9 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -17,31 +16,17 @@ from textual.screen import Screen
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
-from agent_tui.models.usage import Prices
-from agent_tui.text.cells import fit
-from agent_tui.text.clean import one_line
-from agent_tui.ui.draw import Piece, paint_of
+from agent_tui.paths import private_dir, write_new
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context import lines as words
-from agent_tui.ui.screens.context.foot import Foot, HasMessage, Words, wrapped
-from agent_tui.ui.screens.context.head import Head, ShowsUsage
-from agent_tui.ui.screens.context.rows import (
-    adds_up,
-    compaction_lines,
-    flatten,
-    request_text,
-)
-from agent_tui.ui.screens.context.table import ContextRows, OpensRows
-from agent_tui.ui.theme import Paint
-from agent_tui.ui.widgets.rows import RowList
+from agent_tui.ui.screens.context import texts
+from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.rows import Shown
+from agent_tui.ui.screens.context.view import ContextView
 
 if TYPE_CHECKING:
     from textual.worker import Worker
 
     from agent_tui.ui.agent_protocol import ExplainsContext
-
-TALL = 20
-"""From this height on, the words stand below the rows; on lower screens they follow them and scroll along."""
 
 
 class ContextScreen(Guarded, Screen[None]):
@@ -56,134 +41,74 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("x", "exact", "Count exactly", show=False),
         Binding("s", "stats", "Token counter metrics", show=False),
         Binding("p", "preview", "Preview of a compaction", show=False),
-        Binding("w", "why", "Why it compacted or not", show=False),
+        Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
     ]
 
     def __init__(self, agent: ExplainsContext) -> None:
         super().__init__()
         self.agent = agent
         self.now = time.time()
-        self.usage = agent.context_usage()
-        self.trigger = agent.trigger_total()
-        self.in_flight = agent.in_flight
-        self.message = ""
-        self.opened = {"messages"}
+        self.view = ContextView(self.live())
         self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
-        yield Head(self)
-        yield ContextRows(self)
-        yield Words()
-        yield Foot(self)
+        yield self.view
 
     def on_mount(self) -> None:
         self._unsubscribe = self.agent.subscribe(self._event)
-        self.rows.focus()
-        self.rebuild()
+        self.view.rows.focus()
         self.run_worker(self.agent.refresh_context(), name="refresh", exit_on_error=False)
 
     def on_unmount(self) -> None:
         if self._unsubscribe is not None:
             self._unsubscribe()
 
-    @property
-    def rows(self) -> ContextRows:
-        return self.query_one("#rows", ContextRows)
-
-    @property
-    def prices(self) -> Prices | None:
-        info = self.agent.model_info
-        return info.prices if info is not None else None
+    def live(self, changed: ContextChanged | None = None) -> Moment:
+        """The session as it is now; ``changed`` has its numbers where it was just told of them."""
+        agent = self.agent
+        info = agent.model_info
+        return Moment(
+            changed.usage if changed is not None else agent.context_usage(),
+            trigger=agent.trigger_total(),
+            in_flight=changed.in_flight if changed is not None else agent.in_flight,
+            records=agent.records,
+            prices=info.prices if info is not None else None,
+            now=self.now,
+            read_only=(agent.read_only_reason or OPEN_ELSEWHERE) if agent.read_only else "",
+        )
 
     def _event(self, event: Event) -> None:
         match event:
-            case ContextChanged(usage, in_flight):
-                self.usage, self.in_flight = usage, in_flight
-                self.rebuild()
+            case ContextChanged():
+                self.view.show(self.live(event))
             case CompactionEnded() | SessionChanged():
-                self.usage, self.in_flight = self.agent.context_usage(), self.agent.in_flight
-                self.rebuild()
+                self.view.show(self.live())
 
-    def rebuild(self) -> None:
-        """Shows the numbers as they are now."""
-        if not self.is_mounted:
-            return
-        self.trigger = self.agent.trigger_total()
-        width = max(10, self.size.width - 2)
-        low = self.size.height < TALL
-        paint = paint_of(self.app)
-        extra = [[], *self.word_lines(width, paint)] if low else []
-        shown = [*flatten(self.usage, self.opened), *compaction_lines(self.agent.records, self.opened)]
-        self.rows.show(shown, extra)
-        self.query_one(Words).show([] if low else self.word_lines(width, paint))
-        head = self.query_one(Head)
-        head.set_thick(2 if self.size.height >= 30 else 1)
-        head.refresh()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.rebuild()
-
-    def word_lines(self, width: int, paint: Paint) -> list[list[Piece]]:
-        """The words below the rows, wrapped."""
-        usage = self.usage
-        proof, holds = words.proof_line(usage, self.trigger, adds_up(usage))
-        entries = [
-            ("Calculation", words.calculation_text(usage), "foreground"),
-            ("Accuracy", words.accuracy_line(usage), "foreground"),
-            ("Session", words.session_line(usage, self.agent.records), "foreground"),
-        ]
-        entries.append(("Proof", proof, "success" if holds else "error"))
-        if usage.why:
-            # The first sentence: the formula stands above, ``w`` shows all.
-            entries.append(("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 300), "foreground"))
-        if self.agent.read_only:
-            entries.append(("Read-only", self.agent.read_only_reason or OPEN_ELSEWHERE, "warning"))
-        entries += [("Warning", one_line(w, 400), "warning") for w in usage.warnings]
-        lines: list[list[Piece]] = []
-        for label, text, color in entries:
-            for number, piece in enumerate(wrapped(text, max(8, width - words.LABEL))):
-                lines.append([(fit("" if number else label, words.LABEL), paint("muted")), (piece, paint(color))])
-        return lines
-
-    def next_request(self) -> str:
-        """What sending the next request costs and how much of it is cached, where that is known."""
-        return request_text(self.usage, self.prices)
-
-    def toggle(self, key: str) -> None:
-        """Opens or closes a row."""
-        self.opened ^= {key}
-        self.rebuild()
-
-    @on(RowList.Chosen)
-    def _chosen(self, event: RowList.Chosen) -> None:
+    @on(ContextView.Opened)
+    def _opened(self, event: ContextView.Opened) -> None:
         event.stop()
-        if event.index >= len(self.rows.shown):
-            return
-        line = self.rows.shown[event.index]
-        if line.open is not None:
-            self.toggle(line.key)
-        elif line.record is not None:
+        line = event.line
+        if line.record is not None:
             summary = self.agent.store.summaries(self.agent.info.id).get(line.record.summary_id or "")
-            self._read("Compaction", words.compaction_details(line.record, summary, self.now))
+            self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
         elif line.row is not None:
-            wanted = line.row.message_id
-            message = next((m for m in self.agent.messages if m.id == wanted), None) if wanted else None
-            self._read(line.label, words.row_details(line.row, message))
+            self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
-    @on(RowList.Moved)
-    def _moved(self, event: RowList.Moved) -> None:
-        event.stop()
-        self._say("")
+    def _text(self, line: Shown) -> str:
+        """What is sent behind a row."""
+        row = line.row
+        if row is None:
+            return ""
+        if row.message_id is not None:
+            return texts.sent_text(self.agent.sent_message(row.message_id))
+        if row.fingerprint is not None:
+            return texts.part_text(self.agent.part_text(row.fingerprint), tool=line.kind_id == "tools")
+        return texts.ADDED if line.kind_id == "tools" else ""
 
     def _read(self, title: str, text: str) -> None:
         from agent_tui.ui.screens.text import TextScreen
 
         self.app.push_screen(TextScreen(title, text))
-
-    def _say(self, text: str) -> None:
-        if text != self.message:
-            self.message = text
-            self.query_one(Foot).refresh()
 
     # Keys
 
@@ -191,7 +116,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.dismiss(None)
 
     def action_why(self) -> None:
-        self._read("Why it compacted, or not", self.usage.why or words.subtitle(self.usage))
+        self._read("How the number was made, and why it compacts or not", self.view.explained())
 
     def action_stats(self) -> None:
         self._read("Token counter", self.agent.context_stats())
@@ -200,39 +125,35 @@ class ContextScreen(Guarded, Screen[None]):
         try:
             self._read("What a compaction would do", self.agent.compact_preview())
         except AgentError as error:
-            self._say(str(error))
+            self.view.say(str(error))
 
     async def action_export(self) -> None:
         from agent_tui.commands.usage_json import context_json
 
-        path = Path(self.agent.cwd) / f"context-{self.agent.info.id}.json"
-        text = json.dumps(context_json(self.usage), indent=2) + "\n"
+        text = json.dumps(context_json(self.view.moment.usage), indent=2) + "\n"
+        folder = self.agent.paths.exports
+        name = f"context-{self.agent.info.id}"
         try:
-            await asyncio.to_thread(path.write_text, text, "utf-8")
+            path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
         except OSError as error:
-            self._say(f"Cannot write {path}: {error.strerror or error}")
+            self.view.say(f"Cannot write into {folder}: {error.strerror or error}")
         else:
-            self._say(f"Written to {path}")
+            self.view.say(f"Written to {path}")
 
     def action_exact(self) -> None:
         if self.agent.settings.context.exact_counting == "off":
-            self._say(EXACT_OFF)
+            self.view.say(EXACT_OFF)
             return
-        self._say("Asking the provider to count…")
+        self.view.say("Asking the provider to count…")
         self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
 
     async def _exact(self) -> None:
         try:
             counted = await self.agent.count_exact()
         except AgentError as error:
-            self._say(str(error))
+            self.view.say(str(error))
             return
         if counted is None:
-            self._say("This provider cannot count without answering, or it did not answer.")
+            self.view.say("This provider cannot count without answering, or it did not answer.")
         else:
-            self._say(f"The provider counts {counted:,} tokens")
-
-
-_HEAD: type[ShowsUsage] = ContextScreen
-_ROWS: type[OpensRows] = ContextScreen
-_FOOT: type[HasMessage] = ContextScreen
+            self.view.say(f"The provider counts {counted:,} tokens")

@@ -1,160 +1,174 @@
-"""The breakdown on the context screen: a tree of rows with tokens, share, basis, cache and cost."""
+"""The breakdown on the context screen: a tree of rows with tokens, share, how they are known, cache and cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
+from agent_tui.commands.usage_words import cached_tokens, estimated, total_mark
 from agent_tui.models.context import ContextRow
-from agent_tui.models.usage import Prices
-from agent_tui.text.cells import fit, shorten
+from agent_tui.models.rows import MESSAGES, ROW_KINDS
+from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
-from agent_tui.ui.draw import Piece, width_of
-from agent_tui.ui.screens.context import lines as words
-from agent_tui.ui.screens.context.head import PLAIN_FILL
-from agent_tui.ui.screens.context.rows import Shown, cached_tokens, row_cost
+from agent_tui.text.numbers import grouped, money, share, whole_percent
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.screens.context.columns import TOKENS, Columns, columns, headings
+from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.notes import INDENT, note, with_notes
+from agent_tui.ui.screens.context.rows import Shown, compaction_lines, flatten, row_cost
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 BASIS = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
+SWATCH = "■"
+BAR = 1
+"""Cells of the scroll bar beside the rows, which the headings have not."""
 
 
-class OpensRows(Protocol):
-    """Whose rows these are."""
+class Headings(Lines):
+    """The names of the columns."""
 
-    @property
-    def now(self) -> float:
-        """Seconds since the epoch that ages are counted from."""
+    DEFAULT_CSS = "Headings { padding: 0 1; }"
 
-    @property
-    def prices(self) -> Prices | None: ...
+    def __init__(self) -> None:
+        super().__init__(id="headings", height=1)
+        self.text = ""
 
-    def toggle(self, key: str) -> None:
-        """Opens or closes a row."""
+    def show(self, text: str) -> None:
+        self.text = text
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        return [(self.text, paint("faint"))]
 
 
 class ContextRows(RowList):
     """The breakdown as a tree; ←/→ close and open."""
 
-    DEFAULT_CSS = "ContextRows { padding: 0 1; }"
+    DEFAULT_CSS = "ContextRows { padding: 0 0 0 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "open(True)", "Open", show=False),
         Binding("left,h", "open(False)", "Close", show=False),
         Binding("space", "choose", "Open", show=False),
     ]
 
-    def __init__(self, owner: OpensRows) -> None:
-        super().__init__(id="rows")
-        self._owner = owner
-        self.shown: list[Shown] = []
-        self.extra: list[list[Piece]] = []
+    @dataclass
+    class Toggled(Message):
+        """A row is to be opened or closed."""
 
-    def show(self, shown: list[Shown], extra: list[list[Piece]]) -> None:
-        """New lines; the cursor stays on the row it is on."""
+        key: str
+
+    def __init__(self) -> None:
+        super().__init__(id="rows")
+        self.shown: list[Shown] = []
+        self.columns: Columns = columns(80, compared=False)
+        self._moment: Moment | None = None
+
+    def show(self, moment: Moment, opened: set[str], width: int) -> str:
+        """The lines of a moment in ``width`` cells; the cursor stays on the row it is on. Returns the headings."""
+        usage = moment.usage
         key = self.shown[self.cursor].key if self.cursor < len(self.shown) else ""
-        self.shown, self.extra = shown, extra
-        cursor = next((i for i, s in enumerate(shown) if s.key == key), min(self.cursor, max(0, len(shown) - 1)))
-        self.set_count(len(shown) + len(extra), cursor)
+        self._moment = moment
+        self.columns = columns(width - BAR, moment.before is not None, bool(usage.window))
+        lines = [*flatten(usage, opened, moment.before), *compaction_lines(moment.records, opened)]
+        self.shown = list(with_notes(lines, self.columns.note - 2, width - BAR, moment.now))
+        cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))
+        self.set_count(len(self.shown), max(0, cursor))
+        return headings(self.columns)
 
     def selectable(self, index: int) -> bool:
-        return index < len(self.shown) and self.shown[index].kind != "gap"
+        return index < len(self.shown) and self.shown[index].kind not in ("gap", "note")
 
     def action_open(self, wanted: bool) -> None:
         if self.cursor >= len(self.shown):
             return
         line = self.shown[self.cursor]
         if line.open is not None and line.open != wanted:
-            self._owner.toggle(line.key)
+            self.post_message(self.Toggled(line.key))
         elif not wanted and line.depth:
             self.move_to(next(i for i in range(self.cursor, -1, -1) if self.shown[i].depth < line.depth), -1)
 
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if index >= len(self.shown):
-            return self.extra[index - len(self.shown)]
         line = self.shown[index]
         match line.kind:
             case "gap":
                 return []
+            case "note":
+                return [(" " * (INDENT + 2 * line.depth) + line.label, paint("muted"))]
             case "compaction":
-                assert line.record is not None
-                text = words.compaction_text(line.record, self._owner.now)
-                color = "foreground" if line.record.active else "faint"
-                return [("    ", paint()), (shorten(text, max(0, width - 4)), paint(color))]
+                color = "foreground" if line.record is not None and line.record.active else "faint"
+                return [("  " * (line.depth + 1) + line.label, paint(color))]
             case "heading":
                 return [("▾ " if line.open else "▸ ", paint("muted")), (line.label, paint("foreground"))]
             case _:
-                return self._tokens(line, width, paint)
+                return self._numbers(line, paint)
 
-    def _tokens(self, line: Shown, width: int, paint: Paint) -> list[Piece]:
-        row = line.row
-        arrow = "  " if line.open is None else "▾ " if line.open else "▸ "
-        swatch = PLAIN_FILL.get(line.color.removeprefix("context-"), "■") if self.app.no_color else "■"
-        indent = "  " * line.depth
-        wide = width >= 108
-        label_room = 40 if wide else min(30, max(10, width - 30))
-        label = one_line(line.label, 200)
-        lead = f"  {indent}{arrow}" if line.depth else arrow
-        name_room = max(1, label_room - len(lead) - (2 if not line.depth else 0))
-        pieces: list[Piece] = [(lead, paint("muted"))]
-        if not line.depth:
-            pieces.append((f"{swatch} ", paint(line.color)))
-        weak = line.kind != "row"
-        pieces.append(
-            (fit(label, name_room), paint("error" if line.kind == "over" else "muted" if weak else "foreground"))
-        )
-        rough = row is not None and (row.approximate or row.basis == "estimated")
-        number = f"{'~' if rough else ''}{grouped(line.tokens or 0)}"
-        pieces.append((fit(number, 11, right=True), paint("foreground", bold=not line.depth and not weak)))
-        pieces.append((fit(share(line.tenths), 9, right=True), paint("muted")))
+    def _numbers(self, line: Shown, paint: Paint) -> list[Piece]:
+        cells, row = self.columns, line.row
+        pieces = self._label(line, paint)
+        main = not line.depth and line.kind == "row"
+        pieces.append((fit(self._count(line), TOKENS, right=True), paint("foreground", bold=main)))
+        if cells.change:
+            pieces.append(_change(line, cells.change, paint))
+        if cells.share:
+            part = "" if line.kind == "gone" else share(line.tenths, bool(line.tokens))
+            pieces.append((fit(part, cells.share, right=True), paint("muted")))
         if row is None:
             return pieces
-        if width >= 62:
+        if cells.basis:
             mark, color = BASIS[row.basis]
-            pieces += [(f"  {mark} ", paint(color)), (fit(row.basis, 10), paint("muted"))]
-        if wide:
+            pieces += [(f"  {mark} ", paint(color)), (fit(row.basis, cells.basis - 4), paint("muted"))]
+        if cells.cost:
             pieces += self._money(row, paint)
-        room = width - width_of(pieces) - 2
-        if room > 3:
-            pieces.append(("  " + shorten(_note(line), room), paint("faint")))
+        pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
         return pieces
 
-    def _money(self, row: ContextRow, paint: Paint) -> list[Piece]:
-        cached = cached_tokens(row)
-        if cached is None or not row.tokens:
-            state = ""
+    def _label(self, line: Shown, paint: Paint) -> list[Piece]:
+        arrow = "  " if line.open is None else "▾ " if line.open else "▸ "
+        lead = f"  {'  ' * line.depth}{arrow}" if line.depth else arrow
+        pieces: list[Piece] = [(lead, paint("muted"))]
+        kind = ROW_KINDS.get(line.kind_id)
+        swatch = ""
+        if not line.depth or (line.depth == 1 and line.key.startswith(MESSAGES.id)):
+            plain = self.app.no_color or self.app.current_theme.ansi
+            swatch = f"{kind.pattern if kind is not None and plain else SWATCH} "
+            color = "error" if line.kind == "over" else kind.variable if kind is not None else "primary"
+            pieces.append((swatch, paint(color)))
+        color = {"over": "error", "row": "foreground", "gone": "faint"}.get(line.kind, "muted")
+        room = max(1, self.columns.label - len(lead) - len(swatch))
+        return [*pieces, (fit(one_line(line.label, 200), room), paint(color))]
+
+    def _count(self, line: Shown) -> str:
+        if line.kind == "gone":
+            return "–"
+        if line.row is not None:
+            mark = "~" if estimated(line.row) else ""
         else:
-            state = (
-                "cached"
-                if cached == row.tokens
-                else "not cached"
-                if not cached
-                else f"{whole_percent(cached, row.tokens)} cached"
-            )
-        cost = row_cost(row, self._owner.prices)
+            mark = total_mark(self._moment.usage) if self._moment is not None and line.kind != "reserve" else ""
+        return f"{mark}{grouped(line.tokens or 0)}"
+
+    def _money(self, row: ContextRow, paint: Paint) -> list[Piece]:
+        assert self._moment is not None
+        cached = cached_tokens(row) if row.tokens else None
+        state = ""
+        if cached is not None:
+            state = "all" if cached == row.tokens else "none" if not cached else whole_percent(cached, row.tokens)
+        cost = row_cost(row, self._moment.prices, self._moment.usage.total)
         return [
-            (fit(state, 13), paint("success" if state == "cached" else "muted")),
-            (fit("" if cost is None else money(cost, 4), 10, right=True), paint("muted")),
+            (fit(state, self.columns.cached, right=True), paint("success" if state == "all" else "muted")),
+            (fit("" if cost is None else money(cost, 4), self.columns.cost, right=True), paint("muted")),
         ]
 
 
-def _note(line: Shown) -> str:
-    row = line.row
-    if row is None:
-        return ""
-    parts = []
-    if row.replay:
-        parts.append(row.replay)
-    if row.detail:
-        parts.append(row.detail)
-    elif row.path:
-        parts.append(row.path)
-    if row.deferred_tokens:
-        parts.append(f"{tokens(row.deferred_tokens)} deferred")
-    if not parts and row.children and not line.open and line.depth == 0:
-        largest = max(row.children, key=lambda c: c.tokens)
-        if len(row.children) > 1 and largest.tokens:
-            parts.append(f"{one_line(largest.label, 60)} {tokens(largest.tokens)}")
-    return one_line(" · ".join(parts), 300)
+def _change(line: Shown, width: int, paint: Paint) -> Piece:
+    if not line.change:
+        return (" " * width, paint())
+    sign = "+" if line.change > 0 else ""
+    # What there is more of is what one looks for; of what is free there is less then.
+    more = (line.change > 0) == (line.kind in ("row", "gone"))
+    return (fit(f"{sign}{grouped(line.change)}", width, right=True), paint("accent" if more else "success"))

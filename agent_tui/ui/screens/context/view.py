@@ -1,0 +1,162 @@
+"""The picture of one moment on the context screen: head, rows, bookkeeping. It knows no agent and no other time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+
+from agent_tui.commands.usage_text import Entry, bookkeeping, folded
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.context.bookkeeping import NAME, Line, Words, below, beside
+from agent_tui.ui.screens.context.foot import Foot
+from agent_tui.ui.screens.context.head import Head
+from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.rows import Shown
+from agent_tui.ui.screens.context.table import ContextRows, Headings
+from agent_tui.ui.screens.context.wrapping import wrapped
+from agent_tui.ui.widgets.rows import RowList
+
+WIDE = 120
+"""From so many columns on the bookkeeping stands beside the rows."""
+TALL = 30
+"""From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
+LOW = 10
+"""Below so many lines there are only rows and keys."""
+LEAST_ROWS = 8
+
+
+class ContextView(Guarded, Vertical):
+    """Shows a ``Moment``. Which rows are open stays as it is when another moment is shown."""
+
+    DEFAULT_CSS = """
+    ContextView { background: $background; overflow: hidden; }
+    ContextView Horizontal { height: 1fr; }
+    ContextView #table { width: 1fr; height: 100%; }
+    """
+
+    @dataclass
+    class Opened(Message):
+        """Enter on a line that has nothing below it."""
+
+        line: Shown
+
+    def __init__(self, moment: Moment) -> None:
+        super().__init__()
+        self.moment = moment
+        self.opened = {"messages"}
+        self._said_at = 0
+
+    def compose(self) -> ComposeResult:
+        yield Head()
+        with Horizontal():
+            with Vertical(id="table"):
+                yield Headings()
+                yield ContextRows()
+            yield Words("beside", 0)
+        yield Words("below", NAME)
+        yield Words("folded", 0)
+        yield Foot()
+
+    @property
+    def rows(self) -> ContextRows:
+        return self.query_one(ContextRows)
+
+    def show(self, moment: Moment) -> None:
+        """Another moment, or the same with other numbers."""
+        self.moment = moment
+        self.rebuild()
+
+    def say(self, text: str) -> None:
+        """A line in place of the keys, until the cursor moves."""
+        if self.is_mounted and self.query_one(Foot).say(text):
+            self._said_at = self.rows.cursor
+            self.rebuild()
+
+    def toggle(self, key: str) -> None:
+        """Opens or closes a row."""
+        self.opened ^= {key}
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Lays everything out for the size there is."""
+        width, height = self.size.width, self.size.height
+        if not self.is_mounted or width < 3:
+            return
+        moment, inner = self.moment, width - 2
+        thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
+        head = self.query_one(Head)
+        top = head.show(moment, inner, thick, gap)
+        head.display = height >= LOW
+        foot = self.query_one(Foot)
+        foot.set_height(foot.height_for(inner))
+        entries = self._entries()
+        room = height - top - foot.line_count
+        side = min(64, max(40, width * 3 // 10)) if width >= WIDE else 0
+        aside = beside(entries, side - 4) if side else []
+        under: list[Line] = []
+        if side and len(aside) > room:
+            side, aside = 0, []
+        if not side and height >= TALL:
+            under = below(entries, inner)
+            if len(under) + 1 > room - 1 - LEAST_ROWS:
+                under = []
+        fold: list[Line] = []
+        if not aside and not under and height >= LOW:
+            entry = folded(moment.usage, all(e.tone != "bad" for e in entries))
+            fold = [("", text, entry.tone) for text in wrapped(entry.text, inner)]
+        self._words("beside", aside, room)
+        self.query_one("#beside").styles.width = side
+        self._words("below", under, len(under) + 1)
+        self._words("folded", fold, len(fold))
+        shown = self.rows.show(moment, self.opened, width - side - 1)
+        headings = self.query_one(Headings)
+        headings.display = height >= LOW
+        headings.show(shown)
+
+    def _words(self, name: str, lines: list[Line], height: int) -> None:
+        words = self.query_one(f"#{name}", Words)
+        words.show(lines)
+        words.set_height(height if lines else 0)
+        words.refresh()
+
+    def _entries(self) -> list[Entry]:
+        moment = self.moment
+        trigger = moment.usage.total if moment.trigger is None else moment.trigger
+        entries = bookkeeping(moment.usage, trigger, moment.records)
+        if moment.read_only:
+            entries.append(Entry("Read-only", moment.read_only, "warning"))
+        return entries
+
+    def explained(self) -> str:
+        """The bookkeeping in full, for reading."""
+        whole = [Entry("Why", self.moment.usage.why)] if self.moment.usage.why else []
+        return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self._entries()] if e.name != "Compaction")
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.rebuild()
+
+    @on(ContextRows.Toggled)
+    def _toggled(self, event: ContextRows.Toggled) -> None:
+        event.stop()
+        self.toggle(event.key)
+
+    @on(RowList.Chosen)
+    def _chosen(self, event: RowList.Chosen) -> None:
+        event.stop()
+        if event.index >= len(self.rows.shown):
+            return
+        line = self.rows.shown[event.index]
+        if line.open is not None:
+            self.toggle(line.key)
+        else:
+            self.post_message(self.Opened(line))
+
+    @on(RowList.Moved)
+    def _moved(self, event: RowList.Moved) -> None:
+        event.stop()
+        if event.index != self._said_at:
+            self.say("")
