@@ -11,21 +11,25 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import money, plural, share_of, tokens, whole_percent
 
 
-def in_words(usage: ContextUsage, in_flight: int = 0) -> str:
-    """How full it is, what takes most, and when it compacts: ``21.4k of 60k used. Tool results are 88 % of it.
-    Compaction in 30.6k, about 4 turns.``
+def in_words(usage: ContextUsage) -> str:
+    """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.``"""
+    return " ".join(sentences(usage))
+
+
+def sentences(usage: ContextUsage, in_flight: int = 0) -> list[str]:
+    """How full it is, what takes most, and when it compacts.
 
     ``in_flight`` are tokens of the running answer that no usage knows yet.
     """
     mark = total_mark(usage, in_flight)
     used = f"{mark}{tokens(usage.total + in_flight)}"
-    sentences = [f"{used} of {tokens(usage.window)} used." if usage.window else f"{used} used, of an unknown window."]
+    said = [f"{used} of {tokens(usage.window)} used." if usage.window else f"{used} used, of an unknown window."]
     largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
     if largest is not None and largest.tokens > 0 and usage.total > 0:
         rough = "~" if mark or estimated(largest) else ""
-        sentences.append(f"{_subject(largest)} {rough}{whole_percent(largest.tokens, usage.total)} of it.")
-    sentences.append(_compaction(usage, in_flight, mark))
-    return " ".join(sentences)
+        said.append(f"{_subject(largest)} {rough}{whole_percent(largest.tokens, usage.total)} of it.")
+    said.append(_compaction(usage, in_flight, mark))
+    return said
 
 
 def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 11, 10, 11, 14, 14, 11
-LEAST_LABEL, MOST_LABEL = 10, 40
+TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 10, 13, 13, 11
+LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
 
 
 @dataclass(slots=True, frozen=True)
@@ -27,10 +27,10 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
     change, share = CHANGE if compared else 0, SHARE if shares else 0
     left = width - TOKENS - change - share
     basis = BASIS if left >= 26 + BASIS else 0
-    money = left - basis >= MOST_LABEL + CACHED + COST
+    money = left - basis >= WIDE_LABEL + CACHED + COST
     cached, cost = (CACHED, COST) if money else (0, 0)
     left -= basis + cached + cost
-    label = max(LEAST_LABEL, min(MOST_LABEL if money else 30, left))
+    label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left))
     return Columns(label, change, share, basis, cached, cost, max(0, left - label))
 
 

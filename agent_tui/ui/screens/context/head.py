@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.commands.usage_words import facts, in_words
+from agent_tui.commands.usage_words import facts, sentences
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.bar import LIMIT, bar_cells
 from agent_tui.ui.screens.context.moment import Moment
-from agent_tui.ui.screens.context.wrapping import wrapped
+from agent_tui.ui.screens.context.wrapping import joined, wrapped
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
@@ -30,14 +30,16 @@ class Head(Lines):
         self._words: list[tuple[str, str]] = []
         self._thick = 1
 
-    def show(self, moment: Moment, width: int, thick: int, gap: int) -> int:
+    def show(self, moment: Moment, width: int, thick: int, gap: int, most: int) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
-        left free. Returns how many lines it takes."""
+        left free. The last facts are left out where there would be more than ``most`` lines. Returns how many lines it
+        takes."""
         self._usage, self._thick = moment.usage, thick
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
-        words = [(line, "words") for line in wrapped(in_words(moment.usage, moment.in_flight), width)]
+        words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
         more = [(line, "facts") for line in wrapped(facts(moment.usage, moment.in_flight, moment.prices), width)]
-        self._words = [*title, *words, *[("", "bar")] * thick, *more, *[("", "facts")] * gap]
+        above = [*title, *words, *[("", "bar")] * thick]
+        self._words = [*above, *more[: max(0, most - len(above) - gap)], *[("", "facts")] * gap]
         if self.line_count != len(self._words):
             self.set_height(len(self._words))
         self.refresh()

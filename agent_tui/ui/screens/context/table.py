@@ -44,7 +44,7 @@ class Headings(Lines):
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        return [(self.text, paint("faint"))]
+        return [(self.text, paint("muted"))]
 
 
 class ContextRows(RowList):
@@ -130,11 +130,12 @@ class ContextRows(RowList):
 
     def _label(self, line: Shown, paint: Paint) -> list[Piece]:
         arrow = "  " if line.open is None else "▾ " if line.open else "▸ "
-        lead = f"  {'  ' * line.depth}{arrow}" if line.depth else arrow
-        pieces: list[Piece] = [(lead, paint("muted"))]
         kind = ROW_KINDS.get(line.kind_id)
+        drawn = not line.depth or (line.depth == 1 and line.key.startswith(MESSAGES.id))
+        lead = f"{'  ' * (line.depth if drawn else line.depth + 1)}{arrow}"
+        pieces: list[Piece] = [(lead, paint("muted"))]
         swatch = ""
-        if not line.depth or (line.depth == 1 and line.key.startswith(MESSAGES.id)):
+        if drawn:
             plain = self.app.no_color or self.app.current_theme.ansi
             swatch = f"{kind.pattern if kind is not None and plain else SWATCH} "
             color = "error" if line.kind == "over" else kind.variable if kind is not None else "primary"

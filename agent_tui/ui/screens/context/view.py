@@ -11,7 +11,7 @@ from textual.message import Message
 
 from agent_tui.commands.usage_text import Entry, bookkeeping, folded
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context.bookkeeping import NAME, Line, Words, below, beside
+from agent_tui.ui.screens.context.bookkeeping import LEAST_ROWS, LOW, NAME, TALL, Line, Words, place
 from agent_tui.ui.screens.context.foot import Foot
 from agent_tui.ui.screens.context.head import Head
 from agent_tui.ui.screens.context.moment import Moment
@@ -19,14 +19,6 @@ from agent_tui.ui.screens.context.rows import Shown
 from agent_tui.ui.screens.context.table import ContextRows, Headings
 from agent_tui.ui.screens.context.wrapping import wrapped
 from agent_tui.ui.widgets.rows import RowList
-
-WIDE = 120
-"""From so many columns on the bookkeeping stands beside the rows."""
-TALL = 30
-"""From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
-LOW = 10
-"""Below so many lines there are only rows and keys."""
-LEAST_ROWS = 8
 
 
 class ContextView(Guarded, Vertical):
@@ -89,29 +81,18 @@ class ContextView(Guarded, Vertical):
         moment, inner = self.moment, width - 2
         thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
         head = self.query_one(Head)
-        top = head.show(moment, inner, thick, gap)
-        head.display = height >= LOW
         foot = self.query_one(Foot)
         foot.set_height(foot.height_for(inner))
         entries = self._entries()
-        room = height - top - foot.line_count
-        side = min(64, max(40, width * 3 // 10)) if width >= WIDE else 0
-        aside = beside(entries, side - 4) if side else []
-        under: list[Line] = []
-        if side and len(aside) > room:
-            side, aside = 0, []
-        if not side and height >= TALL:
-            under = below(entries, inner)
-            if len(under) + 1 > room - 1 - LEAST_ROWS:
-                under = []
-        fold: list[Line] = []
-        if not aside and not under and height >= LOW:
-            entry = folded(moment.usage, all(e.tone != "bad" for e in entries))
-            fold = [("", text, entry.tone) for text in wrapped(entry.text, inner)]
-        self._words("beside", aside, room)
-        self.query_one("#beside").styles.width = side
-        self._words("below", under, len(under) + 1)
-        self._words("folded", fold, len(fold))
+        fold = self._fold(entries, inner)
+        top = head.show(moment, inner, thick, gap, height - foot.line_count - len(fold) - 1 - LEAST_ROWS)
+        head.display = height >= LOW
+        placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
+        self._words("beside", placed.beside, height)
+        self.query_one("#beside").styles.width = placed.side
+        self._words("below", placed.below, len(placed.below) + 1)
+        self._words("folded", placed.folded, len(placed.folded))
+        side = placed.side
         shown = self.rows.show(moment, self.opened, width - side - 1)
         headings = self.query_one(Headings)
         headings.display = height >= LOW
@@ -122,6 +103,11 @@ class ContextView(Guarded, Vertical):
         words.show(lines)
         words.set_height(height if lines else 0)
         words.refresh()
+
+    def _fold(self, entries: list[Entry], width: int) -> list[Line]:
+        entry = folded(self.moment.usage, all(e.tone != "bad" for e in entries))
+        text = f"{entry.text} · read-only" if self.moment.read_only else entry.text
+        return [("", line, entry.tone) for line in wrapped(text, width)]
 
     def _entries(self) -> list[Entry]:
         moment = self.moment
