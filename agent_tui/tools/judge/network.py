@@ -34,7 +34,7 @@ _FETCHING = {
     "pnpm": word_set("install i add update outdated audit publish dlx"),
     "yarn": word_set("install add upgrade outdated audit publish dlx"),
     "bun": word_set("install add update x"),
-    "uv": word_set("sync add pip tool lock"),
+    "uv": word_set("sync add tool lock install compile"),
     "poetry": word_set("install add update lock publish"),
     "cargo": word_set("add install update fetch publish search"),
     "go": word_set("get mod install"),

@@ -98,7 +98,8 @@ class Values:
         return True
 
     def _set_once(self, name: str) -> bool:
-        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
+        # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
+        return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
 
     @staticmethod
     def usable(value: Word) -> bool:

@@ -13,7 +13,7 @@ MAX_NUMBERS = 100
 OPERATOR_START = frozenset("|&;()<>\n")
 
 _END = r"(?=[\s;|&<>)]|$)"
-_BRACES = re.compile(r"([\w./@:+%*?-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
+_BRACES = re.compile(r"([\w./@:+%*?=-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\}|!)")
 _WHOLE_VALUE = re.compile(r'"\$(?:(\w+)|\{(\w+)\})"' + _END)
 # Without := (it sets the variable), @ (may run its value) and ! (names another), and with numbers for places alone.
