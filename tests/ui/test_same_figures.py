@@ -155,9 +155,10 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
     assert first.startswith(f"{mark}{tokens(data['total'])} ")
     if data["window"] is not None:
         assert f" of {tokens(data['window'])} used." in first
-        where = f"{tokens(data['over'])} over the limit" if data["over"] else tokens(data["free"])
+        room = tokens(data["free"]) if data["free"] else "At the limit:"
+        where = f"{tokens(data['over'])} over the limit:" if data["over"] else room
         assert where in first and (not held or held in first)
-        assert ("Compaction in" in first) == (not held and not data["over"])
+        assert ("Compaction in" in first) == (not held and data["free"] > 0)
     else:
         assert "unknown window" in first
     kinds = [r for r in data["rows"] if r["id"] != "messages" or not r["children"]]
