@@ -42,12 +42,10 @@ def until_words(until: float) -> str:
     return f"cached until {clock_time(until)}"
 
 
-def expected_words(outlook: CacheOutlook | None, total: int) -> str:
-    """What the next request, of ``total`` tokens, is expected to find and to cost; empty where nothing is known."""
-    if outlook is None or not total:
-        return ""
+def expected_words(outlook: CacheOutlook, total: int) -> str:
+    """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
     if outlook.cold is not None:
-        return cold_words(outlook.cold)
-    cost = [f"~{money(outlook.usd)}"] if outlook.usd else []
-    until = [until_words(outlook.until)] if outlook.until is not None else []
-    return ", ".join([f"next request expected {whole_percent(outlook.read, total)} from the cache", *cost, *until])
+        return f"next request: expected {price_words(outlook.cold)} ({outlook.cold.what})"
+    until = f" until {clock_time(outlook.until)}" if outlook.until is not None else ""
+    cost = f"~{money(outlook.usd)}, " if outlook.usd else ""
+    return f"next request: expected {cost}{whole_percent(outlook.read, total)} cached{until}"
