@@ -91,7 +91,12 @@ class Accounts:
             from agent_tui.engine.runtime.foresight import Foresight
 
             self._foresight = Foresight()
-        return self._foresight.outlook(runtime, total)
+        try:
+            return self._foresight.outlook(runtime, total)
+        except Exception:
+            # The numbers themselves, and a turn, are not lost over that.
+            log.exception("What the next request finds in the cache is not known")
+            return None
 
     async def refresh(self) -> bool:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
