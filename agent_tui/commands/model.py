@@ -107,7 +107,7 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
         *(("" if index else "Sandbox", line) for index, line in enumerate(_narrow(await agent.sandbox_lines()))),
         ("Context", f"{where}, {usage.basis}"),
         ("Messages", f"{len(agent.messages):,}"),
-        ("Cost", money(usage.session.cost_usd)),
+        ("Cost", money(usage.session.cost)),
     ]
     if agent.read_only:
         rows.append(("State", f"read-only: {agent.read_only_reason or OPEN_ELSEWHERE}"))
@@ -133,7 +133,7 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("  written", _count(totals.cache_write_tokens)),
         ("Output", _count(totals.output_tokens)),
         ("  reasoning", _count(totals.reasoning_tokens)),
-        ("Cost", money(totals.cost_usd)),
+        ("Cost", money(totals.cost)),
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]

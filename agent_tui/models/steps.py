@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import NOT_BILLED, Failure
+from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import TokenUsage
 
@@ -89,6 +90,32 @@ class Step:
     sent_reasoning: list[SentRun] | None = None
     dropped_blocks: int = 0
 
+    @property
+    def cost(self) -> Cost:
+        """What the call cost; while it runs, what is known by now.
+
+        An exact count costs nothing: counting is free to use at Anthropic (docs.anthropic.com, token counting), not
+        billed at Gemini (ai.google.dev, pricing), and OpenAI lists no price for ``responses/input_tokens``.
+        A call that was cut off has cost at least what was reported of it.
+        """
+        if self.kind == "count":
+            return NO_COST
+        if self.status == "running":
+            return Cost(self.cost_usd or 0.0)
+        if self.cost_usd is None:
+            return Cost(unpriced=0 if self._refused else 1)
+        return Cost(self.cost_usd, 0 if self._ended or self.cost_usd == 0 else 1)
+
+    @property
+    def _ended(self) -> bool:
+        """Whether the answer came to its end, which is when the provider reports the whole of it."""
+        return self.status == "complete" or self.finish_reason not in (None, "unknown")
+
+    @property
+    def _refused(self) -> bool:
+        nothing_came = self.usage is None and self.message_id is None
+        return nothing_came and self.failure is not None and self.failure.kind in NOT_BILLED
+
 
 @dataclass(slots=True)
 class CompactionRecord:
@@ -96,7 +123,8 @@ class CompactionRecord:
 
     ``prune``: the tool results of ``message_ids`` are sent as a placeholder; those in ``clips`` are sent cut to that
     many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
-    is set no model wrote it: so many messages were left out behind a placeholder.
+    is set no model wrote it: so many messages were left out behind a placeholder. ``cost_usd`` is None when a call has
+    no price; ``cost_known_usd`` is then what the others cost.
     Records of one operation share ``operation_id`` and are undone together.
     """
 
@@ -119,3 +147,12 @@ class CompactionRecord:
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
+    cost_known_usd: float | None = None
+    unpriced_calls: int = 0
+
+    @property
+    def cost(self) -> Cost | None:
+        """What its model calls cost; None where it made none, or an older version did not know."""
+        if self.cost_known_usd is not None:
+            return Cost(self.cost_known_usd, self.unpriced_calls)
+        return None if self.cost_usd is None else Cost(self.cost_usd)

@@ -14,6 +14,7 @@ from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextU
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
 from agent_tui.models.session import SessionInfo
@@ -97,7 +98,7 @@ def sample_usage(results: int = 6) -> ContextUsage:
         calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
         rows=rows,
         accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
-        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, 0.42, 1, 31),
+        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, Cost(0.42), 1, 31),
         why="No: 84,200 is 83,800 below the limit of 168,000.",
     )
 

@@ -28,6 +28,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
+from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 
@@ -256,7 +257,7 @@ class Compactor:
             record.before_tokens, record.after_tokens = plan.before, after
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._call.steps:
-                record.cost_usd = cost
+                record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
                 record.model = self._call.steps[-1].model_key
                 record.step_id = self._call.steps[-1].id
         text = notices.done_text(
@@ -268,16 +269,15 @@ class Compactor:
             left_out=plan.summary.left_out if plan.summary is not None else 0,
             problem=problem,
             seconds=seconds if self._call.steps else None,
-            cost=cost,
+            cost=cost if self._call.steps else None,
         )
         result = self._result(plan, "done", text, plan.why)
         result.problem = problem
         result.after, result.records, result.summary = after, records, summary
         return result
 
-    def _cost(self) -> float | None:
-        known = [s.cost_usd for s in self._call.steps if s.cost_usd is not None]
-        return sum(known) if known else None
+    def _cost(self) -> Cost:
+        return sum((step.cost for step in self._call.steps), NO_COST)
 
     def _failed(self, plan: CompactionPlan, why: str, failure: Failure | None) -> CompactionResult:
         result = self._result(plan, "failed", notices.failed_text(why), why)
