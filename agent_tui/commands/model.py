@@ -154,10 +154,10 @@ def model_line(info: ModelInfo) -> str:
         learned = f" ({limits.output_origin})" if limits.output_origin else ""
         facts.append(f"{tokens(limits.max_output)} output{learned}")
     if prices.input is not None and prices.output is not None:
-        free = not prices.input and not prices.output
-        facts.append("free" if free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million")
+        each = f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million"
+        facts.append("free" if prices.free else each)
         for tier in prices.tiers:
-            if tier.rates.input is not None and tier.rates.output is not None and not free:
+            if tier.rates.input is not None and tier.rates.output is not None and not prices.free:
                 longer = f"{money(tier.rates.input * 1e6)} in, {money(tier.rates.output * 1e6)} out"
                 facts.append(f"above {tokens(tier.above)} {longer}")
     else:

@@ -106,6 +106,13 @@ class Step:
             return Cost(unpriced=0 if self._refused else 1)
         return Cost(self.cost_usd, 0 if self._ended or self.cost_usd == 0 else 1)
 
+    def end_as(self, step: Step) -> None:
+        """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
+        self.status, self.finished, self.message_id = step.status, step.finished, step.message_id
+        self.provider, self.api, self.model = step.provider, step.api, step.model
+        self.usage, self.actual_input, self.cost_usd = step.usage, step.actual_input, step.cost_usd
+        self.finish_reason, self.failure = step.finish_reason, step.failure
+
     @property
     def _ended(self) -> bool:
         """Whether the answer came to its end, which is when the provider reports the whole of it."""

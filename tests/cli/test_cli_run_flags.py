@@ -542,5 +542,7 @@ text = "Found."
 text = "Done."
 """)
     data = cli.run("-p", "delegate", "-m", "demo", "--output-format", "json").json
-    assert (data["steps"], data["subagents"]["steps"]) == (3, 1)
-    assert data["usage"]["input_tokens"] > data["subagents"]["usage"]["input_tokens"] > 0
+    kinds = data["usage_by_kind"]
+    assert (data["steps"], kinds["subagent"]["calls"], kinds["turn"]["calls"]) == (3, 1, 2)
+    assert data["usage"]["input_tokens"] > kinds["subagent"]["input_tokens"] > 0
+    assert (data["cost_usd"], data["cost_known_usd"], data["unpriced_calls"]) == (0.0, 0.0, 0)

@@ -134,6 +134,7 @@ class CompactionService:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
             for step in self._compactor.taken_steps():
                 conversation.keep_step(step)
+                runtime.end_in_parent(runtime.begin_in_parent(step), step)
             conversation.save_if_possible()
             emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
             raise
@@ -153,7 +154,9 @@ class CompactionService:
 
     async def _store(self, result: CompactionResult) -> None:
         """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
-        conversation = self._runtime.conversation
+        runtime, conversation = self._runtime, self._runtime.conversation
+        for step in result.steps:
+            runtime.end_in_parent(runtime.begin_in_parent(step), step)
         for step in result.steps[:-1] if result.done else result.steps:
             conversation.keep_step(step)
         await patiently(conversation.save)

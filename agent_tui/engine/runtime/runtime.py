@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from agent_tui.config import Settings
@@ -16,7 +16,7 @@ from agent_tui.engine.runtime.counting import CountService
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
@@ -64,6 +64,23 @@ class Runtime:
         """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
         if not self.conversation.read_only:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
+
+    def begin_in_parent(self, step: Step) -> Step | None:
+        """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
+        ``subagent``. It costs, but never anchors. None where this is no subagent."""
+        if self.parent is None:
+            return None
+        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None)
+        self.parent.keep_step(copy)
+        self.parent.save_if_possible()
+        return copy
+
+    def end_in_parent(self, copy: Step | None, step: Step) -> None:
+        """The call has ended; ``copy`` is what ``begin_in_parent`` gave."""
+        if self.parent is not None and copy is not None:
+            copy.end_as(step)
+            self.parent.save_step(copy)
+            self.parent.save_if_possible()
 
     def begin_with(self, prelude: Prelude) -> None:
         """What the next request begins with."""

@@ -70,6 +70,7 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
+        self._in_parent: Step | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -90,6 +91,7 @@ class StepRunner:
         request = build_request(runtime, step.id, step.max_output)
         record_sent(step, request, runtime.info)
         await patiently(lambda: conversation.add_step(step))
+        self._in_parent = runtime.begin_in_parent(step)
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
@@ -283,9 +285,7 @@ class StepRunner:
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)
-        if self._runtime.parent is not None:
-            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
-            self._runtime.parent.save_if_possible()
+        self._runtime.end_in_parent(self._in_parent, step)
         self._emit(StepEnded(step, message))
 
     def _count_late(self, result: StepResult) -> None:
@@ -301,10 +301,7 @@ class StepRunner:
         before_step(step, counted)
         result.usage_before = counted
         if step.usage is not None and step.usage.source == "estimated" and step.usage.input == guessed:
-            prices, usage = self._runtime.info.prices, replace(step.usage, input=counted.total)
-            if step.cost_usd == prices.cost(step.usage):
-                step.cost_usd = prices.cost(usage)
-            step.usage = usage
+            step.usage = replace(step.usage, input=counted.total)
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""

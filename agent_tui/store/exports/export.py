@@ -15,9 +15,11 @@ from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
+from agent_tui.models.money import Cost
 from agent_tui.store.exports.export_data import to_json
 from agent_tui.store.exports.export_markdown import defused
 from agent_tui.text.clean import clean
+from agent_tui.text.numbers import money
 
 _BACKTICKS = re.compile("`+")
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -100,6 +102,7 @@ def _facts(session: Metadata) -> list[tuple[str, str]]:
         ("Project", _line(session["project"])),
         ("Model", _line(session["model"])),
         ("Created", f"{created:%Y-%m-%d %H:%M} UTC"),
+        ("Cost", money(Cost(session["cost_known_usd"], session["unpriced_calls"]))),
     ]
 
 
