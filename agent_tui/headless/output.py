@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from agent_tui import door
 from agent_tui.commands.usage_json import by_kind_json
-from agent_tui.context.accounting.totals import session_totals
+from agent_tui.context.accounting.totals import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
@@ -172,8 +172,10 @@ class Printer:
                 entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
                 self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
                 self._line({"type": "compaction", "phase": "end", **entry})
-            case TurnEnded(reason, failure):
+            case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
+                if (figure := turn_figure(spent)) is not None:
+                    self._narrate(figure)
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:

@@ -90,7 +90,8 @@ class KindTotals:
 @dataclass(slots=True)
 class SessionTotals:
     """Sums over the steps of a session, its subagents' included. What no step reported is None; ``compactions`` are
-    those in force. ``by_kind`` has the same by kind of call, of the kinds there were; they add up to the whole."""
+    those in force. ``by_kind`` has the same by kind of call, of the kinds there were; they add up to the whole.
+    ``held_usd`` are the dollars that budgets hold back for calls that have not said what they cost."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -101,6 +102,7 @@ class SessionTotals:
     compactions: int = 0
     steps: int = 0
     by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
+    held_usd: float = 0.0
 
 
 @dataclass(slots=True)

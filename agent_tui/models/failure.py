@@ -20,6 +20,7 @@ FailureKind = Literal[
     "content_refused",
     "worker",
     "store",
+    "budget",
 ]
 
 INTERRUPTED = "Interrupted."

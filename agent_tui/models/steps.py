@@ -52,7 +52,8 @@ class Step:
     tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
     for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
-    steps of versions that did not store it), ``estimated_messages`` what the messages alone were estimated at where
+    steps of versions that did not store it), ``expected_usd`` what the call was expected to cost,
+    ``estimated_messages`` what the messages alone were estimated at where
     none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
     Times are seconds since the epoch.
     """
@@ -89,6 +90,7 @@ class Step:
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
     dropped_blocks: int = 0
+    expected_usd: float | None = None
 
     @property
     def cost(self) -> Cost:
@@ -105,6 +107,14 @@ class Step:
         if self.cost_usd is None:
             return Cost(unpriced=0 if self._refused else 1)
         return Cost(self.cost_usd, 0 if self._ended or self.cost_usd == 0 else 1)
+
+    @property
+    def held_usd(self) -> float:
+        """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
+        never said what it cost, those it was expected to cost."""
+        if self.expected_usd is None or (self.status != "running" and not self.cost.unpriced):
+            return 0.0
+        return max(0.0, self.expected_usd - self.cost.known)
 
     def end_as(self, step: Step) -> None:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""

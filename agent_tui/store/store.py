@@ -60,7 +60,8 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
-        (trust, rules, what models taught) and no session. Raises ``StoreError`` as ``open`` does."""
+        (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the day.
+        Raises ``StoreError`` as ``open`` does."""
         cls.open(path, busy_timeout).close()
         folder = TemporaryDirectory(prefix="agent-tui-")
         try:
@@ -71,6 +72,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         store._folder = folder
         try:
             store._db.copy_tables(path, FACTS)
+            store._bills = Database.open(path, busy_timeout)
         except BaseException:
             store.close()
             raise
@@ -124,6 +126,8 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         for lock in list(self._held.values()):
             lock.release()
         self._db.close()
+        if self._bills is not self._db:
+            self._bills.close()
         if self._folder is not None:
             self._folder.cleanup()
 

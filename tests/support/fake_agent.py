@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
@@ -171,6 +172,12 @@ class FakeAgent:
         self.background: dict[str, JobInfo] = {}
         self.outputs: dict[str, str] = {}
         self._subscribers: list[Callable[[Event], None]] = []
+
+    def budgets(self) -> list[BudgetLine]:
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        self.calls.append(("budget", (name, limit)))
 
     def _info(self, key: str) -> ModelInfo:
         return ModelInfo(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from agent_tui.models.context import KindTotals, SessionTotals
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.text.numbers import money, whole_percent
 
 
 class Sums:
@@ -41,6 +42,7 @@ class Sums:
             compactions=len({r.operation_id for r in records if r.active}),
             steps=sum(k.calls for k in of),
             by_kind=kinds,
+            held_usd=sum(kind.held for kind in self._kinds.values()),
         )
 
 
@@ -50,6 +52,17 @@ def session_totals(steps: Sequence[Step], records: Sequence[CompactionRecord] = 
     for step in steps:
         sums.add(step)
     return sums.totals(records)
+
+
+def turn_figure(spent: SessionTotals) -> str | None:
+    """What a turn cost and how much of its input was read from the cache: ``$0.012 · 84 % cached``; None where it cost
+    nothing, or nobody knows."""
+    if not spent.cost.known:
+        return None
+    parts = [money(spent.cost)]
+    if spent.cache_read_tokens is not None and spent.input_tokens:
+        parts.append(f"{whole_percent(spent.cache_read_tokens, spent.input_tokens)} cached")
+    return " · ".join(parts)
 
 
 @dataclass(slots=True)
@@ -64,12 +77,14 @@ class _Sum:
     cache_write: int | None = None
     known: float = 0.0
     unpriced: int = 0
+    held: float = 0.0
 
     def add(self, step: Step) -> None:
         cost, usage = step.cost, step.usage
         self.calls += 1
         self.known += cost.known
         self.unpriced += cost.unpriced
+        self.held += step.held_usd
         if usage is None or step.kind == "count":
             return
         self.input = usage.input + (self.input or 0)

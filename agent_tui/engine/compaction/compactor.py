@@ -22,7 +22,7 @@ from agent_tui.context.compaction.planning import (
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, merged, model_sections, parse_sections
 from agent_tui.context.compaction.validate import check_size, check_text
 from agent_tui.context.tokens.estimate import message_text_for_count
-from agent_tui.engine.compaction.summary_call import StreamFunction, SummaryAnswer, SummaryCall
+from agent_tui.engine.compaction.summary_call import RefusalFunction, StreamFunction, SummaryAnswer, SummaryCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
@@ -69,12 +69,17 @@ class CompactionResult:
 
 class Compactor:
     """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
-    without one the character rule judges its size."""
+    without one the character rule judges its size. ``refusal`` says why the call is not to be made for what it costs.
+    """
 
     def __init__(
-        self, stream: StreamFunction, counter: Counter | None = None, clock: Callable[[], float] = time.time
+        self,
+        stream: StreamFunction,
+        counter: Counter | None = None,
+        clock: Callable[[], float] = time.time,
+        refusal: RefusalFunction | None = None,
     ) -> None:
-        self._call = SummaryCall(stream, clock)
+        self._call = SummaryCall(stream, clock) if refusal is None else SummaryCall(stream, clock, refusal)
         self._counter = counter
         self._clock = clock
         self._work: asyncio.Task[CompactionResult] | None = None

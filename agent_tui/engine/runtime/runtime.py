@@ -9,10 +9,12 @@ from typing import TypeAlias
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.given.plausible import Judged, Surplus, judge_usage
+from agent_tui.context.accounting.spending import ExpectedCall, expected_call
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.purse import Purse
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
@@ -32,7 +34,7 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema."""
+    ``schema_refused``: its server does not take the schema; ``purse`` holds the budgets, a subagent's parent's."""
 
     conversation: Conversation
     provider: Provider
@@ -51,6 +53,7 @@ class Runtime:
     output_schema: Metadata | None = None
     output_due: bool = False
     schema_refused: bool = False
+    purse: Purse | None = None
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
@@ -64,6 +67,18 @@ class Runtime:
         """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
         if not self.conversation.read_only:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
+
+    def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
+        """What the next request is expected to cost; ``most`` is the longest answer that is asked for."""
+        return expected_call(usage, self.info.prices, self.conversation.steps, most)
+
+    def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
+        """Why the call is not to be made, when it would break a budget; None when it may."""
+        if self.purse is None:
+            return None
+        if (notice := self.purse.unpriced(model, call)) is not None:
+            emit(notice)
+        return self.purse.refusal(call, what)
 
     def begin_in_parent(self, step: Step) -> Step | None:
         """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind

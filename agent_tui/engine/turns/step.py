@@ -79,6 +79,7 @@ class StepRunner:
         step = new_step(runtime, "turn")
         before_step(step, usage)
         step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
+        step.expected_usd = runtime.expected(usage, step.max_output).usd
         target = runtime.info.target
         message = Message(
             new_id("msg"),

@@ -66,6 +66,7 @@ async def run_subagent(
         prelude=build_prelude(runtime.prelude.system, offered),
         ratio=runtime.ratio,
         parent=parent,
+        purse=runtime.purse,
         replay=runtime.replay,
     )
 

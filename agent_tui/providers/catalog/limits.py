@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
@@ -29,6 +30,10 @@ _ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
 )
 """Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
 
+_MILLION = 1_000_000
+_RENTED = re.compile(r"[:-]cloud$")
+"""Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
+
 
 def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
     """Everything known without a call. ``server`` are limits that a running local server told. Reads LiteLLM's table
@@ -43,7 +48,7 @@ def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
         spec,
         target,
         limits,
-        _prices(found, exact, spec),
+        _prices(found, exact, spec, target),
         reasoning,
         _flag(found, "supports_vision"),
         problem(spec, target),
@@ -113,7 +118,24 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
     return own and entry(spec.model, target)[0] is None
 
 
-def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec) -> Prices:
+def own_prices(said: Mapping[str, float]) -> Prices:
+    """The prices of the configuration, which are in dollars per million tokens."""
+    each = {name: price / _MILLION for name, price in said.items()}
+    return Prices(
+        each.get("input"),
+        each.get("output"),
+        each.get("cache_read"),
+        each.get("cache_write"),
+        each.get("cache_write_1h"),
+    )
+
+
+def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
+    """What the user says comes first; a server people run themselves sends no bill."""
+    if spec.prices:
+        return own_prices(spec.prices)
+    if dialect_of(target.provider).local and not _RENTED.search(target.model):
+        return Prices(0.0, 0.0)
     if found is None or not exact:
         return Prices()
     service = spec.extra.get("service_tier")
