@@ -45,11 +45,17 @@ class Strict(BaseModel):
 
 
 class PricesSchema(Strict):
-    input: Price
-    output: Price
+    input: Price | None = None
+    output: Price | None = None
     cache_read: Price | None = None
     cache_write: Price | None = None
     cache_write_1h: Price | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> PricesSchema:
+        if self.model_fields_set and (self.input is None or self.output is None):
+            raise ValueError("needs both input and output, in dollars per million tokens")
+        return self
 
 
 class ModelSchema(Strict):

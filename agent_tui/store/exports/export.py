@@ -55,7 +55,7 @@ def render(export: Metadata, form: str) -> str:
 def to_markdown(export: Metadata) -> str:
     """The conversation of an export (``Store.export``) as Markdown."""
     session = export["session"]
-    facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(session))
+    facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(export))
     blocks = [f"# {defused(_title(session))}", facts]
     for message in _path(export):
         note = f" ({message['status']})" if message["status"] != "complete" else ""
@@ -68,7 +68,7 @@ def to_html(export: Metadata) -> str:
     """The conversation of an export as one page that loads nothing and runs nothing."""
     session = export["session"]
     title = html.escape(_title(session))
-    facts = "<br>".join(f"{html.escape(name)}: {html.escape(value)}" for name, value in _facts(session))
+    facts = "<br>".join(f"{html.escape(name)}: {html.escape(value)}" for name, value in _facts(export))
     articles = "\n".join(_message_html(message) for message in _path(export))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -95,14 +95,15 @@ def _title(session: Metadata) -> str:
     return _line(session["title"]) or _line(session["preview"])[:80] or "Session"
 
 
-def _facts(session: Metadata) -> list[tuple[str, str]]:
+def _facts(export: Metadata) -> list[tuple[str, str]]:
+    session = export["session"]
     created = datetime.datetime.fromtimestamp(session["created"], datetime.UTC)
     return [
         ("Session", _line(session["id"])),
         ("Project", _line(session["project"])),
         ("Model", _line(session["model"])),
         ("Created", f"{created:%Y-%m-%d %H:%M} UTC"),
-        ("Cost", money(Cost(session["cost_known_usd"], session["unpriced_calls"]))),
+        ("Cost", money(Cost(export["cost_known_usd"], export["unpriced_calls"]))),
     ]
 
 

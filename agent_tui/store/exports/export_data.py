@@ -32,7 +32,8 @@ def export_session(
     path = _path_ids(messages, info.head_id)
     return {
         "v": SCHEMA_VERSION,
-        "session": {**to_dict(info), "state": dump_state(info.state), **cost_fields(session_cost(steps))},
+        "session": {**to_dict(info), "state": dump_state(info.state)},
+        **cost_fields(session_cost(steps)),
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
