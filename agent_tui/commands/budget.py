@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Text
-from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName
+from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount
 from agent_tui.models.session import BUDGETS
-from agent_tui.text.numbers import money, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,16 +36,16 @@ async def budget(agent: CommandAgent, args: str) -> CommandResult:
     /budget session 5 allows this session $5, /budget tokens 500k so many tokens, /budget turn off takes a limit away.
     A call that would break a budget is not made. The lasting ones are in the configuration, under [budget].
     """
-    name, _, amount = args.partition(" ")
+    name, _, wanted = args.partition(" ")
     if not args:
         return Text("\n".join(f"{_LABELS[line.name]:<9} {_amounts(line)}" for line in agent.budgets()))
     chosen = next((one for one in _LABELS if one == name and one in BUDGETS), None)
-    limit = _limit(amount, chosen == "tokens")
+    limit = _limit(wanted, chosen == "tokens")
     if chosen is None or limit == 0:
         return Text("/budget takes nothing, or turn, session, day or tokens with an amount or off.", error=True)
     agent.set_budget(chosen, limit)
     line = next(line for line in agent.budgets() if line.name == chosen)
-    return Text(f"{_LABELS[chosen]} of this session: {_amounts(line)}.")
+    return Text(f"{_LABELS[chosen]}: {_amounts(line)}.")
 
 
 def _limit(text: str, counts_tokens: bool) -> float | None:
@@ -58,20 +57,17 @@ def _limit(text: str, counts_tokens: bool) -> float | None:
     if counts_tokens and text[-1:] in ("k", "m"):
         factor, text = {"k": 1_000, "m": 1_000_000}[text[-1]], text[:-1]
     try:
-        amount = float(text) * factor
+        number = float(text) * factor
     except ValueError:
         return 0
-    return amount if 0 < amount < float("inf") else 0
+    return number if 0 < number < float("inf") else 0
 
 
 def _amounts(line: BudgetLine) -> str:
-    """Spent, limit and what is left: ``$0.42 of $5, $4.58 left``."""
-    counts = line.name == "tokens"
-    spent = tokens(line.tokens) if counts else money(line.spent)
-    held = f" and ~{money(line.held)} held back" if line.held else ""
+    """Spent, limit and what is left: ``$0.42 of $5.00, $4.58 left``."""
+    spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
+    held = f" and ~{amount(line, line.held)} held back" if line.held else ""
     if line.limit is None or line.left is None:
         return f"{spent}{held}, no limit ({SETTINGS[line.name]})"
-    limit = tokens(int(line.limit)) if counts else money(line.limit)
-    over = line.left < 0
-    rest = tokens(int(abs(line.left))) if counts else money(abs(line.left))
-    return f"{spent}{held} of {limit}, {rest} {'over' if over else 'left'}"
+    rest = f"{amount(line, abs(line.left))} {'over' if line.left < 0 else 'left'}"
+    return f"{spent}{held} of {amount(line, line.limit)}, {rest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -128,6 +129,18 @@ class Prices:
     cache_write_1h: float | None = None
     reasoning: float | None = None
     tiers: tuple[PriceTier, ...] = ()
+
+    @classmethod
+    def per_million(cls, said: Mapping[str, float]) -> Prices:
+        """Prices as people write them, in dollars per million tokens, by the names of the fields."""
+        each = {name: price / 1_000_000 for name, price in said.items()}
+        return cls(
+            each.get("input"),
+            each.get("output"),
+            each.get("cache_read"),
+            each.get("cache_write"),
+            each.get("cache_write_1h"),
+        )
 
     def rates(self, length: int) -> Rates:
         """The prices of a request with so many input tokens."""

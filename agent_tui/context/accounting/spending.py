@@ -132,20 +132,31 @@ _SPAN: dict[BudgetName, str] = {
 }
 
 
+def amount(line: BudgetLine, value: float | Cost) -> str:
+    """A number of a budget: tokens, or dollars with as many digits as make sums of small ones come out."""
+    if isinstance(value, Cost):
+        return money(value, _places(line))
+    return tokens(int(value)) if line.name == "tokens" else money(value, _places(line))
+
+
+def _places(line: BudgetLine) -> int | None:
+    return 4 if (line.limit or 0) < 1 else None
+
+
 def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call") -> str:
     """Why the call is not made, with the numbers and the ways on."""
     cached = f"{tokens(call.read)} of it cached, " if call.read else ""
     size = f"~{tokens(call.input)} in, {cached}~{tokens(call.output)} out"
-    if line.name == "tokens":
-        spent, wanted, limit = tokens(line.tokens), f"~{tokens(call.tokens)}", tokens(int(line.limit or 0))
-    else:
-        spent, limit = money(line.spent), money(line.limit)
-        spent += f" and ~{money(line.held)} of calls that have not said what they cost" if line.held else ""
-        wanted = "an unknown sum" if call.usd is None else f"~{money(call.usd)}"
-    raised = "a higher --budget" if line.name == "run" else f"/budget {line.name} N raises it for this session"
+    spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
+    held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
+    next_ = call.tokens if line.name == "tokens" else call.usd
+    wanted = "has no known price" if next_ is None else f"is expected to take ~{amount(line, next_)}"
+    ways = f"/budget {line.name} N for more in this session, /model for a cheaper model, /compact for a smaller input"
+    if line.name == "run":
+        ways = "a higher --budget, -m with a cheaper model, a shorter session"
     return (
-        f"Stopped before a call that would break {SETTINGS[line.name]} = {limit}: {_SPAN[line.name]} {spent} spent, "
-        f"{what} {wanted} ({size}). Ways on: {raised}, /model takes a cheaper model, /compact makes the input smaller."
+        f"Stopped before a call that would break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
+        f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). Ways on: {ways}."
     )
 
 

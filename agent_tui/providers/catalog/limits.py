@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target
@@ -30,7 +29,6 @@ _ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
 )
 """Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
 
-_MILLION = 1_000_000
 _RENTED = re.compile(r"[:-]cloud$")
 """Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
 
@@ -118,22 +116,10 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
     return own and entry(spec.model, target)[0] is None
 
 
-def own_prices(said: Mapping[str, float]) -> Prices:
-    """The prices of the configuration, which are in dollars per million tokens."""
-    each = {name: price / _MILLION for name, price in said.items()}
-    return Prices(
-        each.get("input"),
-        each.get("output"),
-        each.get("cache_read"),
-        each.get("cache_write"),
-        each.get("cache_write_1h"),
-    )
-
-
 def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
     """What the user says comes first; a server people run themselves sends no bill."""
     if spec.prices:
-        return own_prices(spec.prices)
+        return Prices.per_million(spec.prices)
     if dialect_of(target.provider).local and not _RENTED.search(target.model):
         return Prices(0.0, 0.0)
     if found is None or not exact:
