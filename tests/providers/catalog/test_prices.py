@@ -204,12 +204,7 @@ def test_what_the_provider_billed(usage: dict[str, object], dollars: float | Non
 def test_the_users_own_prices_come_before_the_table() -> None:
     own = {"input": 2.0, "output": 8.0, "cache_read": 0.2}
     prices = describe(ModelSpec("m", "openai/gpt-5", prices=own)).prices
-    assert (prices.input, prices.output, prices.cache_read, prices.tiers) == (
-        pytest.approx(2e-6),
-        pytest.approx(8e-6),
-        pytest.approx(0.2e-6),
-        (),
-    )
+    assert prices.cost(TokenUsage(3_000_000, 1_000_000, cache_read=1_000_000)) == pytest.approx(2 * 2.0 + 0.2 + 8.0)
     assert describe(ModelSpec("m", "openai/nobody-knows", prices=own)).prices.cost(
         TokenUsage(1_000_000, 0)
     ) == pytest.approx(2.0)
