@@ -46,8 +46,9 @@ def _names(value: Compared) -> list[str]:
 class ModelSettings(Compared):
     """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
     here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
-    also where it could be called directly. ``cache_ttl``: how long the provider is to keep prompts, where it sells
-    that; None is its usual."""
+    also where it could be called directly. ``prices`` are US dollars per million tokens: ``input``,
+    ``output``, ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``.
+    ``cache_ttl``: how long the provider is to keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -58,6 +59,7 @@ class ModelSettings(Compared):
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
     cache_ttl: Literal["5m", "1h"] | None = None
+    prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -77,6 +79,17 @@ class ContextConfig(Compared):
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
     summary_model: str | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BudgetConfig(Compared):
+    """What may be spent before a call is not made: US dollars of a turn, a session, and a day on this machine; tokens
+    sent and answered of a session. None is no limit."""
+
+    turn_usd: float | None = None
+    session_usd: float | None = None
+    day_usd: float | None = None
+    session_tokens: int | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -140,6 +153,7 @@ class UiConfig(Compared):
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
+    turn_cost: bool = True
     editor: str | None = None
 
 
@@ -162,6 +176,7 @@ class Settings(Compared):
     default_model: str | None = None
     models: dict[str, ModelConfig] = field(default_factory=dict)
     context: ContextConfig = field(default_factory=ContextConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     permissions: PermissionsConfig = field(default_factory=PermissionsConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)

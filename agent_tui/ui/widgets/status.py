@@ -100,7 +100,7 @@ class StatusLine(Lines):
         if usage.outlook is not None:
             pieces += cache_pieces(usage.outlook, tight, gap, paint)
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
-        pieces += [(gap, paint()), (money(usage.session.cost_usd), paint("muted"))]
+        pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
         return pieces
 
 
