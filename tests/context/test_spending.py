@@ -33,6 +33,8 @@ def test_the_input_costs_what_its_cache_lets_it_and_writing_costs_more() -> None
     call = priced_call(PRICES, 10_000, 8_000, 1_000)
     assert call.usd == pytest.approx(2_000 * 3.75e-6 + 8_000 * 0.3e-6 + 1_000 * 15e-6)
     plain = replace(PRICES, cache_write=None)
+    hours = replace(PRICES, cache_write_1h=6e-6)
+    assert priced_call(hours, 10_000, 8_000, 0, hour=True).usd == pytest.approx(2_000 * 6e-6 + 8_000 * 0.3e-6)
     assert priced_call(plain, 10_000, 0, 1_000).usd == pytest.approx(10_000 * 3e-6 + 1_000 * 15e-6)
 
 

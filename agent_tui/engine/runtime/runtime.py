@@ -87,7 +87,8 @@ class Runtime:
 
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """What the next request is expected to cost; ``most`` is the longest answer that is asked for."""
-        return expected_call(usage, self.info.prices, self.conversation.steps, most)
+        hour = self.info.spec.cache_ttl == "1h"
+        return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
 
     def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
         """Why the call is not to be made, when it would break a budget; None when it may."""
