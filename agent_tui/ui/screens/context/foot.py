@@ -13,6 +13,7 @@ KEYS = (
     ("Enter", "open"),
     ("w", "why"),
     ("p", "preview"),
+    ("c", "cache"),
     ("e", "export"),
     ("x", "exact count"),
     ("s", "stats"),

@@ -37,6 +37,7 @@ class ContextScreen(Guarded, Screen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close", show=False),
+        Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
         Binding("s", "stats", "Token counter metrics", show=False),
@@ -118,6 +119,11 @@ class ContextScreen(Guarded, Screen[None]):
     def action_why(self) -> None:
         self._read("How the number was made, and why it compacts or not", self.view.explained())
 
+    def action_cache(self) -> None:
+        from agent_tui.ui.screens.context_cache import CachePicker
+
+        self.app.push_screen(CachePicker(self.agent))
+
     def action_stats(self) -> None:
         self._read("Token counter", self.agent.context_stats())
 
@@ -130,7 +136,7 @@ class ContextScreen(Guarded, Screen[None]):
     async def action_export(self) -> None:
         from agent_tui.commands.usage_json import context_json
 
-        text = json.dumps(context_json(self.view.moment.usage), indent=2) + "\n"
+        text = json.dumps(context_json(self.view.moment.usage, self.agent.steps), indent=2) + "\n"
         folder = self.agent.paths.exports
         name = f"context-{self.agent.info.id}"
         try:
