@@ -130,6 +130,7 @@ class Step:
         self.provider, self.api, self.model = step.provider, step.api, step.model
         self.usage, self.actual_input, self.cost_usd = step.usage, step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
+        self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
 
     @property
     def _ended(self) -> bool:
