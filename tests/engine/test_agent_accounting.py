@@ -27,6 +27,7 @@ class Tickets:
     def __init__(self) -> None:
         self.on = True
         self.changed: Callable[[], None] = lambda: None
+        self.starting = False
 
     def tools(self) -> list[Tool]:
         return []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.parts import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.requests import OfferedTool, ToolSchema
@@ -33,6 +34,7 @@ class Tickets:
     def __init__(self) -> None:
         self.on = False
         self.changed: Callable[[], None] = lambda: None
+        self.starting = False
 
     def tools(self) -> list[Tool]:
         return []
@@ -144,3 +146,34 @@ async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp
         assert not [n for n in seen.of(Notice) if n.code == "cache"]
         after = last_usage(seen).outlook
         assert after is not None and after.cold is None
+
+
+async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path) -> None:
+    def parts(tickets: Tickets, resume: str | None = None) -> AgentParts:
+        found = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT, resume=resume)
+        found.extra_tools = tickets
+        return found
+
+    there = Tickets()
+    there.on = True
+    async with running(parts(there)) as (agent, _):
+        agent.submit(LONG)
+        await agent.join()
+        session = agent.info.id
+    for comes in (True, False):
+        later = Tickets()
+        later.starting = True
+        async with running(parts(later, session)) as (agent, seen):
+            await agent.ready()
+            await agent.settled()
+            assert all(e.usage.outlook is None for e in seen.of(ContextChanged))
+            assert not await agent.refresh_context()
+            later.starting = False
+            if comes:
+                later.come()
+            else:
+                await agent.refresh_context()
+            outlook = last_usage(seen).outlook
+            assert outlook is not None
+            assert (outlook.cold is None) == comes
+            assert comes or (outlook.cold and outlook.cold.what == "tools changed: MCP server tickets went")

@@ -66,6 +66,7 @@ class Accounts:
         self._tools_stale = False
         self._foresight: Foresight | None = None
         self._foretold = ""
+        self._unsettled = False
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(counter, self.metrics)
         hub.subscribe(self._noticed)
@@ -76,10 +77,20 @@ class Accounts:
         usage = runtime.usage()
         if self._states.now in _UNDER_WAY:
             return usage
+        self._unsettled = self._states.now is not RunState.LOOKING and self._fixed.tools_starting
+        if self._unsettled or not self._bindings.current.described:
+            # It would be a forecast of something else: tools and prices are on their way.
+            return usage
         outlook = self._outlook(usage.total)
         cold = outlook is not None and outlook.cold is not None
         expected = outlook.read if outlook is not None and cold else usage.expected_read
         return replace(usage, outlook=outlook, expected_read=expected)
+
+    def _to_be_told(self) -> bool:
+        """Whether something has become known, or another, without anything having changed."""
+        if self._unsettled:
+            return not self._fixed.tools_starting
+        return self._foresight is not None and self._foresight.passed()
 
     def _outlook(self, total: int) -> CacheOutlook | None:
         """What a request of so many tokens would find in the cache. Before the first one there is nothing to know, and
@@ -107,7 +118,7 @@ class Accounts:
         changed = await self._fixed.look_at_files(documents_only=self._states.busy)
         if changed:
             self.recount()
-        elif self._foresight is not None and self._states.now not in _UNDER_WAY and self._foresight.passed():
+        elif self._states.now not in _UNDER_WAY and self._to_be_told():
             self.tell()
         return changed
 

@@ -133,6 +133,11 @@ class McpManager:
         await self.settled(name)
         return f"{name} is {server.state}" + (f": {server.detail}" if server.detail else "")
 
+    @property
+    def starting(self) -> bool:
+        """Whether a server is neither connected nor has failed."""
+        return any(server.state == "starting" for server in self._servers.values())
+
     async def settled(self, name: str | None = None) -> None:
         """Waits until one server, or all, are connected or have failed. Returns at once when none starts."""
         while any(s.state == "starting" for s in self._servers.values() if name in (None, s.name)):

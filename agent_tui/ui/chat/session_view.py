@@ -9,6 +9,7 @@ from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.models.cache import ColdRequest
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
@@ -96,15 +97,13 @@ class SessionView:
         """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
         cold = usage.outlook.cold if usage.outlook is not None else None
         reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
-        if reason == self._foretold:
+        standing = bool(self._hinted) and self._stage.activity.hint_text == self._hinted
+        if reason == self._foretold and not standing:
             return
-        if self._hinted and self._stage.activity.hint_text == self._hinted:
-            self._stage.hint("")
-        from agent_tui.context.cache.words import cold_words
-
-        self._foretold, self._hinted = reason, "" if cold is None else one_line(cold_words(cold))
-        if self._hinted:
-            self._stage.hint(self._hinted)
+        text = "" if cold is None else _cold_text(cold)
+        if (standing and text != self._hinted) or (text and not standing):
+            self._stage.hint(text)
+        self._foretold, self._hinted = reason, text
 
     def jobs_changed(self, running: int) -> None:
         """So many commands run in the background now."""
@@ -143,6 +142,12 @@ class SessionView:
                 if summary is not None:
                     stage.transcript.add_summary(record, summary)
         self.facts_changed()
+
+
+def _cold_text(cold: ColdRequest) -> str:
+    from agent_tui.context.cache.words import cold_words
+
+    return one_line(cold_words(cold))
 
 
 def _summaries(agent: ChatAgent) -> dict[str, Message]:
