@@ -95,7 +95,7 @@ def _context(values: argparse.Namespace) -> int:
         try:
             usage = await agent.inspect()
             if values.json:
-                door.say_json(context_json(usage))
+                door.say_json(context_json(usage, agent.steps))
             else:
                 door.say(context_text(usage, agent.records))
         finally:

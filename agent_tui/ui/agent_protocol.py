@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
-    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.models.steps import CompactionRecord, Step
 
 
 class PublishesEvents(Protocol):
@@ -136,6 +136,8 @@ class ExplainsContext(PublishesEvents, Protocol):
     def messages(self) -> Sequence[Message]: ...
     @property
     def records(self) -> Sequence[CompactionRecord]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
     @property
     def model_info(self) -> ModelInfo | None: ...
     @property

@@ -52,6 +52,7 @@ class ContextScreen(Guarded, Screen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Close", show=False),
+        Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
         Binding("s", "stats", "Token counter metrics", show=False),
@@ -193,6 +194,11 @@ class ContextScreen(Guarded, Screen[None]):
     def action_why(self) -> None:
         self._read("Why it compacted, or not", self.usage.why or words.subtitle(self.usage))
 
+    def action_cache(self) -> None:
+        from agent_tui.ui.screens.context_cache import CachePicker
+
+        self.app.push_screen(CachePicker(self.agent))
+
     def action_stats(self) -> None:
         self._read("Token counter", self.agent.context_stats())
 
@@ -206,7 +212,7 @@ class ContextScreen(Guarded, Screen[None]):
         from agent_tui.commands.usage_json import context_json
 
         path = Path(self.agent.cwd) / f"context-{self.agent.info.id}.json"
-        text = json.dumps(context_json(self.usage), indent=2) + "\n"
+        text = json.dumps(context_json(self.usage, self.agent.steps), indent=2) + "\n"
         try:
             await asyncio.to_thread(path.write_text, text, "utf-8")
         except OSError as error:
