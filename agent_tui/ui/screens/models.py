@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
@@ -87,8 +88,11 @@ class ModelPicker(Picker[ModelSpec, str]):
             facts.append("thinks")
         if info.images:
             facts.append("sees images")
-        line = " · ".join(facts)
-        return f"{line}\n{one_line(info.problem, 300)}" if info.problem else line
+        lines = [" · ".join(facts)]
+        if info.problem:
+            lines.append(one_line(info.problem, 300))
+        lost = lost_text(self.agent.lost_by_model(info), would=True)
+        return "\n".join([*lines, lost] if lost else lines)
 
     def chosen(self, entry: ModelSpec) -> None:
         self.dismiss(entry.key)
