@@ -5,6 +5,21 @@ alone. Between the turns everything is done that costs a cache. A step is misnam
 with another cause or other words, or is told where there was none.
 
     python tests/benchmarks/cache.py [--turns 200] [--dialects anthropic,vllm]
+
+Last figures, 200 turns with each (steps; those without a miss, tokens expected and read in them; misses named by cause;
+misnamed):
+
+    dialect       steps  plain    expected        read  ours  exp.  unkn. wrong
+    anthropic       485    427  12,898,379  12,898,393    51     2      4     0
+    old claude      485    431  12,713,648  12,824,433    47     2      4     0
+    openai chat     485    436  13,319,805  13,317,888    42     2      4     0
+    responses       485    436  12,914,979  12,910,464    42     2      4     0
+    gemini          485    439  12,881,125  12,880,738    41     0      4     0
+    deepseek        485    442  15,783,723  15,782,464    38     0      4     0
+    vllm            485    443  12,792,469  12,778,720    37     0      4     0
+
+"Costs nothing here": a rewind is read from what an earlier call left, and time takes nothing where no life is
+documented. An old Claude leaves out thinking when the user speaks: what is expected then is estimated, 1 % too low.
 """
 
 from __future__ import annotations
@@ -35,6 +50,8 @@ async def measure(names: list[str], turns: int) -> int:
         for name in names:
             outcome = await cached_run(name, turns, kinds_of(name), worker)
             print(line(name, outcome), flush=True)
+            silent = sorted({*kinds_of(name)} - outcome.heard)
+            print(f"{'':<12} costs nothing here: {', '.join(silent)}")
             for problem in outcome.wrong:
                 print(f"    {problem}")
             wrong += len(outcome.wrong)

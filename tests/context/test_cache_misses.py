@@ -140,6 +140,18 @@ def test_changed_messages_are_named(messages: str, keys: list[str], words: str) 
     assert said(judged) == ("ours", words)
 
 
+def test_an_older_summary_that_comes_back_is_an_undo() -> None:
+    session = warm()
+    summaries = ("sum1", "sum2")
+    assert said(session.step("Sfghijkl", FIXED, keys=["sum1", *"fghijkl"], summaries=summaries))[1] == "compacted"
+    assert said(session.step("Tijklmn", FIXED, keys=["sum2", *"ijklmn"], summaries=summaries))[1] == "compacted"
+    judged = session.step("Sfghijklmnopq", FIXED, keys=["sum1", *"fghijklmnopq"], summaries=summaries, after=400)
+    assert judged.miss is not None and judged.miss.cause == "expired"
+    session.step("Tijklmnopq", FIXED, keys=["sum2", *"ijklmnopq"], summaries=summaries)
+    many = "Sfghijklmnopqrs" + "0123456789tuvwxyz"
+    assert said(session.step(many, FIXED, keys=["sum1", *many[1:]], summaries=summaries))[1] == "compaction undone"
+
+
 def test_a_compaction_undone_is_named() -> None:
     session = warm()
     session.step("Sij", FIXED, keys=["sum", "i", "j"], summaries=("sum",))
@@ -229,3 +241,58 @@ def test_a_copy_without_its_base_is_unknown_and_harms_nothing() -> None:
     paths = SentPaths()
     paths.take(session.steps[1:])
     assert [paths.end(step) for step in session.steps[1:]] == [None, None]
+
+
+def test_old_steps_without_what_they_sent_are_left_alone() -> None:
+    session = warm()
+    for step in session.steps:
+        step.sent = None
+    session.paths = SentPaths()
+    assert session.step("abcdefghijkl", 0) == Judged()
+
+
+def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
+    session = warm()
+    for step in session.steps:
+        step.sent_reasoning = [(5, 1.0, 1)]
+    judged = session.step("abcdefghijkl", FIXED + 5 * EACH)
+    session.steps[-1].sent_reasoning = [(5, 0.0, 1)]
+    again = judge(
+        session.steps[-1],
+        session.steps[:-1],
+        session.paths,
+        caching_of(CLAUDE),
+        Sizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
+        PRICES,
+    )
+    assert judged.miss is not None and again.miss is None and again.expected is not None
+    assert again.expected <= FIXED + 5 * EACH
+
+
+def test_more_blocks_than_the_provider_looks_back_over_are_not_expected() -> None:
+    session = warm()
+    session.paths.take(session.steps)
+    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"
+    judged = session.step(many, FIXED)
+    assert judged.miss is None and judged.expected == FIXED
+
+
+@pytest.mark.parametrize(
+    ("target", "own", "life", "gone"),
+    [
+        (CLAUDE, False, 300.0, None),
+        (Target("bedrock", "chat", "anthropic.claude-sonnet-4-5", "claude"), False, 300.0, None),
+        (Target("openrouter", "chat", "anthropic/claude-sonnet-4.6", "claude"), False, 300.0, None),
+        (Target("openrouter", "chat", "moonshotai/kimi-k2", "kimi"), False, None, None),
+        (Target("openai", "responses", "gpt-5-mini", "gpt"), False, None, 3_600.0),
+        (Target("openai", "responses", "gpt-5", "gpt"), False, None, 86_400.0),
+        (Target("openai", "chat", "qwen3", "unknown"), True, None, None),
+        (Target("deepseek", "chat", "deepseek-chat", "deepseek"), False, None, None),
+        (GEMINI, False, None, None),
+        (LOCAL, False, None, None),
+        (Target("anthropic", "chat", "some-proxy-model", "unknown"), False, None, None),
+    ],
+)
+def test_lives_are_those_that_are_documented(target: Target, own: bool, life: float | None, gone: float | None) -> None:
+    found = caching_of(target, own)
+    assert (found.life, found.gone) == (life, gone)

@@ -41,7 +41,7 @@ async def worker(keys: None) -> AsyncIterator[WorkerClient]:
         ("openai chat", ["memory", "expired", "dropped", "compacted"]),
         ("responses", ["tool went", "thinking", "schema"]),
         ("gemini", ["model", "tool went", "dropped"]),
-        ("deepseek", ["memory", "dropped", "pruned"]),
+        ("deepseek", ["memory", "evicted", "pruned"]),
         ("vllm", ["tool went", "dropped"]),
     ],
 )

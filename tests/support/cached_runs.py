@@ -134,6 +134,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "schema off": ("answer schema changed",),
 }
 """What is to be said of what was done."""
+UNCHANGED = {"waited", "expired", "dropped", "evicted"}
+"""What is done without changing what is sent."""
 CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
 
 
@@ -161,10 +163,11 @@ class Outcome:
             self.heard |= {one for one in seen.done if seen.cause != "ours" or seen.what.startswith(NAMES.get(one, ()))}
 
     def _problem(self, seen: Seen) -> str:
+        if self.forgets and not {*seen.done} - UNCHANGED:
+            # Nothing was changed by anybody but the provider, which documents that.
+            truth = seen.truth
+            seen.truth = replace(truth, repeated=truth.repeated - truth.differ, differ=0)
         wanted = CAUSES.get(seen.truth.why, "") if seen.missed else ""
-        if wanted == "ours" and not {*seen.done} - {"waited"} and not seen.cause and self.forgets:
-            # Nothing was changed by anybody but the provider, as it documents.
-            return ""
         if seen.cause and not seen.missed:
             # Our own tokens are estimates where a part of what was sent before is gone: at the threshold it may differ.
             near = seen.truth.missed >= 0.8 * max(LEAST_TOKENS, LEAST_SHARE * seen.truth.input)
@@ -316,9 +319,9 @@ class CachedRun:
                 self.clock.moved += (self.kept.life or 10 * 60 * MINUTE) + MINUTE
             case "waited":
                 self.clock.moved += 4 * MINUTE
-            case "dropped":
-                for server in self.servers.values():
-                    server.cache.drop()
+            case "dropped" | "evicted":
+                cache = self.servers[self.key].cache
+                (cache.drop if what == "dropped" else cache.evict)()
         return agent
 
     @staticmethod
@@ -389,7 +392,8 @@ def kinds_of(name: str, servers: bool = True) -> list[str]:
     """Everything that is done to the cache of one dialect, in an order in which each can be told from the others."""
     kept = KEPT[name]
     kinds = ["tool went", "expired", "memory", "pruned", "dropped", "tool came", "waited", "rewound", "compacted"]
-    kinds += ["model", "model back"]
+    kinds += ["undone"]
+    kinds += ["model", "model back", "evicted"]
     if not kept.flavour.model.templates and kept.flavour.model.thinks:
         # Local servers are not told how hard to think.
         kinds += ["thinking", "thinking back"]

@@ -19,6 +19,8 @@ from agent_tui.ui.theme import Paint
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ExplainsContext
 
+LOW = 20
+"""Below this height the details are only shown on Enter."""
 AGE, COUNT, READ, PRICE = 7, 8, 15, 9
 """Columns of the numbers; the cause has the rest."""
 
@@ -26,7 +28,7 @@ AGE, COUNT, READ, PRICE = 7, 8, 15, 9
 class CachePicker(Picker[CacheEntry, None]):
     """Enter shows all that is known of a call. The search looks at causes and models."""
 
-    TITLE_TEXT = "Prompt cache, call by call"
+    TITLE_TEXT = "Prompt cache: input, read, expected, why"
     PLACEHOLDER = "search causes and models: expired, tools, switched …"
     HINT = "↑↓ move · Enter details · Esc close"
     EMPTY = "No call has been answered yet, or none matches."
@@ -58,7 +60,8 @@ class CachePicker(Picker[CacheEntry, None]):
         ]
 
     def preview(self, entry: CacheEntry) -> str:
-        return entry_details(entry)
+        """The details, where they leave room for the rows."""
+        return entry_details(entry) if self.size.height >= LOW else ""
 
     def chosen(self, entry: CacheEntry) -> None:
         self.app.push_screen(TextScreen("One call and the cache", entry_details(entry)))

@@ -30,12 +30,20 @@ class LastPrompt:
 @dataclass(slots=True, frozen=True)
 class Verdict:
     """What a provider knows of one prompt: ``repeated`` tokens of it were in the client's prompt before, or could have
-    been read; ``why`` says which of its reasons was the largest for what was not."""
+    been read. Those that were not read ``differ`` in what stands before them, are ``expired``, or were ``dropped``."""
 
     input: int
     read: int
     repeated: int
-    why: Why
+    differ: int
+    expired: int
+    dropped: int
+
+    @property
+    def why(self) -> Why:
+        """The largest of the reasons."""
+        parts: dict[Why, int] = {"expired": self.expired, "dropped": self.dropped, "differs": self.differ}
+        return max(parts, key=lambda name: parts[name]) if self.missed > 0 else ""
 
     @property
     def missed(self) -> int:
@@ -65,6 +73,13 @@ class PrefixCache:
         """Gives up everything, as a server does that needs the room."""
         self._dropped.update(self._used)
         self._used.clear()
+
+    def evict(self) -> None:
+        """Gives up the newer half of what it has: the ends of prompts, for the most part."""
+        kept = list(self._used)
+        for gone in kept[len(kept) // 2 :]:
+            self._dropped.add(gone)
+            del self._used[gone]
 
     def use(self, segments: Sequence[Segment], own: bool = True) -> tuple[int, int]:
         """Tokens read from the cache and written to it by this request. ``own``: it is of the conversation itself, and
@@ -112,9 +127,7 @@ class PrefixCache:
                 left[segment.key] -= 1
                 again += segment.tokens
         repeated = max(ever, min(again, self._last.tokens))
-        parts: dict[Why, int] = {"expired": unexpired - read, "dropped": ever - unexpired, "differs": repeated - ever}
-        why: Why = max(parts, key=lambda name: parts[name]) if repeated > read else ""
-        self.verdict = Verdict(total, read, repeated, why)
+        self.verdict = Verdict(total, read, repeated, repeated - ever, unexpired - read, ever - unexpired)
         self._last.pieces, self._last.tokens = Counter(s.key for s in segments), total
 
 
