@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_tui.config import PermissionMode
 from agent_tui.context.accounting.lost import LostReasoning
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
@@ -311,6 +312,16 @@ class Agent:
     def context_usage(self) -> ContextUsage:
         """The calculator's answer for the next request, now."""
         return self._own.accounts.usage()
+
+    def budgets(self) -> list[BudgetLine]:
+        """Every budget, with its limit and what was spent of it."""
+        purse = self.runtime.purse
+        return purse.lines() if purse is not None else []
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        """What may be spent in this session, whatever the configuration says; None is no limit. Raises AgentError."""
+        if self.runtime.purse is not None:
+            self.runtime.purse.set(name, limit)
 
     def trigger_total(self) -> int:
         """The very integer the compactor compares with the limit."""
