@@ -11,7 +11,7 @@ from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reaso
 from agent_tui.models.messages import Metadata, ReasoningPart
 from agent_tui.models.money import Cost
 from agent_tui.models.requests import Target
-from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
 from tests.support.contexts import BOUND, CLAUDE, Conversation, model
 
 THOUGHT = 4_000
@@ -61,6 +61,17 @@ def test_what_the_provider_billed_itself_wins_over_the_list() -> None:
         step.cost_usd *= 2
     lost = switched(dear)
     assert lost is not None and lost.cost.whole == pytest.approx(2 * 3 * THOUGHT * 15e-6)
+
+
+def test_a_long_request_and_dear_thinking_are_priced_as_they_were() -> None:
+    prices = Prices(3e-6, 15e-6, reasoning=30e-6, tiers=(PriceTier(5_000, Rates(6e-6, 22e-6)),))
+    long = talk()
+    for step in long.steps:
+        assert step.usage is not None
+        step.cost_usd = prices.cost(step.usage)
+    lost = switched(long, prices)
+    assert lost is not None
+    assert lost.cost.whole == pytest.approx(THOUGHT * (30e-6 + 22e-6 + 22e-6)), "the first of three was short"
 
 
 def test_what_has_no_price_is_not_made_up() -> None:

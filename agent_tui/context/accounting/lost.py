@@ -25,6 +25,7 @@ from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices
+from agent_tui.providers.catalog.families import retention
 from agent_tui.providers.wire.replay import plan_replay
 from agent_tui.text.numbers import money, tokens
 
@@ -67,6 +68,8 @@ def lost_reasoning(
     Only what counts in the next input is lost: a model that drops the reasoning of closed turns loses nothing of it.
     ``turn_open``: the change comes between two steps of a turn; else the next request begins with the user's message.
     """
+    if not turn_open and retention(before.model.target)[1] == 0:
+        return None
     then = before if turn_open else _spoken_to(before)
     ground = ground_of(then)
     now = _shares(after if turn_open else _spoken_to(after))

@@ -30,6 +30,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
+        self.lost: dict[str, str] = {}
         if agent.model_info is not None:
             self.infos[agent.spec.key] = agent.model_info
 
@@ -91,8 +92,9 @@ class ModelPicker(Picker[ModelSpec, str]):
         lines = [" · ".join(facts)]
         if info.problem:
             lines.append(one_line(info.problem, 300))
-        lost = lost_text(self.agent.lost_by_model(info), would=True)
-        return "\n".join([*lines, lost] if lost else lines)
+        if entry.key not in self.lost:
+            self.lost[entry.key] = lost_text(self.agent.lost_by_model(info), would=True)
+        return "\n".join([*lines, self.lost[entry.key]]).rstrip()
 
     def chosen(self, entry: ModelSpec) -> None:
         self.dismiss(entry.key)
