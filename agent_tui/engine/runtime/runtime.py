@@ -98,7 +98,6 @@ class Runtime:
         ``subagent``. It costs, but never anchors. None where this is no subagent."""
         if self.parent is None:
             return None
-        # What it sent is told as a difference to steps that are not in that session.
         copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None)
         self.parent.keep_step(copy)
         self.parent.save_if_possible()

@@ -80,9 +80,9 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
+        self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
         self._remember: Callable[[], None] | None = None
-        self._in_parent: Step | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
