@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.cache import CacheMiss, Sent
 from agent_tui.models.failure import Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import TokenUsage
@@ -53,7 +54,10 @@ class Step:
     for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
     steps of versions that did not store it), ``estimated_messages`` what the messages alone were estimated at where
     none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
-    Times are seconds since the epoch.
+    ``sent`` is what its request was made of (None in steps of versions that did not store it, and where nothing was
+    sent), ``expected_read`` the tokens of it that an earlier step had sent to the same cache, ``miss`` what of them was
+    paid anew, ``cache_life`` the seconds that what it left in the cache is kept there without being used, where that
+    is known for sure. Times are seconds since the epoch.
     """
 
     id: str
@@ -88,6 +92,10 @@ class Step:
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
     dropped_blocks: int = 0
+    sent: Sent | None = None
+    expected_read: int | None = None
+    miss: CacheMiss | None = None
+    cache_life: float | None = None
 
 
 @dataclass(slots=True)

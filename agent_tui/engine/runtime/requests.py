@@ -9,7 +9,7 @@ from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import new_id
-from agent_tui.models.requests import ModelInfo, ModelRequest
+from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
 from agent_tui.providers.wire.replay import prefix_fingerprint
 from agent_tui.providers.wire.sending import decide
@@ -36,11 +36,15 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
     )
 
 
-def record_sent(step: Step, request: ModelRequest, info: ModelInfo) -> None:
-    """Store with the step what of the reasoning its request sends, as the sender decides it."""
+def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> None:
+    """Store with the step what of the reasoning its request sends, as the sender decides it, and what else it is made
+    of."""
+    info = runtime.info
     plan, thinking = decide(request, info)
     step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
     step.thinking = "off" if thinking.off else request.effort
+    if step.kind == "turn":
+        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
 
 
 def new_step(runtime: Runtime, kind: str) -> Step:

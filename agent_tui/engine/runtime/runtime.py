@@ -13,6 +13,7 @@ from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.sent_log import SentLog
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
@@ -32,7 +33,7 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema."""
+    ``schema_refused``: its server does not take the schema; ``sent_log`` is what its steps sent."""
 
     conversation: Conversation
     provider: Provider
@@ -51,6 +52,7 @@ class Runtime:
     output_schema: Metadata | None = None
     output_due: bool = False
     schema_refused: bool = False
+    sent_log: SentLog = field(default_factory=SentLog)
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""

@@ -25,7 +25,16 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
-from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    FinishReason,
+    ModelRequest,
+    SentMessage,
+    Started,
+    UsageReport,
+)
 from agent_tui.models.steps import Step
 from agent_tui.providers.failures.refusals import refuses_schema
 from agent_tui.text.numbers import plural
@@ -70,6 +79,7 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
+        self._view: list[SentMessage] = []
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -88,7 +98,8 @@ class StepRunner:
             step_id=step.id,
         )
         request = build_request(runtime, step.id, step.max_output)
-        record_sent(step, request, runtime.info)
+        record_sent(step, request, runtime)
+        self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
@@ -130,7 +141,7 @@ class StepRunner:
         if notice is None:
             return False
         self._emit(notice)
-        record_sent(result.step, request, self._runtime.info)
+        record_sent(result.step, request, self._runtime)
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
@@ -280,11 +291,14 @@ class StepRunner:
             line = after_step(step)
             if line is not None:
                 log.info("%s", line)
+        runtime = self._runtime
+        runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)
         if self._runtime.parent is not None:
-            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+            # What it sent is told as a difference to steps that are not in that session.
+            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent", sent=None))
             self._runtime.parent.save_if_possible()
         self._emit(StepEnded(step, message))
 

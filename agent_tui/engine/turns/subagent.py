@@ -101,7 +101,7 @@ async def run_subagent(
             # The steps of its turn are there already; what its compactions cost is not.
             for step in child.steps:
                 if step.kind != "turn":
-                    parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
+                    parent.keep_step(replace(step, id=new_id("step"), kind="subagent", sent=None))
             parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:
