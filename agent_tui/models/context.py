@@ -12,6 +12,7 @@ Basis = Literal["measured", "derived", "estimated"]
 class ContextRow:
     """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in.
 
+    ``fingerprint`` is that of a part which goes with every request: the agent knows the text behind it.
     ``cached_tokens`` is what the provider read from its cache in the newest turn step; ``cached`` whether that was the
     whole row. Both are None where the provider does not say."""
 
@@ -29,6 +30,7 @@ class ContextRow:
     replay: str | None = None
     approximate: bool = False
     cached_tokens: int | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +96,7 @@ class ContextUsage:
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
     (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
+    ``held`` says in words why it would not compact by itself at the limit; empty when it would.
     ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
     add up, but are not to be trusted."""
 
@@ -122,3 +125,4 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
+    held: str = ""

@@ -58,9 +58,17 @@ def factor(value: float) -> str:
     return f"{value:.2f}"
 
 
-def share(tenths: int | None) -> str:
-    """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None."""
-    return "" if tenths is None else percent(tenths / 10).replace("-", "−")
+def share(tenths: int | None, some: bool = False) -> str:
+    """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None.
+    ``some``: it is not nothing, so where no tenth is left of it that is said: ``<0.1 %``."""
+    if tenths is None:
+        return ""
+    return "<0.1 %" if some and not tenths else percent(tenths / 10).replace("-", "−")
+
+
+def share_of(part: int, whole: int) -> str:
+    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``."""
+    return share(tenths_of(part, whole), part > 0)
 
 
 def whole_percent(part: int, whole: int) -> str:

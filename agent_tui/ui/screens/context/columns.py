@@ -1,0 +1,45 @@
+"""The columns of the breakdown: what stands in them, and which there is room for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 10, 13, 13, 11
+LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
+
+
+@dataclass(slots=True, frozen=True)
+class Columns:
+    """Cells for each column; 0: it is left out. ``note`` is what is left for words at the end of a line."""
+
+    label: int
+    change: int
+    share: int
+    basis: int
+    cached: int
+    cost: int
+    note: int
+
+
+def columns(width: int, compared: bool, shares: bool = True) -> Columns:
+    """The columns of a line of ``width`` cells. ``compared``: with differences to another moment; ``shares``: the
+    window is known."""
+    change, share = CHANGE if compared else 0, SHARE if shares else 0
+    left = width - TOKENS - change - share
+    basis = BASIS if left >= 26 + BASIS else 0
+    money = left - basis >= WIDE_LABEL + CACHED + COST
+    cached, cost = (CACHED, COST) if money else (0, 0)
+    left -= basis + cached + cost
+    label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left))
+    return Columns(label, change, share, basis, cached, cost, max(0, left - label))
+
+
+def headings(cells: Columns) -> str:
+    """The names of the columns, above them. What was cached, and what a row cost with that, are of the last request."""
+    line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
+    for name, size in (("change", cells.change), ("of window", cells.share)):
+        line += name.rjust(size) if size else ""
+    line += f"    {'how known':<{cells.basis - 4}}" if cells.basis else ""
+    for name, size in (("cached last", cells.cached), ("cost then", cells.cost)):
+        line += name.rjust(size) if size else ""
+    return line
