@@ -72,7 +72,7 @@ def expectation(usage: ContextUsage, prices: Prices | None) -> str:
     assumed = read if read is not None else last
     cost = None if prices is None else prices.cost(TokenUsage(usage.total, 0, cache_read=assumed))
     if cost is not None:
-        parts.append(f"~{money(cost)}")
+        parts.append(f"~{money(cost)}" if cost else money(cost))
     if usage.total and read is not None:
         parts.append(f"{whole_percent(read, usage.total)} cached")
     said = [f"next request: expected {', '.join(parts)}"] if parts else []

@@ -20,7 +20,7 @@ TALL = 30
 """From so many lines on it stands below them; on lower screens it is one line of proof, limit and why."""
 LOW = 10
 """Below so many lines there are only rows and keys."""
-LEAST_ROWS = 9
+LEAST_ROWS = 12
 """Lines that the rows have at least, where it takes no more than leaving out other words."""
 SIDE = (40, 64)
 """Cells that the column beside the rows has at least and at most."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 10, 13, 13, 11
+TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 11
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
 
 
@@ -24,8 +24,10 @@ class Columns:
 def columns(width: int, compared: bool, shares: bool = True) -> Columns:
     """The columns of a line of ``width`` cells. ``compared``: with differences to another moment; ``shares``: the
     window is known."""
-    change, share = CHANGE if compared else 0, SHARE if shares else 0
-    left = width - TOKENS - change - share
+    left = width - TOKENS
+    change = CHANGE if compared and left >= LEAST_LABEL + CHANGE else 0
+    share = SHARE if shares and left - change >= LEAST_LABEL + SHARE else 0
+    left -= change + share
     basis = BASIS if left >= 26 + BASIS else 0
     money = left - basis >= WIDE_LABEL + CACHED + COST
     cached, cost = (CACHED, COST) if money else (0, 0)
@@ -39,7 +41,7 @@ def headings(cells: Columns) -> str:
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
     for name, size in (("change", cells.change), ("of window", cells.share)):
         line += name.rjust(size) if size else ""
-    line += f"    {'how known':<{cells.basis - 4}}" if cells.basis else ""
+    line += f"   {'how known':<{cells.basis - 3}}" if cells.basis else ""
     for name, size in (("cached last", cells.cached), ("cost then", cells.cost)):
         line += name.rjust(size) if size else ""
     return line

@@ -34,8 +34,8 @@ def hint(line: Shown, room: int) -> str:
         return text
     if row.path:
         text = one_line(row.path, 400)
-        return text if cell_len(text) <= room else f"…{text[1 - room :]}" if text.isascii() else ""
-    if line.depth == 0 and not line.open and len(row.children) > 1:
+        text = text if cell_len(text) <= room else text.rpartition("/")[2]
+    elif line.depth == 0 and not line.open and len(row.children) > 1:
         largest = max(row.children, key=lambda child: child.tokens)
         text = f"mostly {one_line(largest.label, 60)}" if 2 * largest.tokens >= row.tokens > 0 else ""
     return text if cell_len(text) <= room else ""

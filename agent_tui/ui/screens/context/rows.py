@@ -90,7 +90,7 @@ def _walk(
     change = pair.change if compared else None
     if row is None:
         if pair.before is not None and change:
-            label = pair.before.label if pair.count == 1 else f"{pair.count:,} more that went"
+            label = pair.before.label if pair.count == 1 else f"{pair.count:,} that went"
             yield Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or pair.before.id, change=change)
         return
     if not (row.tokens or row.children or row.deferred_tokens or row.message_id or change):

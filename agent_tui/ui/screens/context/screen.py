@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from agent_tui.context.compaction.notices import EXACT_OFF
+from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.paths import private_dir, write_new
@@ -144,7 +144,7 @@ class ContextScreen(Guarded, Screen[None]):
         if self.agent.settings.context.exact_counting == "off":
             self.view.say(EXACT_OFF)
             return
-        self.view.say("Asking the provider to count…")
+        self.view.say(EXACT_ASKED)
         self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
 
     async def _exact(self) -> None:
@@ -153,7 +153,4 @@ class ContextScreen(Guarded, Screen[None]):
         except AgentError as error:
             self.view.say(str(error))
             return
-        if counted is None:
-            self.view.say("This provider cannot count without answering, or it did not answer.")
-        else:
-            self.view.say(f"The provider counts {counted:,} tokens")
+        self.view.say(exact_text(counted))

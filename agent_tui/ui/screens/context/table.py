@@ -122,7 +122,7 @@ class ContextRows(RowList):
             return pieces
         if cells.basis:
             mark, color = BASIS[row.basis]
-            pieces += [(f"  {mark} ", paint(color)), (fit(row.basis, cells.basis - 4), paint("muted"))]
+            pieces += [(f" {mark} ", paint(color)), (fit(row.basis, cells.basis - 3), paint("muted"))]
         if cells.cost:
             pieces += self._money(row, paint)
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
@@ -162,7 +162,7 @@ class ContextRows(RowList):
         cost = row_cost(row, self._moment.prices, self._moment.usage.total)
         return [
             (fit(state, self.columns.cached, right=True), paint("success" if state == "all" else "muted")),
-            (fit("" if cost is None else money(cost, 4), self.columns.cost, right=True), paint("muted")),
+            (fit("" if cost is None else money(cost), self.columns.cost, right=True), paint("muted")),
         ]
 
 
