@@ -18,11 +18,11 @@ from agent_tui.engine.models.routing import RoutedProvider
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.workspace import Workspace
-from agent_tui.errors import ConfigError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.paths import Paths, private_dir, project_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
@@ -107,10 +107,29 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
     store = opening(paths.database)
     try:
+        if not looking:
+            paths = _with_cache(paths, store.folder)
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
         store.close()
         raise
+
+
+def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
+    """The folders, with a cache that can be written: long output and what commands store goes there. Where there is
+    none, a run that keeps nothing has it in its ``temporary`` folder; any other raises AgentError."""
+    try:
+        if os.access(private_dir(paths.cache), os.W_OK | os.X_OK):
+            return paths
+        why = "it cannot be written"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if temporary is not None:
+        return paths._replace(cache=temporary / "cache")
+    raise AgentError(
+        f"nothing can be kept in {paths.cache}: {why}; check the permissions of the folder, or set AGENT_TUI_HOME to "
+        "another one"
+    )
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.config import PermissionMode
+from agent_tui.config import Compared, PermissionMode
 
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]
@@ -15,8 +15,8 @@ SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a session may be called by its user: it becomes part of file names."""
 
 
-@dataclass(slots=True)
-class Options:
+@dataclass(slots=True, eq=False, repr=False)
+class Options(Compared):
     """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``instructions``: what the run itself adds to the system prompt."""

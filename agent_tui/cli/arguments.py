@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,20 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
     return found
 
 
+def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+    """What is said of a flag, said of its variable where that gave the value and nothing was typed."""
+    variables = os.environ if environ is None else environ
+    for flag in FLAGS:
+        long = f"--{flag.name}"
+        typed = any(
+            argument.partition("=")[0] == long or (flag.short and re.match(rf"-{flag.short}(?!-)", argument))
+            for argument in arguments
+        )
+        if variables.get(flag.variable, "").strip() and not typed and re.match(rf"{long}[ :]", problem):
+            return f"environment: {flag.variable}{problem.removeprefix(long)}"
+    return problem
+
+
 def _of_variable(flag: Flag, text: str) -> Any:
     match flag.kind:
         case "switch":
@@ -143,6 +157,8 @@ def _of_variable(flag: Flag, text: str) -> Any:
 def _entries(flag: Flag, text: str) -> list[str]:
     if not text.lstrip().startswith("["):
         return [line.strip() for line in text.splitlines() if line.strip()]
+    import json  # most starts have no such list
+
     try:
         entries = json.loads(text)
     except ValueError:

@@ -5,8 +5,7 @@ The parser and ``--help`` are made of it; the configuration leaves the variables
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_tui.config import PERMISSION_MODES
 
@@ -20,8 +19,7 @@ _PRINT: Group = "answers without a screen (-p)"
 _PROGRAM: Group = "program"
 
 
-@dataclass(slots=True, frozen=True)
-class Flag:
+class Flag(NamedTuple):
     """``name`` is the long spelling without dashes, ``field`` its field in ``Options``. ``optional``: its value may be
     left out, which is an empty one."""
 

@@ -64,6 +64,7 @@ class Run:
         self._stopped = asyncio.Event()
         self._broken = asyncio.Event()
         self._unsent = 0
+        self._steps_before = 0
 
     def handle(self, event: Event) -> None:
         """Prints an event. When nobody reads the output any more, the turn is ended."""
@@ -149,6 +150,7 @@ class Run:
     async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
         """One message, its turn, and what it takes until its answer fits the schema."""
         self.printer.begin_turn()
+        self._steps_before = len(self.agent.steps)
         preparing = asyncio.ensure_future(prepare())
         ending = {asyncio.create_task(event.wait()) for event in (self._stopped, self._broken)}
         await asyncio.wait({preparing, *ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -176,6 +178,7 @@ class Run:
     async def _fit_schema(self) -> None:
         if self._schema is None:
             return
+        limit, begun = self.agent.settings.agent.step_limit, self._steps_before
         for left in range(REPAIRS, -1, -1):
             if self.printer.stop_reason != "end" or self._stopped.is_set():
                 return
@@ -186,6 +189,9 @@ class Run:
                 problem = str(error)
             except SchemaFaultError as error:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
+                return
+            if left and sum(step.kind == "turn" for step in self.agent.steps[begun:]) >= limit:
+                self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} is used up")
                 return
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")

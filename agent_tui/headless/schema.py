@@ -25,6 +25,8 @@ MAX_FILE = 256 * 1024
 CHECK_SECONDS = 10.0
 """How long an answer may take to check: patterns and alternatives can be written that take for ever."""
 
+_AGAIN_SECONDS = 0.5
+
 _FENCE = re.compile(r"\s*```[A-Za-z]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -105,14 +107,19 @@ def _bounded() -> Iterator[None]:
         yield
         return
 
+    checking = True
+
     def over(number: int, frame: FrameType | None) -> None:
-        raise _TooLongError
+        if checking:
+            raise _TooLongError
 
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS)
+    # Again and again: where Python cannot let it out (a callback of the garbage collector), the first is lost.
+    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS, _AGAIN_SECONDS)
     try:
         yield
     finally:
+        checking = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 

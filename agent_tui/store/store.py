@@ -7,13 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock
-from agent_tui.store.tables.database import Database, damaged
+from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
@@ -60,8 +60,13 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
-        (trust, rules, what models taught) and no session. Raises ``StoreError`` as ``open`` does."""
-        cls.open(path, busy_timeout).close()
+        (trust, rules, what models taught) and no session. That database may be one that cannot be written, or not be
+        there; else raises ``StoreError`` as ``open`` does."""
+        writable = True
+        try:
+            cls.open(path, busy_timeout).close()
+        except StoreUnwritableError:
+            writable = False
         folder = TemporaryDirectory(prefix="agent-tui-")
         try:
             store = cls.open(Path(folder.name) / path.name, busy_timeout)
@@ -70,7 +75,13 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
             raise
         store._folder = folder
         try:
-            store._db.copy_tables(path, FACTS)
+            if writable:
+                store._db.copy_tables(path, FACTS)
+            elif path.exists():
+                with TemporaryDirectory(prefix="agent-tui-") as beside:
+                    known = copied_files(path, Path(beside))
+                    cls.open(known, busy_timeout).close()
+                    store._db.copy_tables(known, FACTS)
         except BaseException:
             store.close()
             raise
@@ -80,6 +91,11 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     def writable(self) -> bool:
         """False where only a copy of the database could be opened, for looking."""
         return self.problem is None
+
+    @property
+    def folder(self) -> Path | None:
+        """The private folder that goes with a store which is gone when it is closed."""
+        return Path(self._folder.name) if self._folder is not None else None
 
     @property
     def database(self) -> Database:
