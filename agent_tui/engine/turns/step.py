@@ -298,7 +298,7 @@ class StepRunner:
         conversation.save_step(step)
         if self._runtime.parent is not None:
             # What it sent is told as a difference to steps that are not in that session.
-            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent", sent=None))
+            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent", sent=None, given=None))
             self._runtime.parent.save_if_possible()
         self._emit(StepEnded(step, message))
 
