@@ -111,7 +111,8 @@ def _context(values: argparse.Namespace) -> int:
             elif values.json:
                 door.say_json(context_json(usage))
             else:
-                door.say(context_text(usage, agent.records))
+                info = agent.model_info
+                door.say(context_text(usage, agent.records, info.prices if info is not None else None))
         finally:
             await agent.close()
 

@@ -115,17 +115,15 @@ def adds_up(usage: ContextUsage) -> bool:
     """Whether rows add up to the total, children to their parents, and everything to the window."""
     if sum(row.tokens for row in usage.rows) != usage.total:
         return False
-    if any(not _row_adds_up(row) for row in usage.rows):
-        return False
+    parents = [row for row in usage.rows if row.children]
+    while parents:
+        row = parents.pop()
+        if sum([child.tokens for child in row.children]) != row.tokens:
+            return False
+        parents += [child for child in row.children if child.children]
     if usage.window is None or usage.free is None or usage.reserve is None:
         return True
     return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
-
-
-def _row_adds_up(row: ContextRow) -> bool:
-    if not row.children:
-        return True
-    return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
 
 
 def accuracy_line(usage: ContextUsage) -> str:

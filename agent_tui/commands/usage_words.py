@@ -126,9 +126,9 @@ def _compaction(usage: ContextUsage, in_flight: int, mark: str) -> str:
     if usage.limit is None or usage.free is None:
         return "It is never compacted by itself."
     over = usage.total + in_flight - usage.limit
-    if over > 0:
+    if over >= 0:
         end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
-        return f"{mark}{tokens(over)} over the limit: {end}."
+        return f"{f'{mark}{tokens(over)} over' if over else 'At'} the limit: {end}."
     room = f"{mark}{tokens(-over)}"
     if usage.held:
         return f"{room} to the limit; {usage.held}."

@@ -12,12 +12,14 @@ from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import adds_up
 from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.events import ContextChanged
-from agent_tui.models.messages import Message, SummaryPart, TextPart
+from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolResultPart
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.screens.context.bar import bar_cells
 from agent_tui.ui.screens.context.bookkeeping import Words
 from agent_tui.ui.screens.context.rows import flatten
 from agent_tui.ui.screens.context.screen import ContextScreen
+from agent_tui.ui.screens.context.texts import part_text, sent_text
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
@@ -66,6 +68,58 @@ async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None
         await run.screen(ContextScreen)
         await run.pilot.press("left", "left")
         await run.until(lambda: "module_0" not in run.shown())
+
+
+HOSTILE = "Be brief. [bold]not bold[/] \x1b[2J\x1b]0;evil\x07 end"
+
+
+async def test_the_text_behind_fixed_rows_can_be_read(tmp_path: Path) -> None:
+    usage = sample_usage()
+    usage.rows[0].fingerprint, usage.rows[1].fingerprint = "f-system", "f-gone"
+    github = usage.rows[4].children[1]
+    github.children = [row("note", 6_200, fingerprint="f-tool", deferred_tokens=700, detail="deferred")]
+    agent = FakeAgent(tmp_path, usage=usage)
+    tool = {"name": "note", "description": "Reads\na note", "parameters": {"type": "object", "properties": {"id": {}}}}
+    agent.parts = {"f-system": HOSTILE, "f-tool": json.dumps(tool)}
+    async with running(tmp_path, agent, size=(120, 40)) as run:
+        screen = await open_context(run)
+        screen.view.opened |= {"tools", "tools/mcp:github"}
+        screen.view.rebuild()
+
+        async def read(label: str) -> str:
+            labels = [line.label for line in screen.view.rows.shown]
+            screen.view.rows.move_to(labels.index(label))
+            await run.pilot.press("enter")
+            await run.screen(TextScreen)
+            shown = run.shown()
+            await run.pilot.press("escape")
+            await run.screen(ContextScreen)
+            return shown
+
+        prompt = await read("System prompt")
+        assert "Be brief. [bold]not bold[/]" in prompt and "~2,600 tokens, estimated" in prompt
+        assert "\x1b" not in prompt and "\x07" not in prompt
+        assert "Its text is not at hand here" in await read("Environment")
+        told = await read("Note")
+        assert "Reads" in told and '"properties"' in told and "~700 more once it is loaded" in told
+
+
+def test_a_tool_is_laid_out_without_another_word() -> None:
+    schema = {"name": "n", "description": "d\ne", "parameters": {"type": "object", "required": ["ä"]}}
+    text = part_text(json.dumps(schema, ensure_ascii=False), tool=True)
+    heading, rest = text.split("\n\n# Parameters\n")
+    assert heading == "# n\nd\ne" and json.loads(rest) == schema["parameters"]
+    for other in ("{", "[]", '{"name": 1}', "no schema"):
+        assert part_text(other, tool=True) == other
+    assert part_text(json.dumps(schema), tool=False) == json.dumps(schema), "a file that looks like a tool is a file"
+
+
+def test_what_is_sent_instead_of_a_message_is_told_with_what_was_stored() -> None:
+    stored = Message("m", "tool", [ToolResultPart("c", "read", "the whole file")])
+    sent = SentMessage(Message("m", "tool", [ToolResultPart("c", "read", "[cleared]")]), "m#cleared", stored)
+    text = sent_text(sent)
+    assert text.index("[cleared]") < text.index("# Stored, and not sent") < text.index("the whole file")
+    assert "not part of what is sent" in sent_text(None)
 
 
 async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path) -> None:

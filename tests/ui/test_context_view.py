@@ -74,7 +74,9 @@ async def drawn(moment: Moment, size: tuple[int, int], theme: str = "agent-dark"
         await pilot.pause()
         app.view.rebuild()
         await pilot.pause()
-        places = {words.id for words in app.view.query(Words) if words.display}
+        places = {
+            "whole" if words.has_class("-whole") else words.id for words in app.view.query(Words) if words.display
+        }
         return Drawn(shown(app), app.view.rows.shown, app.view.rows.columns, places)
 
 
@@ -96,13 +98,13 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
         assert sentence in read
     assert not changed or moment.title in read
     width, height = size
-    assert seen.places == {"beside" if width >= WIDE else "below" if height >= TALL else "folded"}
+    assert seen.places == {"beside" if width >= WIDE else "whole" if height >= TALL else "below"}
 
 
 @pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])
 async def test_the_bookkeeping_stands_below_where_it_is_high_enough(size: tuple[int, int]) -> None:
     seen = await drawn(Moment(sample_usage()), size)
-    assert seen.places == {"below"}
+    assert seen.places == {"whole"}
 
 
 @pytest.mark.parametrize("size", SIZES)

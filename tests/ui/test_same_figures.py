@@ -19,9 +19,10 @@ from agent_tui.commands.model import usage as usage_command
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
-from agent_tui.commands.usage_words import estimated, total_mark
+from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
-from agent_tui.text.numbers import grouped, share
+from agent_tui.models.usage import Prices
+from agent_tui.text.numbers import grouped, share, tokens, whole_percent
 from agent_tui.ui.screens.context.rows import flatten
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support.app import running
@@ -142,6 +143,41 @@ def test_text_json_and_screen_agree(seed: int) -> None:
         adds_up(total, usage.rows)
         rest = [tenths(plain[label][1]) for label in ("Free", "Reserve", "Over the limit") if label in plain]
         assert tenths(total) + sum(rest) == 1_000
+
+
+@given(st.integers(0, 10**6), st.integers(0, 1), st.sampled_from(["", "automatic compaction is off by setting"]))
+def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str) -> None:
+    usage = replace(random_usage(seed), held=held, would_compact=not held)
+    data = context_json(usage)
+    first = context_text(usage).splitlines()[0]
+    assert first == " ".join(sentences(usage)) == in_words(usage)
+    mark = "~" if data["basis"] == "estimated" else ""
+    assert first.startswith(f"{mark}{tokens(data['total'])} ")
+    if data["window"] is not None:
+        assert f" of {tokens(data['window'])} used." in first
+        room = tokens(data["free"]) if data["free"] else "At the limit:"
+        where = f"{tokens(data['over'])} over the limit:" if data["over"] else room
+        assert where in first and (not held or held in first)
+        assert ("Compaction in" in first) == (not held and data["free"] > 0)
+    else:
+        assert "unknown window" in first
+    kinds = [r for r in data["rows"] if r["id"] != "messages" or not r["children"]]
+    kinds += next(r["children"] for r in data["rows"] if r["id"] == "messages")
+    most = max(r["tokens"] for r in kinds)
+    if data["total"] and most:
+        assert f"{whole_percent(most, data['total'])} of it." in first
+    in_flight = sentences(usage, 700 * flying)[0]
+    assert in_flight.lstrip("~").startswith(tokens(data["total"] + 700 * flying))
+
+
+@pytest.mark.parametrize("read", [None, 0, 42_100, 84_200])
+def test_what_is_expected_is_told_from_what_was(read: int | None) -> None:
+    usage = replace(sample_usage(), expected_read=read)
+    line = facts(usage, prices=Prices(3e-6, 15e-6, 0.3e-6))
+    said = dict(part.split(": ", 1) for part in line.split(" · ") if ": " in part)
+    assert said["next request"].startswith("expected ~$")
+    assert ("cached" in said["next request"]) == (read is not None) == ("last request" not in said)
+    assert session_line(usage, []).count("cached") == session_line(usage, []).count("cached so far") == 1
 
 
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])

@@ -34,7 +34,7 @@ Line = tuple[str, str, Tone]
 def below(entries: Sequence[Entry], width: int) -> list[Line]:
     """The words beside their names, for the foot of the screen."""
     return [
-        ("" if number else entry.name, text, entry.tone)
+        (("" if number else entry.name).ljust(NAME), text, entry.tone)
         for entry in entries
         for number, text in enumerate(wrapped(entry.text, width - NAME))
     ]
@@ -76,18 +76,17 @@ def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, r
 
 
 class Words(Lines):
-    """Lines of the bookkeeping. ``names`` is how many cells the names have beside the words; 0: they stand above."""
+    """Lines of the bookkeeping."""
 
     DEFAULT_CSS = """
     Words { padding: 0 1; }
-    Words#below { border-top: solid $line; }
+    Words.-whole { border-top: solid $line; }
     Words#beside { border-left: solid $line; padding: 0 1 0 2; height: 100%; }
     """
 
-    def __init__(self, id: str, names: int) -> None:
+    def __init__(self, id: str) -> None:
         super().__init__(id=id)
         self.lines: list[Line] = []
-        self._names = names
 
     def show(self, lines: list[Line]) -> None:
         self.lines = lines
@@ -96,5 +95,4 @@ class Words(Lines):
         if y >= len(self.lines):
             return []
         name, text, tone = self.lines[y]
-        label = name.ljust(self._names) if self._names else name
-        return [(label, paint("muted")), (text, paint(TONES[tone]))]
+        return [(name, paint("muted")), (text, paint(TONES[tone]))]

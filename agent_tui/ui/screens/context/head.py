@@ -29,21 +29,27 @@ class Head(Lines):
         self._usage: ContextUsage | None = None
         self._words: list[tuple[str, str]] = []
         self._thick = 1
+        self._headings = ""
 
     def show(self, moment: Moment, width: int, thick: int, gap: int, most: int) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
-        left free. The last facts are left out where there would be more than ``most`` lines. Returns how many lines it
-        takes."""
+        left free above the names of the columns. The last facts are left out where there would be more than ``most``
+        lines. Returns how many lines it takes."""
         self._usage, self._thick = moment.usage, thick
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
         more = [(line, "facts") for line in wrapped(facts(moment.usage, moment.in_flight, moment.prices), width)]
         above = [*title, *words, *[("", "bar")] * thick]
-        self._words = [*above, *more[: max(0, most - len(above) - gap)], *[("", "facts")] * gap]
+        room = max(0, most - len(above) - gap - 1)
+        self._words = [*above, *more[:room], *[("", "facts")] * gap, ("", "headings")]
         if self.line_count != len(self._words):
             self.set_height(len(self._words))
         self.refresh()
         return len(self._words)
+
+    def name_columns(self, text: str) -> None:
+        """The names of the columns of the rows below."""
+        self._headings = text
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self._usage is None or y >= len(self._words):
@@ -52,6 +58,8 @@ class Head(Lines):
         match kind:
             case "bar":
                 return self.bar(self._usage, width, paint)
+            case "headings":
+                return [(self._headings, paint("muted"))]
             case "title":
                 return [(text, paint("accent", bold=True))]
             case "words":

@@ -57,17 +57,19 @@ def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Ite
     """The lines, each reason that does not fit ``room`` cells at the end of its own wrapped below it. ``width`` cells
     are a line's."""
     for line in lines:
-        row, record = line.row, line.record
-        if record is not None:
+        row = line.row
+        if row is not None:
+            yield line
+            if row.message_id or not (row.replay or row.detail or row.deferred_tokens):
+                continue
+            why = reason(line)
+            if cell_len(why) > room:
+                left = width - INDENT - 2 * line.depth
+                yield from (Shown(line.key, "note", line.depth, text) for text in wrapped(why, left))
+        elif (record := line.record) is not None:
             indent = "  " * (line.depth + 1)
             first, *more = wrapped(compaction_text(record, now), width - len(indent))
             yield Shown(line.key, line.kind, line.depth, first, record=record)
             yield from (Shown(line.key, "note", line.depth + 1, text, record=record) for text in more)
-            continue
-        yield line
-        if row is None or row.message_id or not (row.replay or row.detail or row.deferred_tokens):
-            continue
-        why = reason(line)
-        if cell_len(why) > room:
-            left = width - INDENT - 2 * line.depth
-            yield from (Shown(line.key, "note", line.depth, text) for text in wrapped(why, left))
+        else:
+            yield line

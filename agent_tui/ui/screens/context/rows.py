@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agent_tui.commands.usage_words import cached_tokens
 from agent_tui.context.accounting.shares import row_shares, window_shares
-from agent_tui.context.past.changes import Pair, identity, pairs
+from agent_tui.context.past.changes import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
@@ -18,7 +18,7 @@ Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading
 COMPACTIONS = "compactions"
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Shown:
     """One visible line. ``tenths`` is its share of the window in tenths of a percent, rounded so that the shares of
     its siblings add up to their parent's. ``change`` are tokens more than at the moment it is compared with; None: it
@@ -47,8 +47,7 @@ def flatten(usage: ContextUsage, opened: set[str], before: ContextUsage | None =
     shares = window_shares(usage)
     lines: list[Shown] = []
     tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
-    for key, pair, part in _level("", usage.rows, None if before is None else before.rows, tops):
-        lines += _walk(pair, key, 0, part, opened, "", before is not None)
+    _Walk(lines, opened).level("", 0, "", usage.rows, None if before is None else before.rows, tops)
     if shares is None:
         return lines
     last = None if before is None or before.window is None else before
@@ -68,45 +67,69 @@ def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, ten
     return Shown(kind, kind, 0, label, tokens, tenths, kind_id=kind, change=change)
 
 
-def _level(
-    parent: str, now: Sequence[ContextRow], before: Sequence[ContextRow] | None, shares: Sequence[int | None]
-) -> Iterator[tuple[str, Pair, int | None]]:
-    """The rows of one level with the names they keep however others come and go, and their shares."""
-    left, met = iter(shares), dict[str, int]()
-    for pair in (Pair(row, None) for row in now) if before is None else pairs(now, before):
-        if pair.now is None:
-            yield f"{parent}/gone/{identity(pair.before) if pair.before is not None else ''}", pair, 0
-            continue
-        name = identity(pair.now)
-        number = met[name] = met.get(name, 0) + 1
-        key = f"{parent}/{name}" if parent else name
-        yield key if number == 1 else f"{key}#{number}", pair, next(left)
+class _Walk:
+    """Adds the lines of rows and of what is open below them. It makes no more than a line of each: there may be tens of
+    thousands."""
 
+    def __init__(self, lines: list[Shown], opened: set[str]) -> None:
+        self._lines = lines
+        self._opened = opened
 
-def _walk(
-    pair: Pair, key: str, depth: int, tenths: int | None, opened: set[str], kind_id: str, compared: bool
-) -> Iterator[Shown]:
-    row = pair.now
-    change = pair.change if compared else None
-    if row is None:
-        if pair.before is not None and change:
-            label = pair.before.label if pair.count == 1 else f"{pair.count:,} that went"
-            yield Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or pair.before.id, change=change)
-        return
-    if not (row.tokens or row.children or row.deferred_tokens or row.message_id or change):
-        return
-    if depth == 0:
-        kind_id = row.id
-    elif kind_id == MESSAGES.id and depth == 1 and (kind := ROW_KINDS.get(row.id)) is not None:
-        kind_id = kind.drawn or kind.id
-    is_open = key in opened if row.children else None
-    yield Shown(key, "row", depth, row.label, row.tokens, tenths, row, is_open, kind_id=kind_id, change=change)
-    if not is_open:
-        return
-    shares = [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
-    before = None if not compared else [] if pair.before is None else pair.before.children
-    for name, child, share in _level(key, row.children, before, shares):
-        yield from _walk(child, name, depth + 1, share, opened, kind_id, compared)
+    def level(
+        self,
+        parent: str,
+        depth: int,
+        kind_id: str,
+        now: Sequence[ContextRow],
+        before: Sequence[ContextRow] | None,
+        shares: Sequence[int | None],
+    ) -> None:
+        """The rows of one level, by names that they keep however others come and go."""
+        met: dict[str, int] = {}
+        start = f"{parent}/" if parent else ""
+
+        def key(row: ContextRow) -> str:
+            name = start + identity(row)
+            number = met[name] = met.get(name, 0) + 1
+            return name if number == 1 else f"{name}#{number}"
+
+        if before is None:
+            for row, share in zip(now, shares, strict=True):
+                self._row(row, key(row), depth, kind_id, share, None, None)
+            return
+        left = iter(shares)
+        for pair in pairs(now, before):
+            if pair.now is not None:
+                children = [] if pair.before is None else pair.before.children
+                self._row(pair.now, key(pair.now), depth, kind_id, next(left), pair.change, children)
+            elif pair.before is not None and pair.change:
+                label = pair.before.label if pair.count == 1 else f"{pair.count:,} that went"
+                name = f"{start}gone/{identity(pair.before)}"
+                own = kind_id or pair.before.id
+                self._lines.append(Shown(name, "gone", depth, label, 0, 0, kind_id=own, change=pair.change))
+
+    def _row(
+        self,
+        row: ContextRow,
+        key: str,
+        depth: int,
+        kind_id: str,
+        share: int | None,
+        change: int | None,
+        before: Sequence[ContextRow] | None,
+    ) -> None:
+        children = row.children
+        if not (row.tokens or children or row.deferred_tokens or row.message_id or change):
+            return
+        if depth == 0:
+            kind_id = row.id
+        elif depth == 1 and kind_id == MESSAGES.id and (kind := ROW_KINDS.get(row.id)) is not None:
+            kind_id = kind.drawn or kind.id
+        is_open = key in self._opened if children else None
+        self._lines.append(Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change))
+        if is_open:
+            shares = [None] * len(children) if share is None else row_shares(share, children)
+            self.level(key, depth + 1, kind_id, children, before, shares)
 
 
 def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[Shown]:

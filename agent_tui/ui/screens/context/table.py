@@ -21,36 +21,18 @@ from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.notes import INDENT, note, with_notes
 from agent_tui.ui.screens.context.rows import Shown, compaction_lines, flatten, row_cost
 from agent_tui.ui.theme import Paint
-from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 BASIS = {"measured": ("●", "success"), "derived": ("◐", "primary"), "estimated": ("○", "muted")}
 SWATCH = "■"
 BAR = 1
-"""Cells of the scroll bar beside the rows, which the headings have not."""
-
-
-class Headings(Lines):
-    """The names of the columns."""
-
-    DEFAULT_CSS = "Headings { padding: 0 1; }"
-
-    def __init__(self) -> None:
-        super().__init__(id="headings", height=1)
-        self.text = ""
-
-    def show(self, text: str) -> None:
-        self.text = text
-        self.refresh()
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        return [(self.text, paint("muted"))]
+"""Cells of the scroll bar beside the rows."""
 
 
 class ContextRows(RowList):
     """The breakdown as a tree; ←/→ close and open."""
 
-    DEFAULT_CSS = "ContextRows { padding: 0 0 0 1; scrollbar-gutter: stable; }"
+    DEFAULT_CSS = "ContextRows { width: 1fr; height: 100%; padding: 0 0 0 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l", "open(True)", "Open", show=False),
         Binding("left,h", "open(False)", "Close", show=False),

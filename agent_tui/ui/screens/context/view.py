@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.geometry import Size
 from textual.message import Message
 
 from agent_tui.commands.usage_text import Entry, bookkeeping, folded
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context.bookkeeping import LEAST_ROWS, LOW, NAME, TALL, Line, Words, place
+from agent_tui.ui.screens.context.bookkeeping import LEAST_ROWS, LOW, TALL, Line, Words, place
 from agent_tui.ui.screens.context.foot import Foot
 from agent_tui.ui.screens.context.head import Head
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.rows import Shown
-from agent_tui.ui.screens.context.table import ContextRows, Headings
+from agent_tui.ui.screens.context.table import ContextRows
 from agent_tui.ui.screens.context.wrapping import wrapped
 from agent_tui.ui.widgets.rows import RowList
+
+LEAST_WIDTH = 3
 
 
 class ContextView(Guarded, Vertical):
@@ -27,7 +30,6 @@ class ContextView(Guarded, Vertical):
     DEFAULT_CSS = """
     ContextView { background: $background; overflow: hidden; }
     ContextView Horizontal { height: 1fr; }
-    ContextView #table { width: 1fr; height: 100%; }
     """
 
     @dataclass
@@ -41,16 +43,14 @@ class ContextView(Guarded, Vertical):
         self.moment = moment
         self.opened = {"messages"}
         self._said_at = 0
+        self._built = Size()
 
     def compose(self) -> ComposeResult:
         yield Head()
         with Horizontal():
-            with Vertical(id="table"):
-                yield Headings()
-                yield ContextRows()
-            yield Words("beside", 0)
-        yield Words("below", NAME)
-        yield Words("folded", 0)
+            yield ContextRows()
+            yield Words("beside")
+        yield Words("below")
         yield Foot()
 
     @property
@@ -75,9 +75,12 @@ class ContextView(Guarded, Vertical):
 
     def rebuild(self) -> None:
         """Lays everything out for the size there is."""
-        width, height = self.size.width, self.size.height
-        if not self.is_mounted or width < 3:
-            return
+        if self.is_mounted and self.size.width >= LEAST_WIDTH:
+            self._lay_out(self.size)
+
+    def _lay_out(self, size: Size) -> None:
+        self._built = size
+        width, height = size
         moment, inner = self.moment, width - 2
         thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
         head = self.query_one(Head)
@@ -85,18 +88,17 @@ class ContextView(Guarded, Vertical):
         foot.set_height(foot.height_for(inner))
         entries = self._entries()
         fold = self._fold(entries, inner)
-        top = head.show(moment, inner, thick, gap, height - foot.line_count - len(fold) - 1 - LEAST_ROWS)
+        top = head.show(moment, inner, thick, gap, height - foot.line_count - len(fold) - LEAST_ROWS)
         head.display = height >= LOW
         placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self._words("beside", placed.beside, height)
         self.query_one("#beside").styles.width = placed.side
-        self._words("below", placed.below, len(placed.below) + 1)
-        self._words("folded", placed.folded, len(placed.folded))
-        side = placed.side
-        shown = self.rows.show(moment, self.opened, width - side - 1)
-        headings = self.query_one(Headings)
-        headings.display = height >= LOW
-        headings.show(shown)
+        below = self.query_one("#below", Words)
+        below.set_class(bool(placed.below), "-whole")
+        self._words(
+            "below", placed.below or placed.folded, len(placed.below) + 1 if placed.below else len(placed.folded)
+        )
+        head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
 
     def _words(self, name: str, lines: list[Line], height: int) -> None:
         words = self.query_one(f"#{name}", Words)
@@ -122,8 +124,14 @@ class ContextView(Guarded, Vertical):
         whole = [Entry("Why", self.moment.usage.why)] if self.moment.usage.why else []
         return "\n\n".join(f"# {e.name}\n{e.text}" for e in [*whole, *self._entries()] if e.name != "Compaction")
 
+    def on_mount(self) -> None:
+        # The view will have the whole screen: laid out for that at once, it is not drawn twice.
+        if self.app.size.width >= LEAST_WIDTH:
+            self._lay_out(self.app.size)
+
     def on_resize(self, event: events.Resize) -> None:
-        self.rebuild()
+        if self.size != self._built:
+            self.rebuild()
 
     @on(ContextRows.Toggled)
     def _toggled(self, event: ContextRows.Toggled) -> None:
