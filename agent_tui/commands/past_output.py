@@ -25,6 +25,7 @@ from agent_tui.models.context import ContextRow
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, signed
 
+FIRST = "It is the first step: there is none to compare it with."
 LISTED = 40
 """Rows that came or went in the plain text; the JSON has all."""
 
@@ -53,9 +54,13 @@ def past_text(view: PastView) -> str:
     if moment.usage is not None:
         lines += [context_text(moment.usage, moment.records), ""]
     if view.before is None:
-        return "\n".join([*lines, "It is the first step: there is none to compare it with."])
-    lines += list(_changes(view))
-    return "\n".join(lines)
+        return "\n".join([*lines, FIRST])
+    return "\n".join([*lines, changes_text(view)])
+
+
+def changes_text(view: PastView) -> str:
+    """What is different since the step it is compared with: reasons, rows, what came, what went."""
+    return FIRST if view.before is None else "\n".join(_changes(view))
 
 
 def _changes(view: PastView) -> Iterator[str]:

@@ -93,6 +93,14 @@ class History:
             self._make(each)
         return self._make(number)
 
+    def prepare(self, number: int) -> None:
+        """Makes what going back from step ``number`` meets next; to be called in another thread."""
+        near = number - AHEAD // 2
+        if near >= 1 and near not in self._kept:
+            self.moment(near)
+        elif 1 <= number <= self.count:
+            self.moment(number)
+
     def _make(self, number: int) -> PastMoment:
         with self._lock:
             known = self._kept.get(number)

@@ -11,6 +11,7 @@ from agent_tui.ui.widgets.lines import Lines
 
 KEYS = (
     ("Enter", "open"),
+    ("←", "earlier"),
     ("w", "why"),
     ("p", "preview"),
     ("e", "export"),
@@ -18,6 +19,15 @@ KEYS = (
     ("s", "stats"),
 )
 CLOSE = ("Esc", "close")
+PAST_KEYS = (
+    ("← →", "steps"),
+    ("Enter", "open"),
+    ("w", "what changed"),
+    ("e", "export"),
+    ("Shift+← →", "ten steps"),
+)
+NOW = ("Esc", "back to now")
+"""The keys at a step of the past."""
 
 
 class Foot(Lines):
@@ -28,6 +38,7 @@ class Foot(Lines):
     def __init__(self) -> None:
         super().__init__(id="foot", height=1)
         self.message = ""
+        self.past = False
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -45,8 +56,8 @@ class Foot(Lines):
             lines = wrapped(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
-        close = _key(*CLOSE, paint)
-        for key, what in KEYS:
+        close = _key(*(NOW if self.past else CLOSE), paint)
+        for key, what in PAST_KEYS if self.past else KEYS:
             more = _key(key, what, paint)
             if width_of([*pieces, *more, *close]) <= width:
                 pieces += more
