@@ -89,6 +89,7 @@ def test_each_moment_is_what_was_shown_then_in_whatever_order_it_is_visited(
         changed = sum(pair.change for pair in pairs(now.usage.rows, before.usage.rows))
         assert changed == now.usage.total - before.usage.total
         found = difference(before, now)
+        assert sum(reason.tokens or 0 for reason in found.reasons) == changed
         assert {e.identity for e in found.entered}.isdisjoint(e.identity for e in found.left)
 
 
@@ -112,10 +113,10 @@ def test_an_undone_compaction_holds_until_it_was_undone() -> None:
     history = lived.history()
     assert [m.usage for m in map(history.moment, (5, 6))] == lived.shown[4:6]
     compacted = difference(history.moment(4), history.moment(5))
-    assert [r.why for r in compacted.reasons] == ["compaction", "messages"]
+    assert [r.why for r in compacted.reasons][:2] == ["compaction", "messages"]
     assert {leaf.why for leaf in compacted.left} == {"compaction"}
     undone = difference(history.moment(5), history.moment(6))
-    assert [r.why for r in undone.reasons] == ["undo", "messages"]
+    assert [r.why for r in undone.reasons][:2] == ["undo", "messages"]
     assert {(e.kind, e.why) for e in undone.left} == {("summary", "undo")}
     assert {e.why for e in undone.entered} == {"undo", "messages"}
 
@@ -159,7 +160,7 @@ def test_what_came_and_went_is_told_with_its_reason() -> None:
     history = lived.history()
     before, now = history.moment(4), history.moment(5)
     found = difference(before, now)
-    assert [r.why for r in found.reasons] == ["setting", "rewind", "messages", "fixed"]
+    assert [r.why for r in found.reasons][:4] == ["setting", "rewind", "messages", "fixed"]
     assert "left behind" in found.reasons[1].text
     assert found.reasons[1].tokens == -sum(e.leaf.tokens for e in found.left)
     assert {e.why for e in found.left} == {"rewind"}

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from agent_tui.context.cache.prefix import differing_settings, fixed_difference, on_wire, setting_difference
 from agent_tui.context.past.history import PastMoment
+from agent_tui.context.sent.anchor import common_prefix
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.rows import FIXED_ROWS, MESSAGES
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.numbers import plural
 
-Why = Literal["messages", "compaction", "undo", "rewind", "fixed", "setting", "reasoning"]
+Why = Literal["messages", "compaction", "undo", "rewind", "fixed", "setting", "reasoning", "measured"]
+Leaves = dict[tuple[str, str, str], "Leaf"]
+MEASURED = "what was there before is known better"
 COMPACTIONS: dict[str, str] = {
     "auto": "compacted by itself",
     "manual": "compacted with /compact",
@@ -59,55 +63,100 @@ class Difference:
 
 
 def difference(before: PastMoment, now: PastMoment) -> Difference:
-    """What is different in ``now``, whichever of the two steps was sent first."""
-    old, new = _leaves(before.usage), _leaves(now.usage)
-    entered = [_came(leaf, before) for key, leaf in new.items() if key not in old]
-    left = [_went(leaf, now) for key, leaf in old.items() if key not in new]
-    return Difference(entered, left, list(_reasons(before, now, entered, left)))
+    """What is different in ``now``, whichever of the two steps was sent first. The reasons' tokens add up to the
+    difference of the totals."""
+    return _Compared(before, now).difference()
 
 
-def _came(leaf: Leaf, before: PastMoment) -> Leaf:
-    """With what brought it: a summary comes by a compaction, a message that was there all along when one is undone."""
-    message = leaf.leaf.message_id
-    if message is None:
-        return replace(leaf, why="fixed")
-    if leaf.kind == "summary":
-        return replace(leaf, why="compaction")
-    known = any(m.id == message for m in before.path)
-    sent = any(item.message.id == message for item in before.view)
-    return replace(leaf, why="messages" if not known else "reasoning" if sent else "undo")
+class _Compared:
+    """Two moments without what they have in common: ``old`` and ``new`` are the rows that are not the very same,
+    ``came`` and ``gone`` the messages from where the conversations part."""
+
+    def __init__(self, before: PastMoment, now: PastMoment) -> None:
+        self.before, self.now = before, now
+        self.old, self.new = _leaves(before.usage, now.usage)
+        shared = common_prefix(list(before.path), list(now.path))
+        self.gone, self.came = before.path[shared:], now.path[shared:]
+        self._gone, self._new = {m.id for m in self.gone}, {m.id for m in self.came}
+
+    @cached_property
+    def old_sent(self) -> set[str]:
+        return {item.message.id for item in self.before.view}
+
+    @cached_property
+    def new_sent(self) -> set[str]:
+        return {item.message.id for item in self.now.view}
+
+    def difference(self) -> Difference:
+        entered = [self._came(leaf) for key, leaf in self.new.items() if key not in self.old]
+        left = [self._went(leaf) for key, leaf in self.old.items() if key not in self.new]
+        reasons = list(self._reasons(entered, left))
+        change = _total(self.now) - _total(self.before) - sum(reason.tokens or 0 for reason in reasons)
+        if change and self.before.usage is not None and self.now.usage is not None:
+            reasons.append(Reason("measured", MEASURED, change))
+        return Difference(entered, left, reasons)
+
+    def _came(self, leaf: Leaf) -> Leaf:
+        """With what brought it: a summary comes by a compaction, a message that was there all along when one is
+        undone."""
+        message = leaf.leaf.message_id
+        if message is None:
+            return replace(leaf, why="fixed")
+        if leaf.kind == "summary":
+            return replace(leaf, why="compaction")
+        if message in self._new:
+            return leaf
+        return replace(leaf, why="reasoning" if message in self.old_sent else "undo")
+
+    def _went(self, leaf: Leaf) -> Leaf:
+        """With what took it away."""
+        message = leaf.leaf.message_id
+        if message is None:
+            return replace(leaf, why="fixed")
+        if leaf.kind == "summary":
+            return replace(leaf, why="compaction" if self._another(message) else "undo")
+        if message in self._gone:
+            return replace(leaf, why="rewind")
+        return replace(leaf, why="reasoning" if message in self.new_sent else "compaction")
+
+    def _another(self, summary: str) -> bool:
+        """Whether another summary stands in the place of this one."""
+        return any(r.active and r.kind == "summary" and r.summary_id != summary for r in self.now.records)
+
+    def _reasons(self, entered: list[Leaf], left: list[Leaf]) -> Iterator[Reason]:
+        before, now = self.before, self.now
+        for name in differing_settings(before.step, now.step):
+            yield Reason("setting", setting_difference(name, before.step, now.step).what)
+        if self.gone:
+            yield Reason("rewind", f"rewound: {_made_of(self.gone)} left behind", -_of(left, "rewind"))
+        # Of several operations only the sum is known: the last one has it.
+        operations = list(_compactions(before.records, now.records))
+        if operations:
+            tokens = _of(entered, "compaction", "undo") - _of(left, "compaction", "undo") + self._resent()
+            yield from (*operations[:-1], replace(operations[-1], tokens=tokens))
+        if self.came:
+            yield Reason("messages", f"{_made_of(self.came)} came", _of(entered, "messages"))
+        yield from _fixed(before, now)
+        dropped = sum(
+            max(0, leaf.leaf.tokens - (self.new[key].leaf.tokens if key in self.new else 0))
+            for key, leaf in self.old.items()
+            if leaf.kind == "reasoning" and leaf.leaf.message_id in self.new_sent
+        )
+        if dropped:
+            yield Reason("reasoning", "reasoning of earlier answers no longer sent", -dropped)
+
+    def _resent(self) -> int:
+        """By how much the messages grew that were sent otherwise before: cleared or cut since, or whole again."""
+        both = ((leaf.leaf, self.old[key].leaf) for key, leaf in self.new.items() if key in self.old)
+        return sum(new.tokens - old.tokens for new, old in both if new.message_id is not None and new.id != old.id)
 
 
-def _went(leaf: Leaf, now: PastMoment) -> Leaf:
-    """With what took it away."""
-    message = leaf.leaf.message_id
-    if message is None:
-        return replace(leaf, why="fixed")
-    if leaf.kind == "summary":
-        replaced = any(r.active and r.kind == "summary" and r.summary_id != message for r in now.records)
-        return replace(leaf, why="compaction" if replaced else "undo")
-    if all(m.id != message for m in now.path):
-        return replace(leaf, why="rewind")
-    sent = any(item.message.id == message for item in now.view)
-    return replace(leaf, why="reasoning" if sent else "compaction")
+def _of(leaves: Iterable[Leaf], *why: Why) -> int:
+    return sum(leaf.leaf.tokens for leaf in leaves if leaf.why in why)
 
 
-def _reasons(before: PastMoment, now: PastMoment, entered: list[Leaf], left: list[Leaf]) -> Iterator[Reason]:
-    for name in differing_settings(before.step, now.step):
-        yield Reason("setting", setting_difference(name, before.step, now.step).what)
-    known = {message.id for message in before.path}
-    present = {message.id for message in now.path}
-    gone = [message for message in before.path if message.id not in present]
-    if gone:
-        yield Reason("rewind", f"rewound: {_made_of(gone)} left behind", -_tokens(left, {m.id for m in gone}))
-    yield from _compactions(before.records, now.records)
-    came = [message for message in now.path if message.id not in known]
-    if came:
-        yield Reason("messages", f"{_made_of(came)} came", _tokens(entered, {m.id for m in came}))
-    yield from _fixed(before, now)
-    dropped = _dropped(before, now)
-    if dropped:
-        yield Reason("reasoning", "reasoning of earlier answers no longer sent", -dropped)
+def _total(moment: PastMoment) -> int:
+    return 0 if moment.usage is None else moment.usage.total
 
 
 def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRecord]) -> Iterator[Reason]:
@@ -146,22 +195,8 @@ def _fixed(before: PastMoment, now: PastMoment) -> Iterator[Reason]:
             yield Reason("fixed", found.what, _row_tokens(now.usage, row) - _row_tokens(before.usage, row))
 
 
-def _dropped(before: PastMoment, now: PastMoment) -> int:
-    """Tokens of reasoning that were in the earlier context, of answers that are in both, and are not in the later."""
-    present = {item.message.id for item in now.view}
-    old, new = (
-        {key: leaf.leaf.tokens for key, leaf in _leaves(m.usage).items() if leaf.kind == "reasoning"}
-        for m in (before, now)
-    )
-    return sum(max(0, count - new.get(key, 0)) for key, count in old.items() if key[2] in present)
-
-
 def _row_tokens(usage: ContextUsage | None, row: str) -> int:
     return sum(top.tokens for top in usage.rows if top.id == row) if usage is not None else 0
-
-
-def _tokens(leaves: Iterable[Leaf], ids: set[str]) -> int:
-    return sum(leaf.leaf.tokens for leaf in leaves if leaf.leaf.message_id in ids)
 
 
 def _made_of(messages: Sequence[Message]) -> str:
@@ -174,18 +209,22 @@ def _made_of(messages: Sequence[Message]) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _leaves(usage: ContextUsage | None) -> dict[tuple[str, str, str], Leaf]:
-    found: dict[tuple[str, str, str], Leaf] = {}
+def _leaves(before: ContextUsage | None, now: ContextUsage | None) -> tuple[Leaves, Leaves]:
+    """The leaves of both that are not the very same object: moments next to each other share most of them."""
+    old, new = _all(before), _all(now)
+    same = {id(leaf) for _, _, leaf in old}.intersection(id(leaf) for _, _, leaf in new)
+    made = ([Leaf(*found) for found in leaves if id(found[2]) not in same] for leaves in (old, new))
+    first, second = ({leaf.identity: leaf for leaf in leaves} for leaves in made)
+    return first, second
+
+
+def _all(usage: ContextUsage | None) -> list[tuple[str, str, ContextRow]]:
+    found: list[tuple[str, str, ContextRow]] = []
     for top in usage.rows if usage is not None else ():
-        for kind, leaf in _below(top, top.id):
-            made = Leaf(top.id, kind if top.id == MESSAGES.id else "", leaf)
-            found[made.identity] = made
+        for row in top.children:
+            kind = row.id if top.id == MESSAGES.id else ""
+            if row.children:
+                found.extend([(top.id, kind, leaf) for leaf in row.children])
+            else:
+                found.append((top.id, kind, row))
     return found
-
-
-def _below(row: ContextRow, kind: str) -> Iterator[tuple[str, ContextRow]]:
-    for child in row.children:
-        if child.children:
-            yield from _below(child, child.id)
-        else:
-            yield kind, child

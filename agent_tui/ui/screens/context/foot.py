@@ -38,7 +38,13 @@ class Foot(Lines):
     def __init__(self) -> None:
         super().__init__(id="foot", height=1)
         self.message = ""
-        self.past = False
+        self._past = False
+
+    def at(self, past: bool) -> None:
+        """Whether a step of the past is shown: other keys are of use there."""
+        if past != self._past:
+            self._past = past
+            self.refresh()
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -56,8 +62,8 @@ class Foot(Lines):
             lines = wrapped(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
-        close = _key(*(NOW if self.past else CLOSE), paint)
-        for key, what in PAST_KEYS if self.past else KEYS:
+        close = _key(*(NOW if self._past else CLOSE), paint)
+        for key, what in PAST_KEYS if self._past else KEYS:
             more = _key(key, what, paint)
             if width_of([*pieces, *more, *close]) <= width:
                 pieces += more

@@ -16,8 +16,8 @@ class Moment:
     ``title`` is a line above all else, such as "Step 12 of 40"; empty for the session as it is now. ``told`` is what
     else there is to say of a step, a line each; ``problem`` says why there are no numbers. ``trigger`` is the
     compactor's own total at that moment; None where there was none to ask, and the numbers' own stands in.
-    ``in_flight`` are tokens of a running answer that no usage knows yet. ``now`` is the time (seconds since the epoch) that ages are counted from;
-    ``read_only`` says why nothing can be sent, empty where it can."""
+    ``in_flight`` are tokens of a running answer that no usage knows yet. ``now`` is the time (seconds since the epoch)
+    that ages are counted from; ``read_only`` says why nothing can be sent, empty where it can."""
 
     usage: ContextUsage
     before: ContextUsage | None = None

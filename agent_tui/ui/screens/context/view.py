@@ -85,7 +85,7 @@ class ContextView(Guarded, Vertical):
         thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
         head = self.query_one(Head)
         foot = self.query_one(Foot)
-        foot.past = bool(moment.title)
+        foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
         entries = self._entries()
         fold = self._fold(entries, inner)
