@@ -72,7 +72,7 @@ def _changes(view: PastView) -> Iterator[str]:
         yield f"  {honesty(before)}"
     for text in (*map(reason_text, found.reasons), *others(view.between)):
         yield f"  {text}"
-    if not found.reasons:
+    if not (found.reasons or view.between):
         yield "  nothing came or went"
     if before.usage is not None and now.usage is not None:
         for pair in pairs(now.usage.rows, before.usage.rows):

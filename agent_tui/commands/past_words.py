@@ -73,7 +73,7 @@ def honesty(moment: PastMoment) -> str:
     """Why the numbers are not those that were shown then; empty where they are."""
     if moment.usage is None:
         shown = moment.step.estimated_input
-        said = "" if shown is None else f" {shown:,} tokens were shown then."
+        said = "" if shown is None else f" Shown then: {plural(shown, 'token')}."
         return f"This moment cannot be shown: {moment.problem}.{said}"
     differs = moment.differs
     if differs is None:
@@ -83,7 +83,8 @@ def honesty(moment: PastMoment) -> str:
     why = "not all of what they were made with was stored then"
     if moment.step.given is not None:
         why = "counts that were still missing have come since"
-    return f"{moment.step.estimated_input:,} tokens were shown then; made again they are {signed(differs)}: {why}."
+    then = plural(moment.step.estimated_input or 0, "token")
+    return f"Shown then: {then}. Made again it is {signed(differs)}: {why}."
 
 
 def since(view: PastView) -> str:

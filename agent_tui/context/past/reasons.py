@@ -55,7 +55,8 @@ class Leaf:
 
 @dataclass(slots=True, frozen=True)
 class Difference:
-    """What of the later of two moments was not in the earlier one, what of the earlier one is gone, and why."""
+    """What of the later of two moments was not in the earlier one, what of the earlier one is gone, and why. Where one
+    of both cannot be shown there are only reasons, without tokens."""
 
     entered: list[Leaf]
     left: list[Leaf]
@@ -88,11 +89,13 @@ class _Compared:
         return {item.message.id for item in self.now.view}
 
     def difference(self) -> Difference:
+        if self.before.usage is None or self.now.usage is None:
+            return Difference([], [], [replace(reason, tokens=None) for reason in self._reasons([], [])])
         entered = [self._came(leaf) for key, leaf in self.new.items() if key not in self.old]
         left = [self._went(leaf) for key, leaf in self.old.items() if key not in self.new]
         reasons = list(self._reasons(entered, left))
         change = _total(self.now) - _total(self.before) - sum(reason.tokens or 0 for reason in reasons)
-        if change and self.before.usage is not None and self.now.usage is not None:
+        if change:
             reasons.append(Reason("measured", MEASURED, change))
         return Difference(entered, left, reasons)
 

@@ -55,7 +55,7 @@ class Travel:
         after = (outcome(moment), since(view))
         if usage is None:
             nothing = replace(now.usage, rows=[], window=None)
-            return replace(shown, usage=nothing, told=tuple(filter(None, after)), problem=said)
+            return replace(shown, usage=nothing, records=(), told=tuple(filter(None, after)), problem=said)
         return replace(
             shown,
             usage=usage,
