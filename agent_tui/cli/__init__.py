@@ -159,10 +159,11 @@ _ONE_SESSION = {
 def _check(options: Options) -> None:
     if options.session is not None and not re.fullmatch(SESSION_NAME, options.session):
         raise ConfigError(
-            f"--session {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, a letter or digit first."
+            f"{options.written('session')} {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, "
+            "a letter or digit first."
         )
     if options.max_turns is not None and options.max_turns < 1:
-        raise ConfigError(f"--max-turns {options.max_turns}: at least 1.")
+        raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: at least 1.")
     if options.input_format == "stream-json" and options.output_format != "stream-json":
         raise ConfigError("--input-format stream-json goes with --output-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:
@@ -174,7 +175,7 @@ def _chat(options: Options) -> int:
         try:
             os.chdir(options.folder.expanduser())
         except OSError as error:
-            raise ConfigError(f"--cd {options.folder}: {error.strerror or error}.") from None
+            raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
     if options.headless:
         return _headless(options)
     if not sys.stdin.isatty() or not sys.stdout.isatty():

@@ -39,8 +39,8 @@ commands:
   config         path, show, init
   completions    a completion script for bash, zsh or fish
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 empty answer, 55 answer refused by the model,
-75 try again later, 77 tool call refused (--fail-on-denial), 130 interrupted
+exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 55 refused by the model or an empty answer,
+56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -101,9 +101,11 @@ def _path(text: str) -> Path:
 
 def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What was said of each flag that was given, by its field in ``Options``: on the command line, else by its
-    variable; of lists both. Raises ConfigError for a variable whose value does not fit."""
+    variable; of lists both. ``variables`` counts those that came from one. Raises ConfigError for a variable
+    whose value does not fit."""
     variables = os.environ if environ is None else environ
     found: dict[str, Any] = {}
+    told: dict[str, int] = {}
     for flag in FLAGS:
         typed = getattr(values, flag.dest)
         text = variables.get(flag.variable, "")
@@ -112,9 +114,11 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
             value: Any = [*(said or []), *typed]
         else:
             value = said if typed is None else typed
+        if said is not None and (isinstance(typed, list) or typed is None):
+            told[flag.dest] = len(said) if isinstance(said, list) else 1
         if value is not None and value != []:
             found[flag.dest] = value
-    return found
+    return {**found, "variables": told}
 
 
 def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:

@@ -11,7 +11,7 @@ from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.requests import Effort, ModelInfo
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share_of, tokens, whole_percent
+from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
     where = (
         "unknown window"
         if window is None
-        else f"{tokens(usage.total)} of {tokens(window)} ({share_of(usage.total, window)})"
+        else f"{tokens(usage.total)} of {tokens(window)} ({share_in(usage.total, window)})"
     )
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"

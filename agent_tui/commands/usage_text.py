@@ -34,7 +34,7 @@ class Entry:
 
 def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = (), prices: Prices | None = None) -> str:
     """All numbers of the context screen as plain text."""
-    lines = [in_words(usage), facts(usage, prices=prices), "", f"{'':<44} {'tokens':>12} {'of window':>9}".rstrip()]
+    lines = [in_words(usage), facts(usage, prices=prices), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
     shares = window_shares(usage)
     for index, row in enumerate(usage.rows):
         if row.tokens or row.children or row.deferred_tokens:
@@ -108,7 +108,7 @@ def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
 
 
 def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
-    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>9}"
+    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
 
 
 def adds_up(usage: ContextUsage) -> bool:

@@ -8,7 +8,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share_of, tokens, whole_percent
+from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
 
 
 def in_words(usage: ContextUsage) -> str:
@@ -38,7 +38,7 @@ def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None)
     mark, total = total_mark(usage, in_flight), usage.total + in_flight
     parts = [one_line(usage.model, 60)]
     if usage.window:
-        parts.append(f"{mark}{share_of(total, usage.window)} of the window")
+        parts.append(f"{mark}{share_in(total, usage.window)} of the window")
     else:
         parts.append("set context_window for this model")
     parts.append(basis_text(usage))

@@ -91,11 +91,13 @@ class ToolsConfig(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class SandboxConfig(Compared):
-    """What commands are held to. ``network`` is that of commands that may write; ``readable`` and ``writable`` are
-    folders besides the project."""
+    """What commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on 127.0.0.1
+    and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``); ``readable``
+    and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
     network: Literal["ask", "allow", "deny"] = "ask"
+    loopback: Literal["own", "machine", "deny"] = "own"
     readable: list[str] = field(default_factory=list)
     writable: list[str] = field(default_factory=list)
 

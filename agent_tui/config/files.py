@@ -32,12 +32,24 @@ ENV_OTHER = VARIABLES | {
 class Layer(NamedTuple):
     """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
 
-    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag).
+    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag). ``text`` is that of a file.
     """
 
     where: str
     values: dict[str, Any]
     names: Mapping[str, str]
+    text: str = ""
+
+    def place(self, key: str, entry: str = "") -> str:
+        """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
+        where that is certain: its own or that of a table it is in."""
+        from agent_tui.config.lines import line_number  # only errors ask
+
+        parts = key.split(".")
+        for length in range(len(parts), 0, -1):
+            if number := line_number(self.text, ".".join(parts[:length]), entry):
+                return f"{self.where}, line {number}"
+        return self.where
 
     def name(self, key: str) -> str:
         """How the user wrote a dotted key: where a whole table came in one variable, that variable and the rest."""
@@ -63,7 +75,7 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
     import tomllib  # many starts read no file
 
     try:
-        return Layer(str(path), tomllib.loads(text), {})
+        return Layer(str(path), tomllib.loads(text), {}, text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
 

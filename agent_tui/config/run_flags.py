@@ -73,7 +73,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ephemeral", "switch", _PRINT, "keep nothing of the session"),
     Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come"),
     Flag("verbose", "switch", _PRINT, "tell on standard error what happens"),
-    Flag("fail-on-denial", "switch", _PRINT, "exit code 77 where a tool call was refused"),
+    Flag("fail-on-denial", "switch", _PRINT, "exit code 56 where a permission was missing"),
     Flag("config", "path", _PROGRAM, "one more configuration file, over the others", "FILE"),
     Flag("cd", "path", _PROGRAM, "work in DIR, as if started there", "DIR", "C", field="folder"),
 )

@@ -17,7 +17,6 @@ from agent_tui import door
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import (
     EXIT_DENIED,
-    EXIT_EMPTY,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -208,7 +207,7 @@ class Run:
             return EXIT_DENIED
         if printer.schema_problem is not None:
             return EXIT_ERROR
-        return EXIT_OK if printer.answer.strip() else EXIT_EMPTY
+        return EXIT_OK if printer.answer.strip() else EXIT_REFUSED
 
     async def _prepare(
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
@@ -223,7 +222,7 @@ class Run:
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready(SERVER_PATIENCE)
         prompt = await expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd)]
+        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:
             from agent_tui.commands.mentions import expand_mentions
 
@@ -269,7 +268,11 @@ async def run_headless(
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
-    schema = read_schema(options.output_schema) if options.output_schema is not None else None
+    schema = (
+        read_schema(options.output_schema, options.written("output_schema"))
+        if options.output_schema is not None
+        else None
+    )
     if schema is not None:
         options.instructions.append(schema.instructions)
     agent = await _made(make_agent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import signal
@@ -113,8 +114,11 @@ def _bounded() -> Iterator[None]:
         if checking:
             raise _TooLongError
 
+    # Finalizers swallow what is raised in them, and say so on standard error: the collector, which calls them, rests.
+    collecting = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGALRM, over)
-    # Again and again: where Python cannot let it out (a callback of the garbage collector), the first is lost.
+    # Again and again: where Python cannot let it out all the same, the first is lost.
     signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS, _AGAIN_SECONDS)
     try:
         yield
@@ -122,6 +126,8 @@ def _bounded() -> Iterator[None]:
         checking = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if collecting:
+            gc.enable()
 
 
 def _validator(schema: dict[str, Any]) -> Any:
@@ -133,12 +139,12 @@ def _validator(schema: dict[str, Any]) -> Any:
     return cls(schema, registry=Registry(), format_checker=cls.FORMAT_CHECKER)
 
 
-def read_schema(path: Path) -> OutputSchema:
-    """The schema in a file. Raises ConfigError for what is none."""
+def read_schema(path: Path, flag: str = "--output-schema") -> OutputSchema:
+    """The schema in a file, which ``flag`` named. Raises ConfigError for what is none."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
-    flag = f"--output-schema {path}"
+    flag = f"{flag} {path}"
     try:
         with path.expanduser().open("rb") as file:
             data = file.read(MAX_FILE + 1)

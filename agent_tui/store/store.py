@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 
 from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
@@ -13,6 +12,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock
+from agent_tui.store.passing import PassingFolder
 from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
@@ -35,9 +35,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""
 
-    def __init__(
-        self, database: Database, folder: TemporaryDirectory[str] | None = None, problem: str | None = None
-    ) -> None:
+    def __init__(self, database: Database, folder: PassingFolder | None = None, problem: str | None = None) -> None:
         """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes."""
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
@@ -67,9 +65,9 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
             cls.open(path, busy_timeout).close()
         except StoreUnwritableError:
             writable = False
-        folder = TemporaryDirectory(prefix="agent-tui-")
+        folder = PassingFolder(sessions=True)
         try:
-            store = cls.open(Path(folder.name) / path.name, busy_timeout)
+            store = cls.open(folder.path / path.name, busy_timeout)
         except BaseException:
             folder.cleanup()
             raise
@@ -78,10 +76,13 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
             if writable:
                 store._db.copy_tables(path, FACTS)
             elif path.exists():
-                with TemporaryDirectory(prefix="agent-tui-") as beside:
-                    known = copied_files(path, Path(beside))
+                beside = PassingFolder()
+                try:
+                    known = copied_files(path, beside.path)
                     cls.open(known, busy_timeout).close()
                     store._db.copy_tables(known, FACTS)
+                finally:
+                    beside.cleanup()
         except BaseException:
             store.close()
             raise
@@ -95,7 +96,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     @property
     def folder(self) -> Path | None:
         """The private folder that goes with a store which is gone when it is closed."""
-        return Path(self._folder.name) if self._folder is not None else None
+        return self._folder.path if self._folder is not None else None
 
     @property
     def database(self) -> Database:

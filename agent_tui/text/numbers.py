@@ -66,7 +66,7 @@ def share(tenths: int | None, some: bool = False) -> str:
     return "<0.1 %" if some and not tenths else percent(tenths / 10).replace("-", "−")
 
 
-def share_of(part: int, whole: int) -> str:
+def share_in(part: int, whole: int) -> str:
     """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``."""
     return share(tenths_of(part, whole), part > 0)
 

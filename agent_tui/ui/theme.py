@@ -70,6 +70,8 @@ DEFAULT: dict[str, Any] = {
         "context-documents": "#8fcf7e",
         "context-messages": "#4d86d6",
         "context-free": "#2b333e",
+        "context-tool-results": "#e0765a",
+        "context-reasoning": "#a3b1c6",
         "context-reserve": "#5b4a2a",
     },
 }

@@ -131,7 +131,7 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
 def test_a_refusal_names_the_flag_that_would_allow_it(cli: Cli, mode: str, call: str, words: str) -> None:
     cli.script(f"[[step]]\ntool_calls = [{{ {call} }}]\n{answers('Over.')}")
     outcome = cli.run("-p", "go", "-m", "demo", "--permission-mode", mode, "--fail-on-denial")
-    assert outcome.code == 77
+    assert outcome.code == 56
     assert words in outcome.error
     assert f"--permission-mode {mode}" not in outcome.error
 
@@ -139,7 +139,7 @@ def test_a_refusal_names_the_flag_that_would_allow_it(cli: Cli, mode: str, call:
 def test_a_denial_can_fail_the_run(cli: Cli) -> None:
     cli.script(WRITE)
     outcome = cli.run("-p", "make it", "-m", "demo", "--fail-on-denial")
-    assert (outcome.code, outcome.out) == (77, "Over.\n")
+    assert (outcome.code, outcome.out) == (56, "Over.\n")
 
 
 def test_the_system_prompt_is_the_users(cli: Cli) -> None:
@@ -276,7 +276,7 @@ def test_pictures_go_with_the_prompt(cli: Cli) -> None:
 def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
     cli.script('[[step]]\ntext = ""\n')
     outcome = cli.run("-p", "hi", "-m", "demo")
-    assert (outcome.code, outcome.out) == (54, "")
+    assert (outcome.code, outcome.out) == (55, "")
     assert outcome.err.count("\n") == 1
 
 

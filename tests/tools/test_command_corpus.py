@@ -64,8 +64,8 @@ def test_headless_and_rules_that_allow_much_do_not_let_them_pass(world: World) -
 
 
 def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: object) -> Decision:
-    """Judged as where a sandbox holds everything."""
-    return judged(world, command, mode, holds=lambda domain: True, network=network, **more)
+    """Judged as where a sandbox holds everything, and gives commands ports of their own."""
+    return judged(world, command, mode, holds=lambda domain: True, network=network, has_ports=lambda: True, **more)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from agent_tui.errors import StoreDamagedError, StoreError, StoreUnwritableError
+from agent_tui.store.passing import PassingFolder
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 from agent_tui.store.tables.database import Database, copied_files
 
@@ -21,10 +21,10 @@ def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
     except (StoreUnwritableError, StoreDamagedError) as error:
         if _no_folder(path):
             raise
-        folder = TemporaryDirectory(prefix="agent-tui-")
+        folder = PassingFolder()
         try:
             make = _salvaged if isinstance(error, StoreDamagedError) else _copied
-            database = make(path, Path(folder.name), busy_timeout)
+            database = make(path, folder.path, busy_timeout)
         except (OSError, sqlite3.Error, StoreError):
             folder.cleanup()
             raise error from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,7 @@ from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, denied_command
 from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand
+from agent_tui.tools.judge.values import NOTHING
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
 from agent_tui.tools.rules.ground import Ground
@@ -23,12 +25,12 @@ def bypassed(ground: Ground, source: str) -> Decision:
     """Denied and asked by rules alone; where they cannot be held against a command it is asked about."""
     if ground.command_rule(COMMAND_TOOL, "deny", lambda rule: command_matches(rule.pattern, source)):
         return denied_command("it")
-    return replace(_whole(ground, source, {ground.cwd}), domain="free")
+    return replace(_whole(ground, source, {ground.cwd}, ground.variables), domain="free")
 
 
-def _whole(ground: Ground, source: str, folders: set[Path]) -> Decision:
+def _whole(ground: Ground, source: str, folders: set[Path], given: Mapping[str, str] = NOTHING) -> Decision:
     try:
-        commands = parse_command(source)
+        commands = parse_command(source, given)
     except (NotUnderstoodError, RecursionError) as problem:
         return _unclear(ground, problem)
     return worst([_one(ground, command, folders) for command in commands])

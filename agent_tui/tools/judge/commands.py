@@ -20,7 +20,7 @@ from agent_tui.tools.judge.running import named_files, runs, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.values import own_variable
+from agent_tui.tools.judge.values import NOTHING, own_variable
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.ground import Ground
@@ -62,14 +62,15 @@ def _outside(ground: Ground, source: str) -> Decision:
 
 
 def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) -> Decision:
-    """``within`` are the folders it may run in, where that is not the one of the session."""
+    """``within`` are the folders it may run in, where that is not the one of the session: the shell is one that the
+    line starts then, with variables that the line may have changed."""
+    folders = set(within) or {ground.cwd}
     try:
-        commands = parse_command(source)
+        commands = parse_command(source, NOTHING if within else ground.variables)
     except (NotUnderstoodError, RecursionError) as problem:
         return _not_understood(ground, source, tool, str(problem))
     if not commands:
         return ALLOWED
-    folders = set(within) or {ground.cwd}
     decisions: list[Decision] = []
     for command in commands:
         try:

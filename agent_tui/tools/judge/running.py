@@ -21,6 +21,7 @@ from agent_tui.tools.judge.kinds import (
     SHELL_FREE,
     setting_within,
 )
+from agent_tui.tools.judge.loopback import stays_here
 from agent_tui.tools.judge.nested import given_text
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.paths import named_paths
@@ -74,6 +75,8 @@ def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decis
 
 def _domain(subject: Subject) -> Domain:
     """The domain it has to run in to do what it is for."""
+    if _stays_here(subject):
+        return "work"
     if (subject.name in PRIVILEGED and not _ends_its_own(subject)) or (
         _reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")
     ):
@@ -94,7 +97,14 @@ def _ends_its_own(subject: Subject) -> bool:
 
 
 def _reaches_out(subject: Subject) -> bool:
-    return bool(subject.command.words) and reaches_out(subject.command.words, subject.folders)
+    words = subject.command.words
+    return bool(words) and reaches_out(words, subject.folders) and not _stays_here(subject)
+
+
+def _stays_here(subject: Subject) -> bool:
+    """Whether it talks to ports of this machine alone, which it may do where it is held."""
+    plain = not subject.command.assignments and not subject.started.given
+    return plain and subject.ground.has_ports() and stays_here(subject.command.words)
 
 
 def named_files(subject: Subject) -> Decision:

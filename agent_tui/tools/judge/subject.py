@@ -73,12 +73,13 @@ class Subject:
         """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
         name, without assignments, and behind programs that run others."""
         # What gets operands that are not seen here is allowed by a rule for the whole of it.
-        texts = {self.started.outer[0].text if self.started.given else self.command.text}
+        whole = self.started.outer[0] if self.started.given else self.command
+        texts = {whole.text, whole.written}
         if broadly:
             for command in (self.command, *self.started.outer):
                 parts = [word.text for word in command.words]
                 name = parts[0].rpartition("/")[2] if parts else ""
-                texts |= {command.text, " ".join([name, *parts[1:]])}
+                texts |= {command.text, command.written, " ".join([name, *parts[1:]])}
                 if name in WRAPPERS:
                     texts |= {" ".join(parts[start:]) for start in range(1, len(parts))}
                 texts |= {" ".join([name, *rest]) for rest in _behind_options(name, command.words[1:])}

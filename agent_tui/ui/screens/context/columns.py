@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 11
+GAP = 2
+"""More before the words that say how a number is known, where there is room."""
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
 
 
@@ -29,8 +31,8 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
     share = SHARE if shares and left - change >= LEAST_LABEL + SHARE else 0
     left -= change + share
     basis = BASIS if left >= 26 + BASIS else 0
-    money = left - basis >= WIDE_LABEL + CACHED + COST
-    cached, cost = (CACHED, COST) if money else (0, 0)
+    money = left - basis >= WIDE_LABEL + GAP + CACHED + COST
+    basis, cached, cost = (basis + GAP, CACHED, COST) if money else (basis, 0, 0)
     left -= basis + cached + cost
     label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left))
     return Columns(label, change, share, basis, cached, cost, max(0, left - label))
@@ -41,7 +43,7 @@ def headings(cells: Columns) -> str:
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
     for name, size in (("change", cells.change), ("of window", cells.share)):
         line += name.rjust(size) if size else ""
-    line += f"   {'how known':<{cells.basis - 3}}" if cells.basis else ""
+    line += "how known".rjust(cells.basis) if cells.basis else ""
     for name, size in (("cached last", cells.cached), ("cost then", cells.cost)):
         line += name.rjust(size) if size else ""
     return line

@@ -104,7 +104,7 @@ class ContextRows(RowList):
             return pieces
         if cells.basis:
             mark, color = BASIS[row.basis]
-            pieces += [(f" {mark} ", paint(color)), (fit(row.basis, cells.basis - 3), paint("muted"))]
+            pieces += [(f"{mark} ".rjust(cells.basis - 9), paint(color)), (fit(row.basis, 9), paint("muted"))]
         if cells.cost:
             pieces += self._money(row, paint)
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
