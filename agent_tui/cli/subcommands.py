@@ -109,7 +109,7 @@ def _context(values: argparse.Namespace) -> int:
                 else:
                     door.say(past_text(view))
             elif values.json:
-                door.say_json(context_json(usage))
+                door.say_json(context_json(usage, agent.steps))
             else:
                 info = agent.model_info
                 door.say(context_text(usage, agent.records, info.prices if info is not None else None))

@@ -21,6 +21,7 @@ from agent_tui.context.past.changes import pairs
 from agent_tui.context.past.history import History
 from agent_tui.context.past.reasons import Leaf
 from agent_tui.errors import ConfigError
+from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, signed
@@ -41,10 +42,10 @@ def past_view(history: History, number: int, compared: int | None, on_path: set[
             raise ConfigError(f"There is no step {wanted}: this session has steps 1 to {count:,}.")
     other = compared if compared is not None else number - 1
     if not 1 <= other <= count:
-        return PastView(history.moment(number), None, count, on_path)
+        return PastView(history.moment(number), None, count, on_path, (), history.earlier(number))
     first, last = min(other, number), max(other, number)
     between = history.between(first, last)
-    return PastView(history.moment(number), history.moment(other), count, on_path, between)
+    return PastView(history.moment(number), history.moment(other), count, on_path, between, history.earlier(number))
 
 
 def past_text(view: PastView) -> str:
@@ -98,7 +99,7 @@ def past_json(view: PastView) -> dict[str, Any]:
     what ``entered`` and ``left`` since. Without a moment that can be shown ``context`` is null."""
     moment, before, found = view.moment, view.before, view.difference
     step, usage = moment.step, moment.step.usage
-    context = None if moment.usage is None else context_json(moment.usage)
+    context = None if moment.usage is None else context_json(moment.usage, view.earlier)
     if context is not None and moment.usage is not None and before is not None and before.usage is not None:
         _add_deltas(context["rows"], moment.usage.rows, before.usage.rows)
     reported = usage is not None and usage.source == "provider"
@@ -115,6 +116,7 @@ def past_json(view: PastView) -> dict[str, Any]:
             "billed_input_tokens": usage.input if usage is not None and reported else None,
             "cache_read_tokens": usage.cache_read if usage is not None and reported else None,
             "error_tokens": error_of(step),
+            "miss": None if step.miss is None else to_dict(step.miss),
             "differs_tokens": moment.differs,
             "note": honesty(moment) or None,
         },

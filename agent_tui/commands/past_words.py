@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from agent_tui.commands.cache_words import miss_words
 from agent_tui.context.past.history import PastMoment
 from agent_tui.context.past.reasons import Difference, Reason, difference
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import clock, percent, plural, signed
+from agent_tui.text.numbers import clock, grouped, percent, plural, signed
 
 REASONS_SHOWN = 6
 
@@ -17,13 +18,15 @@ REASONS_SHOWN = 6
 @dataclass(slots=True, frozen=True)
 class PastView:
     """A moment with what it is compared with. ``count`` is how many steps the session has, ``on_path`` the ids of the
-    messages of the conversation as it is now, ``between`` the other model calls since ``before``."""
+    messages of the conversation as it is now, ``between`` the other model calls since ``before``, ``earlier`` all that were
+    made when the step was sent."""
 
     moment: PastMoment
     before: PastMoment | None
     count: int
     on_path: Container[str]
     between: Sequence[Step] = ()
+    earlier: Sequence[Step] = ()
 
     @property
     def difference(self) -> Difference | None:
@@ -58,6 +61,8 @@ def outcome(moment: PastMoment) -> str:
         words += f" ({signed(error)}, {percent(100 * error / usage.input, signed=True)})"
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
+    if step.miss is not None:
+        words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
     return f"{words}."
 
 

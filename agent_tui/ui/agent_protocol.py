@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
     from agent_tui.models.session import SessionInfo
-    from agent_tui.models.steps import CompactionRecord
+    from agent_tui.models.steps import CompactionRecord, Step
     from agent_tui.paths import Paths
 
 
@@ -136,6 +136,8 @@ class ExplainsContext(PublishesEvents, Protocol):
     def store(self) -> StoredSessions: ...
     @property
     def records(self) -> Sequence[CompactionRecord]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
     @property
     def model_info(self) -> ModelInfo | None: ...
     @property

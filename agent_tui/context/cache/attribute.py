@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from agent_tui.context.cache.expected import Reach, Sizes, comparable, reaches, same_cache
+from agent_tui.context.cache.expected import Reach, Sizes, comparable, life_of, reaches, same_cache
 from agent_tui.context.cache.paths import SentPaths
 from agent_tui.context.cache.prefix import (
     MODEL,
@@ -66,14 +66,13 @@ def judge(
     found = reaches(step, earlier, paths, caching, sizes)
     could = max((reach.tokens for reach in found), default=0)
     alive = max((r.tokens for r in found if r.alive(step.created, caching.gone)), default=0)
-    # A step goes on from the newest one, or it was changed against it: then what both have in common would have been
-    # read otherwise.
-    repeated = could if _goes_on(found, newest) else max(could, _repeated(step, newest, paths, sizes))
-    expected = min(repeated, step.usage.input)
+    # Where we changed nothing, no more can be missing than could be read: providers leave out old reasoning themselves.
+    ours = changed(step, newest, paths, summaries)
+    expected = min(max(could, _repeated(step, newest, paths, sizes)) if ours else could, step.usage.input)
     short = expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * step.usage.input:
         return Judged(expected)
-    cause, what = _cause(step, newest, paths, caching, summaries, _Parts(expected, could, alive, read, found))
+    cause, what = _cause(step, newest, caching, ours, _Parts(expected, could, alive, read, found))
     return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.usage, short, prices)))
 
 
@@ -91,10 +90,6 @@ def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching)
 
 def _cached(usage: TokenUsage | None) -> bool:
     return usage is not None and bool(usage.cache_read or usage.cache_write)
-
-
-def _goes_on(found: Sequence[Reach], newest: Step) -> bool:
-    return any(reach.whole and reach.step is newest for reach in found)
 
 
 def _repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
@@ -133,15 +128,14 @@ class _Parts:
 def _cause(
     step: Step,
     newest: Step,
-    paths: SentPaths,
     caching: Caching,
-    summaries: Collection[str],
+    ours: str,
     parts: _Parts,
 ) -> tuple[MissCause, str]:
     least = max(LEAST_TOKENS, LEAST_SHARE * (step.usage.input if step.usage is not None else 0))
-    ours = changed(step, newest, paths, summaries)
     idle = step.created - newest.created
-    limit = newest.cache_life if newest.cache_life is not None else caching.gone
+    life = life_of(newest, caching)
+    limit = life if life is not None else caching.gone
     # What had expired anyway was not lost by a change; another model never had it.
     over = limit is not None and idle > limit and same_cache(step, newest)
     by_time = max(0, parts.could - parts.alive)

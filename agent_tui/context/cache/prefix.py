@@ -113,7 +113,8 @@ def message_difference(paths: SentPaths, before: int, after: int, summaries: Col
 
 def _message_words(old: str, new: str, summaries: Collection[str]) -> str:
     if new in summaries:
-        return "compacted"
+        # Ids sort by the time they were made: an older summary has come back.
+        return "compaction undone" if old in summaries and new < old else "compacted"
     if old in summaries:
         return "compaction undone"
     if old.partition("#")[0] == new.partition("#")[0]:

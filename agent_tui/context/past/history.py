@@ -80,6 +80,10 @@ class History:
         start, end = self._place(before) + 1, self._place(number)
         return [step for step in self._session.steps[start:end] if step.kind in ("compaction", "subagent")]
 
+    def earlier(self, number: int) -> Sequence[Step]:
+        """All model calls that were made when step ``number`` was sent."""
+        return self._session.steps[: self._place(number)]
+
     def moment(self, number: int) -> PastMoment:
         """The session before step ``number`` (1 to ``count``) was sent. Raises IndexError for another."""
         if not 1 <= number <= self.count:

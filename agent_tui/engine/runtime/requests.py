@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from agent_tui.context.past.given import given_of
 from agent_tui.context.sent.reasoning_runs import runs_of
@@ -37,15 +38,18 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
     )
 
 
-def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> None:
-    """Store with the step what of the reasoning its request sends, as the sender decides it, and what else it is made
-    of."""
+def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
+    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
+    what else the request is made of: it can wait until that is on its way."""
     info = runtime.info
     plan, thinking = decide(request, info)
     step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
     step.thinking = "off" if thinking.off else request.effort
-    if step.kind == "turn":
+
+    def remember() -> None:
         runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
+
+    return remember
 
 
 def new_step(runtime: Runtime, kind: str) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
@@ -13,7 +13,6 @@ from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService
-from agent_tui.engine.runtime.sent_log import SentLog
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
@@ -21,6 +20,9 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
+
+if TYPE_CHECKING:
+    from agent_tui.engine.runtime.sent_log import SentLog
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -33,7 +35,7 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``sent_log`` is what its steps sent."""
+    ``schema_refused``: its server does not take the schema."""
 
     conversation: Conversation
     provider: Provider
@@ -52,7 +54,16 @@ class Runtime:
     output_schema: Metadata | None = None
     output_due: bool = False
     schema_refused: bool = False
-    sent_log: SentLog = field(default_factory=SentLog)
+    _sent_log: SentLog | None = None
+
+    @property
+    def sent_log(self) -> SentLog:
+        """What its steps sent. Needed once a request is on its way, and not before."""
+        if self._sent_log is None:
+            from agent_tui.engine.runtime.sent_log import SentLog
+
+            self._sent_log = SentLog()
+        return self._sent_log
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""

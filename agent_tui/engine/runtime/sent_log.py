@@ -6,12 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from agent_tui.context.accounting.given.reasoning import reasoning_tokens
 from agent_tui.context.cache.attribute import judge
 from agent_tui.context.cache.expected import Sizes, caching_of, life_of
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
+from agent_tui.context.sent.reasoning_runs import share_at
 from agent_tui.context.tokens.estimate import estimate_fixed, estimate_message
 from agent_tui.context.tokens.families import family_of
+from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.providers.direct.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
@@ -66,14 +69,18 @@ class SentLog:
         caching = caching_of(info.target, own)
         step.cache_life = life_of(step, caching)
         earlier = steps[: next((n for n in range(len(steps) - 1, -1, -1) if steps[n] is step), len(steps))]
-        found = judge(step, earlier, self.paths, caching, _sizes(step, view, info), info.prices, summaries)
+        sizes = _sizes(step, view, earlier, info)
+        found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
         step.expected_read, step.miss = found.expected, found.miss
 
 
-def _sizes(step: Step, view: Sequence[SentMessage], info: ModelInfo) -> Sizes:
+def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> Sizes:
     """Beginnings of a step's input by estimate, in the proportion in which all of it was counted."""
     fixed: list[float] = []
     messages: list[float] = []
+
+    def spoken(message: Message) -> float:
+        return estimate_message(message, family_of(info.target)).exact
 
     def measure() -> None:
         if messages:
@@ -84,8 +91,11 @@ def _sizes(step: Step, view: Sequence[SentMessage], info: ModelInfo) -> Sizes:
             total += estimate_fixed(part, family)[0]
             fixed.append(total)
         messages.append(total)
-        for item in view:
-            total += estimate_message(item.message, family).exact
+        answered = {other.message_id: other for other in earlier if other.usage is not None}
+        for index, item in enumerate(view):
+            total += spoken(item.message)
+            if (share := share_at(step.sent_reasoning or (), index)) and item.message.role == "assistant":
+                total += share * reasoning_tokens(item.message, answered.get(item.message.id), spoken)[0]
             messages.append(total)
 
     def size(of: list[float], count: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -80,6 +81,7 @@ class StepRunner:
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
         self._view: list[SentMessage] = []
+        self._remember: Callable[[], None] | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -98,7 +100,7 @@ class StepRunner:
             step_id=step.id,
         )
         request = build_request(runtime, step.id, step.max_output)
-        record_sent(step, request, runtime)
+        self._remember = record_sent(step, request, runtime)
         self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
         result = StepResult(message, step, usage)
@@ -141,7 +143,7 @@ class StepRunner:
         if notice is None:
             return False
         self._emit(notice)
-        record_sent(result.step, request, self._runtime)
+        self._remember = record_sent(result.step, request, self._runtime)
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
@@ -200,6 +202,7 @@ class StepRunner:
                         result.step.usage = usage
                         result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
                     case Started(target, notes):
+                        self._store_sent()
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         result.step.provider, result.step.api = target.provider, target.api
                         result.step.model = target.model
@@ -214,6 +217,21 @@ class StepRunner:
                             result.message.provider_metadata = metadata
                     case Failed(failure):
                         result.failure = failure
+
+    def _store_sent(self) -> None:
+        """What the request is made of, once it is on its way."""
+        remember, self._remember = self._remember, None
+        if remember is not None:
+            remember()
+
+    def _judge_cache(self, step: Step) -> None:
+        """What of it should have been read from the cache. An answer is not lost over that."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        try:
+            self._store_sent()
+            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+        except Exception:
+            log.exception("What step %s read from the cache cannot be judged", step.id)
 
     def _keep(self, processor: StreamProcessor, result: StepResult) -> None:
         """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
@@ -291,8 +309,7 @@ class StepRunner:
             line = after_step(step)
             if line is not None:
                 log.info("%s", line)
-        runtime = self._runtime
-        runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+        self._judge_cache(step)
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)

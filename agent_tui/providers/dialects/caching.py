@@ -68,7 +68,7 @@ minutes without use, always within an hour; the schema is a prefix to the system
 (learn.microsoft.com/azure/ai-foundry/openai/how-to/prompt-caching)."""
 
 OPENAI_LONG = Caching(unit=128, gone=24 * HOUR, loses=OPENAI.loses)
-"""The same where ``prompt_cache_retention`` asks for 24 hours, or may be 24 hours unasked (newer models)."""
+"""The same where the request asks for 24 hours, or may be 24 hours unasked (newer models)."""
 
 DEEPSEEK = Caching(minimum=64, unit=64)
 """api-docs.deepseek.com/guides/kv_cache: in units of 64 tokens; cleared after "a few hours to a few days"."""

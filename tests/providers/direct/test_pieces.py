@@ -236,17 +236,24 @@ def test_a_longer_conversation_is_encoded_from_where_it_is_longer(spec: ModelSpe
     assert longer.digests == pieces(whole).digests and longer.digests[:8] == found.digests
 
 
-def test_markers_are_known_where_the_request_has_them() -> None:
-    made = request(wire.spec("anthropic/claude-sonnet-4-6"), conversation(wire.spec("anthropic/claude-sonnet-4-6")))
-    found = pieces(made)
-    assert found.marks == [0, 8, 10]
-    sent = body(made)
-    assert "cache_control" in sent["system"][-1]
-    marked = [b for m in sent["messages"] for b in m["content"] if "cache_control" in b]
-    assert [b.get("text", "")[:3] for b in marked] == ["", "<9<"] or len(marked) == 2
-    summary = Message("s", "user", [SummaryPart("what was", "r")])
-    compacted = replace(made, messages=[SentMessage(summary, "s"), *made.messages[7:]])
-    assert pieces(compacted).marks == [0, 1, 2, 4]
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-6", "openrouter/anthropic/claude-sonnet-4.6"])
+@pytest.mark.parametrize("summary", [False, True])
+def test_markers_are_known_where_the_request_has_them(name: str, summary: bool) -> None:
+    spec = wire.spec(name)
+    messages = conversation(spec)
+    # A picture of a result would be shown, and marked, as a message of its own; a file is the last block of its own.
+    for message in messages:
+        message.parts = [part for part in message.parts if not isinstance(part, AttachmentPart)]
+    if summary:
+        messages[0] = Message("s", "user", [SummaryPart(words(0), "r")])
+    for count in (1, 4, 6, 8, 10):
+        made = request(spec, messages[:count])
+        sent = body(made)
+        system = sent["system"] if "system" in sent else sent["messages"][0]["content"]
+        assert "cache_control" in system[-1]
+        marked = [b for m in sent["messages"] if m["role"] != "system" for b in m["content"] if "cache_control" in b]
+        found = [n for block in marked for n in range(count) if f"<{n}<" in json.dumps(block)]
+        assert pieces(made).marks == [0, *(n + 1 for n in found)]
 
 
 def test_no_credential_is_kept() -> None:

@@ -14,6 +14,7 @@ KEYS = (
     ("←", "earlier"),
     ("w", "why"),
     ("p", "preview"),
+    ("c", "cache"),
     ("e", "export"),
     ("x", "exact count"),
     ("s", "stats"),

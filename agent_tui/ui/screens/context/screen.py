@@ -49,6 +49,7 @@ class ContextScreen(Guarded, Screen[None]):
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
         Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
+        Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
         Binding("s", "stats", "Token counter metrics", show=False),
@@ -177,6 +178,11 @@ class ContextScreen(Guarded, Screen[None]):
             text = f"{changes_text(self.travel.view())}\n\n{text}".rstrip()
         self._read("How the number was made, and why it compacts or not", text)
 
+    def action_cache(self) -> None:
+        from agent_tui.ui.screens.context_cache import CachePicker
+
+        self.app.push_screen(CachePicker(self.agent))
+
     def action_stats(self) -> None:
         self._read("Token counter", self.agent.context_stats())
 
@@ -193,7 +199,7 @@ class ContextScreen(Guarded, Screen[None]):
         from agent_tui.commands.usage_json import context_json
 
         at = self.travel.at
-        data = context_json(self.view.moment.usage) if at is None else past_json(self.travel.view())
+        data = context_json(self.view.moment.usage, self.agent.steps) if at is None else past_json(self.travel.view())
         text = json.dumps(data, indent=2) + "\n"
         folder = self.agent.paths.exports
         name = f"context-{self.agent.info.id}{'' if at is None else f'-step-{at}'}"
