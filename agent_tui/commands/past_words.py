@@ -18,8 +18,8 @@ REASONS_SHOWN = 6
 @dataclass(slots=True, frozen=True)
 class PastView:
     """A moment with what it is compared with. ``count`` is how many steps the session has, ``on_path`` the ids of the
-    messages of the conversation as it is now, ``between`` the other model calls since ``before``, ``earlier`` all that were
-    made when the step was sent."""
+    messages of the conversation as it is now, ``between`` the other model calls since ``before``, ``earlier`` all
+    that were made when the step was sent."""
 
     moment: PastMoment
     before: PastMoment | None
