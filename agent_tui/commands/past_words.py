@@ -87,7 +87,7 @@ def honesty(moment: PastMoment) -> str:
         return ""
     why = "not all of what they were made with was stored then"
     if moment.step.given is not None:
-        why = "counts that were still missing have come since"
+        why = "token counts that came only afterwards are in it"
     then = plural(moment.step.estimated_input or 0, "token")
     return f"Shown then: {then}. Made again it is {signed(differs)}: {why}."
 

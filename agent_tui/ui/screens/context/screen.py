@@ -171,12 +171,13 @@ class ContextScreen(Guarded, Screen[None]):
         self._prepare()
 
     def action_why(self) -> None:
-        text = self.view.explained()
-        if self.travel.at is not None:
-            from agent_tui.commands.past_output import changes_text
+        if self.travel.at is None:
+            self._read("How the number was made, and why it compacts or not", self.view.explained())
+            return
+        from agent_tui.commands.past_output import changes_text
 
-            text = f"{changes_text(self.travel.view())}\n\n{text}".rstrip()
-        self._read("How the number was made, and why it compacts or not", text)
+        text = f"{changes_text(self.travel.view())}\n\n{self.view.explained()}".rstrip()
+        self._read("What changed, and how the number was made", text)
 
     def action_cache(self) -> None:
         from agent_tui.ui.screens.context_cache import CachePicker
