@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode
+    from agent_tui.context.accounting.spending import BudgetLine, BudgetName
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.jobs import JobInfo
@@ -105,6 +106,13 @@ class Compacts(Protocol):
     async def compact_undo(self) -> None: ...
 
 
+class HoldsBudgets(Protocol):
+    """What may be spent."""
+
+    def budgets(self) -> list[BudgetLine]: ...
+    def set_budget(self, name: BudgetName, limit: float | None) -> None: ...
+
+
 class HoldsRules(Protocol):
     """What may be done without a question."""
 
@@ -146,6 +154,7 @@ class CommandAgent(
     ChoosesModel,
     CountsContext,
     Compacts,
+    HoldsBudgets,
     HoldsRules,
     ListsExtensions,
     RunsInBackground,

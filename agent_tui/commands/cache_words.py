@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_tui.context.cache.report import cache_entries, miss_sums, whole
 from agent_tui.models.cache import CacheEntry, CacheMiss, MissCause, MissSum
+from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, grouped, money, plural, tokens, whole_percent
@@ -33,27 +34,18 @@ def read_words(entry: CacheEntry) -> str:
     return f"{tokens(entry.read)} ({whole_percent(entry.read, entry.input)})"
 
 
-def paid(known_usd: float, unpriced: int, count: int) -> str:
-    """Dollars of several misses: at least so much where some have no price."""
-    if unpriced and unpriced == count:
-        return money(None)
-    return f"{'≥ ' if unpriced else ''}{money(known_usd)}"
-
-
 def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
     """Name and value of the misses of a session: all, then by cause. None where there was no miss."""
     sums = miss_sums(steps)
     if not sums:
         return
-    count, missed, known, unpriced = whole(sums)
-    yield "Missed", f"{paid(known, unpriced, count):>14}  {_amount(count, missed)}"
-    for one in sums:
-        cost = paid(one.known_usd, one.unpriced, one.count)
-        yield f"  {CAUSES[one.cause]}", f"{cost:>14}  {_amount(one.count, one.tokens)}"
+    yield "Missed", _sum_words(whole(sums.values()))
+    for cause, one in sums.items():
+        yield f"  {CAUSES[cause]}", _sum_words(one)
 
 
-def _amount(count: int, missed: int) -> str:
-    return f"{tokens(missed)} tokens paid anew in {plural(count, 'call')}"
+def _sum_words(one: MissSum) -> str:
+    return f"{money(one.cost):>14}  {tokens(one.tokens)} tokens paid anew in {plural(one.count, 'call')}"
 
 
 def entry_details(entry: CacheEntry) -> str:
@@ -86,25 +78,14 @@ def _count(value: int | None) -> str:
 def cache_json(steps: Sequence[Step]) -> dict[str, Any]:
     """The cache of a session: its calls, oldest first, and the misses by cause. What is not known is None."""
     sums = miss_sums(steps)
-    count, missed, known, unpriced = whole(sums)
     return {
-        "misses": {**_sum(count, missed, known, unpriced), "by_cause": {one.cause: _of(one) for one in sums}},
+        "misses": {**_sum(whole(sums.values())), "by_cause": {cause: _sum(one) for cause, one in sums.items()}},
         "steps": [_step(entry) for entry in reversed(cache_entries(steps))],
     }
 
 
-def _of(one: MissSum) -> dict[str, Any]:
-    return _sum(one.count, one.tokens, one.known_usd, one.unpriced)
-
-
-def _sum(count: int, missed: int, known: float, unpriced: int) -> dict[str, Any]:
-    return {
-        "count": count,
-        "tokens": missed,
-        "cost_usd": None if unpriced else known,
-        "cost_known_usd": known,
-        "unpriced_calls": unpriced,
-    }
+def _sum(one: MissSum) -> dict[str, Any]:
+    return {"count": one.count, "tokens": one.tokens, **cost_fields(one.cost)}
 
 
 def _step(entry: CacheEntry) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
         parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
     if s.cache_read_tokens is not None and s.input_tokens:
         parts.append(f"cached so far {whole_percent(s.cache_read_tokens, s.input_tokens)}")
-    parts.append(money(s.cost_usd))
+    parts.append(money(s.cost))
     newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
         change = ""

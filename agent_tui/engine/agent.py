@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_tui.config import PermissionMode
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
 from agent_tui.context.project.user_commands import UserCommand
@@ -302,6 +303,16 @@ class Agent:
     def context_usage(self) -> ContextUsage:
         """The calculator's answer for the next request, now."""
         return self._own.accounts.usage()
+
+    def budgets(self) -> list[BudgetLine]:
+        """Every budget, with its limit and what was spent of it."""
+        purse = self.runtime.purse
+        return purse.lines() if purse is not None else []
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        """What may be spent in this session, whatever the configuration says; None is no limit. Raises AgentError."""
+        if self.runtime.purse is not None:
+            self.runtime.purse.set(name, limit)
 
     def trigger_total(self) -> int:
         """The very integer the compactor compares with the limit."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.money import Cost
+
 MissCause = Literal["ours", "expired", "unknown"]
 """``ours``: something that we sent was another; ``expired``: the time since the last use was longer than the cache
 lives; ``unknown``: our bytes were the same and nothing had expired, so it was the provider."""
@@ -71,12 +73,8 @@ class CacheEntry:
 
 @dataclass(slots=True, frozen=True)
 class MissSum:
-    """All misses of one cause (``what`` of ours apart): how many, tokens paid anew, and dollars where all are known.
+    """Misses of one cause, or of all: how many, tokens paid anew, and what that cost more than reading them."""
 
-    ``known_usd`` are the dollars of those whose price is known, ``unpriced`` how many have none."""
-
-    cause: MissCause
     count: int
     tokens: int
-    known_usd: float
-    unpriced: int
+    cost: Cost

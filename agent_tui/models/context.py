@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.money import NO_COST, Cost
+from agent_tui.models.steps import StepKind
+
 Basis = Literal["measured", "derived", "estimated"]
 
 
@@ -72,19 +75,36 @@ class Accuracy:
     p95_error_tokens: int | None = None
 
 
+@dataclass(slots=True, frozen=True)
+class KindTotals:
+    """Sums over model calls of one kind. What none of them reported is None. An exact count uses no tokens: its number
+    is the size of a request that was never sent."""
+
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost: Cost = NO_COST
+
+
 @dataclass(slots=True)
 class SessionTotals:
-    """Sums over the steps of a session, exact counts apart. What no step reported is None; ``compactions`` are those
-    in force."""
+    """Sums over the steps of a session, its subagents' included. What no step reported is None; ``compactions`` are
+    those in force. ``by_kind`` has the same by kind of call, of the kinds there were; they add up to the whole.
+    ``held_usd`` are the dollars that budgets hold back for calls that have not said what they cost."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
-    cost_usd: float | None = None
+    cost: Cost = NO_COST
     compactions: int = 0
     steps: int = 0
+    by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
+    held_usd: float = 0.0
 
 
 @dataclass(slots=True)

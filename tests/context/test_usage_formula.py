@@ -271,7 +271,7 @@ def test_compaction_and_subagent_steps_do_not_anchor_but_cost() -> None:
     conversation.answer(TokenUsage(7_000, 70), kind="subagent").cost_usd = 0.25
     usage = conversation.usage()
     assert usage.anchor_step == "s0"
-    assert usage.session.input_tokens == 102_000 and usage.session.cost_usd == 0.75
+    assert usage.session.input_tokens == 102_000 and usage.session.cost.known == 0.75
     assert usage.session.cache_read_tokens is None
 
 

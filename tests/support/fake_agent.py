@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
 from agent_tui.errors import AgentError, StoreError
@@ -16,6 +17,7 @@ from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextU
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.session import SessionInfo
@@ -99,7 +101,7 @@ def sample_usage(results: int = 6) -> ContextUsage:
         calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
         rows=rows,
         accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
-        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, 0.42, 1, 31),
+        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, Cost(0.42), 1, 31),
         why="No: 84,200 is 83,800 below the limit of 168,000.",
     )
 
@@ -173,6 +175,12 @@ class FakeAgent:
         self.background: dict[str, JobInfo] = {}
         self.outputs: dict[str, str] = {}
         self._subscribers: list[Callable[[Event], None]] = []
+
+    def budgets(self) -> list[BudgetLine]:
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        self.calls.append(("budget", (name, limit)))
 
     def _info(self, key: str) -> ModelInfo:
         return ModelInfo(

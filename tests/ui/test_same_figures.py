@@ -21,6 +21,7 @@ from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
 from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.money import Cost
 from agent_tui.models.usage import Prices
 from agent_tui.text.numbers import grouped, share, tokens, whole_percent
 from agent_tui.ui.screens.context.rows import flatten
@@ -63,7 +64,16 @@ def random_usage(seed: int) -> ContextUsage:
         free=max(0, limit - total) if known else None,
         over=max(0, total - limit) if known else None,
         percent=100 * total / (limit + reserve) if known else None,
-        session=SessionTotals(900_000, 38_000, 9_000, read, 5, dice.choice((0.0, 0.00421, 12.5, None)), 1, 31),
+        session=SessionTotals(
+            900_000,
+            38_000,
+            9_000,
+            read,
+            5,
+            dice.choice((Cost(), Cost(0.00421), Cost(12.5), Cost(0.0087, 3), Cost(0.0, 2))),
+            1,
+            31,
+        ),
     )
 
 

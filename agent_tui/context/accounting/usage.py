@@ -12,6 +12,8 @@ The screen, the status line, the compactor, headless output and notices all read
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from agent_tui.context.accounting.budget import (
     Budget,
     budget,
@@ -31,7 +33,10 @@ from agent_tui.context.accounting.rows import SplitHead, breakdown
 from agent_tui.context.accounting.totals import session_totals
 from agent_tui.context.accounting.why import held_text, why_text
 from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.models.steps import CompactionRecord, Step
+
+Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -44,7 +49,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     return usage_of(ground, sizes_of(ground))
 
 
-def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages) -> ContextUsage:
+def usage_of(
+    ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages, totals: Totals = session_totals
+) -> ContextUsage:
     """The answer for a ground and its sizes."""
     inputs, anchor = ground.inputs, ground.anchor
     model, settings, records = inputs.model, inputs.settings, inputs.records
@@ -71,7 +78,7 @@ def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_message
         calculation=size.calculation,
         rows=made_of.rows,
         accuracy=accuracy,
-        session=session_totals(inputs.steps, records),
+        session=totals(inputs.steps, records),
         pending=size.pending,
         anchor_step=anchor.id if anchor else None,
         expected_read=_expected_read(ground, sizes, size.total),

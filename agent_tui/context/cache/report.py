@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from agent_tui.models.cache import CacheEntry, MissCause, MissSum
+from agent_tui.models.cache import CacheEntry, CacheMiss, MissCause, MissSum
+from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import Step
 
 
@@ -31,23 +32,23 @@ def _entry(step: Step) -> CacheEntry:
     )
 
 
-def miss_sums(steps: Sequence[Step]) -> list[MissSum]:
+def miss_sums(steps: Sequence[Step]) -> dict[MissCause, MissSum]:
     """The misses of a session by cause, subagents' included; causes without one are left out."""
-    found: list[MissSum] = []
+    found: dict[MissCause, MissSum] = {}
     for cause in get_args(MissCause):
         misses = [step.miss for step in steps if step.miss is not None and step.miss.cause == cause]
         if misses:
-            costs = [miss.cost_usd for miss in misses if miss.cost_usd is not None]
-            tokens = sum(miss.tokens for miss in misses)
-            found.append(MissSum(cause, len(misses), tokens, sum(costs), len(misses) - len(costs)))
+            cost = sum((_cost(miss) for miss in misses), NO_COST)
+            found[cause] = MissSum(len(misses), sum(miss.tokens for miss in misses), cost)
     return found
 
 
-def whole(sums: Sequence[MissSum]) -> tuple[int, int, float, int]:
-    """Count, tokens, known dollars and calls without a price of all causes together."""
-    return (
-        sum(s.count for s in sums),
-        sum(s.tokens for s in sums),
-        sum(s.known_usd for s in sums),
-        sum(s.unpriced for s in sums),
-    )
+def _cost(miss: CacheMiss) -> Cost:
+    return Cost(unpriced=1) if miss.cost_usd is None else Cost(miss.cost_usd)
+
+
+def whole(sums: Iterable[MissSum]) -> MissSum:
+    """All causes together."""
+    parts = list(sums)
+    cost = sum((one.cost for one in parts), NO_COST)
+    return MissSum(sum(one.count for one in parts), sum(one.tokens for one in parts), cost)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent_tui.context.accounting.budget import min_output, room_for_answer
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.money import Cost
 from agent_tui.text.numbers import duration, money, percent, plural, tokens
 
 WARNING_SHARE = 0.8
@@ -29,7 +30,7 @@ def done_text(
     left_out: int = 0,
     problem: str | None = None,
     seconds: float | None = None,
-    cost: float | None = None,
+    cost: Cost | None = None,
 ) -> str:
     """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
     parts = [f"{tokens(before)} → {tokens(after)}"]

@@ -80,6 +80,7 @@ class StepRunner:
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
+        self._in_parent: Step | None = None
         self._view: list[SentMessage] = []
         self._remember: Callable[[], None] | None = None
 
@@ -90,6 +91,7 @@ class StepRunner:
         step = new_step(runtime, "turn")
         before_step(step, usage)
         step.max_output = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
+        step.expected_usd = runtime.expected(usage, step.max_output).usd
         target = runtime.info.target
         message = Message(
             new_id("msg"),
@@ -103,6 +105,7 @@ class StepRunner:
         self._remember = record_sent(step, request, runtime)
         self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
+        self._in_parent = runtime.begin_in_parent(step)
         result = StepResult(message, step, usage)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
@@ -313,10 +316,7 @@ class StepRunner:
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)
-        if self._runtime.parent is not None:
-            # What it sent is told as a difference to steps that are not in that session.
-            self._runtime.parent.keep_step(replace(step, id=new_id("step"), kind="subagent", sent=None, given=None))
-            self._runtime.parent.save_if_possible()
+        self._runtime.end_in_parent(self._in_parent, step)
         self._emit(StepEnded(step, message))
 
     def _count_late(self, result: StepResult) -> None:
@@ -332,10 +332,7 @@ class StepRunner:
         before_step(step, counted)
         result.usage_before = counted
         if step.usage is not None and step.usage.source == "estimated" and step.usage.input == guessed:
-            prices, usage = self._runtime.info.prices, replace(step.usage, input=counted.total)
-            if step.cost_usd == prices.cost(step.usage):
-                step.cost_usd = prices.cost(usage)
-            step.usage = usage
+            step.usage = replace(step.usage, input=counted.total)
 
     def _judge_usage(self, processor: StreamProcessor, result: StepResult) -> None:
         """Takes what cannot be true for what it is: one line in the log, and once for the user."""

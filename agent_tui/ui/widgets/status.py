@@ -97,7 +97,7 @@ class StatusLine(Lines):
         if usage is None:
             return pieces
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
-        pieces += [(gap, paint()), (money(usage.session.cost_usd), paint("muted"))]
+        pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
         return pieces
 
 

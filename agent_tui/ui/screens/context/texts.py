@@ -42,8 +42,8 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
         parts.append(f"kept {plural(record.kept_messages, 'message')}")
     if record.seconds is not None:
         parts.append(duration(record.seconds))
-    if record.cost_usd is not None:
-        parts.append(money(record.cost_usd))
+    if record.cost is not None:
+        parts.append(money(record.cost))
     if record.created:
         parts.append(f"{age(record.created, now)} ago" if now - record.created >= 60 else "just now")
     if not record.active:
