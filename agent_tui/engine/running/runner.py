@@ -67,11 +67,6 @@ class Runner:
     def _message(self, text: str, attachments: Sequence[AttachmentPart]) -> Message:
         return user_message(text, attachments=mask_attachments(attachments, self._secrets))
 
-    @property
-    def in_turn(self) -> bool:
-        """Whether the model works, or is about to."""
-        return self._states.now in (RunState.TURN, RunState.INTERRUPTED)
-
     def send_waiting(self) -> bool:
         """Sends what waits, what waited when the session was last left included; False when nothing does."""
         if self._bindings.current.conversation.read_only or not self._waiting.release():
