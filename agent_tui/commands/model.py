@@ -56,9 +56,8 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     for effort in EFFORTS:
         if effort == wanted:
             lost = agent.set_effort(effort)
-            return Text(
-                f"Thinking: {effort}{', from your next message on' if agent.busy else ''}. {lost_text(lost)}".rstrip()
-            )
+            when = ", from your next message on" if agent.busy else ""
+            return Text(f"Thinking: {effort}{when}. {lost_text(lost)}".rstrip())
     line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
     return Text(line, error=bool(args))
 

@@ -53,7 +53,7 @@ class Tickets:
         self.changed()
 
 
-def at_first_result(agent: Agent, what: Callable[[], None]) -> None:
+def at_first_result(agent: Agent, what: Callable[[], object]) -> None:
     """Does something once, in the middle of a turn."""
     done: list[Event] = []
 
