@@ -45,15 +45,16 @@ def network_words(network: Network, loopback: Loopback) -> str:
     return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
 
 
-def refused(output: str, domain: Domain, network: Network | None = None) -> list[str]:
+def refused(output: str, domain: Domain, network: Network | None = None, shares: bool = False) -> list[str]:
     """A line for a failed command that the sandbox may have stopped, naming what it reached for, and how it may be
-    asked for outside; none where its output does not look like it."""
+    asked for outside; none where its output does not look like it. ``shares``: it has the ports of other commands."""
     if domain == "free":
         return []
     tail = output[-_TAIL:]
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
-        ports = " It reaches ports that it opens itself, no others of this machine." if _HERE.search(tail) else ""
+        whose = "that commands in the sandbox have open" if shares else "that it opens itself"
+        ports = f" It reaches ports {whose}, no others of this machine." if _HERE.search(tail) else ""
         return [f"[sandbox: this ran without a network ({domain}).{ports if domain == 'work' else ''}{again}]"]
     what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
