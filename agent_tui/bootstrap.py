@@ -50,7 +50,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     files = [file_layer(paths.config_file)]
     if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
         _only_own(project)
-        files.append(project)
+        files.append(project._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]
