@@ -149,7 +149,7 @@ def _check_models(layers: Sequence[Layer]) -> None:
     """Every model says which it is, and the names of models elsewhere are those of models."""
     models = merge(layers).get("models") or {}
     complete = {key for key, model in models.items() if isinstance(model, dict) and model.get("model")}
-    for key in models.keys() - complete:
+    for key in sorted(models.keys() - complete):
         named = [layer for layer in layers if key in (layer.values.get("models") or {})]
         alone = (
             " The project's table and yours of that name are not mixed." if any(one.brought for one in named) else ""
