@@ -101,8 +101,8 @@ def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopba
 
 
 UNHELD = (
-    "auto without a sandbox: every command that no rule forbids runs unasked with your own reach, "
-    "to all your files, keys and the network."
+    "auto without a sandbox: commands run unasked with your own reach, to all your files, keys and the network; "
+    "asked about is little, such as what publishes."
 )
 """What mode ``auto`` means where nothing holds."""
 
