@@ -38,7 +38,8 @@ def judged(
 @pytest.mark.parametrize("command", LINES)
 def test_it_is_asked_about_with_and_without_a_sandbox(tmp_path: Path, command: str) -> None:
     for mode in ("ask", "accept-edits", "auto"):
-        for held, network in ((False, "ask"), (True, "ask"), (True, "allow")):
+        cases: list[tuple[bool, Network]] = [(False, "ask"), (True, "ask"), (True, "allow")]
+        for held, network in cases:
             found = judged(tmp_path, command, mode, held, network)
             assert found.action == "ask", (mode, held, network)
             if held:  # where it can do what it was allowed to do: with the user's own keys
