@@ -47,10 +47,11 @@ PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
 def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
     """All layers of configuration, lowest precedence first. Raises ConfigError for what cannot be read."""
-    files = [file_layer(paths.config_file)]
+    own = file_layer(paths.config_file)
+    files = [own]
     if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
         _only_own(project)
-        files.append(project._replace(brought=True))
+        files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]
@@ -79,6 +80,23 @@ def _only_own(layer: Layer) -> None:
             raise ConfigError(
                 f"{layer.place(key.split()[0])}: {key} is read from your own configuration only; take it out there."
             )
+
+
+def _within_budget(project: Layer, own: Layer | None) -> Layer:
+    """A project may ask for less than its user allows, never for more: what is above stays as the user has it."""
+    asked, allowed = project.values.get("budget"), own.values.get("budget") if own is not None else None
+    if not isinstance(asked, dict) or not isinstance(allowed, dict):
+        return project
+    kept = {
+        name: value
+        for name, value in asked.items()
+        if not (_is_number(value) and _is_number(allowed.get(name)) and value > allowed[name])
+    }
+    return project._replace(values={**project.values, "budget": kept})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
@@ -231,6 +249,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         added_dirs=added,
         jail=jail,
         model_key=options.model,
+        run_budget=options.budget,
         can_fall_back=not options.headless,
         resume=options.resume or None,
         session=options.session,

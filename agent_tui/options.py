@@ -20,8 +20,9 @@ SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 class Options(Compared):
     """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
-    end, however long that takes. ``instructions``: what the run itself adds to the system prompt. ``variables``: of
-    each field how many of its values came from its environment variable; those are the first."""
+    end, however long that takes. ``budget`` is in dollars. ``instructions``: what the run itself adds to the
+    system prompt. ``variables``: of each field how many of its values came from its environment variable; those are the
+    first."""
 
     prompt: str = ""
     headless: bool = False
@@ -45,6 +46,7 @@ class Options(Compared):
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
     max_turns: int | None = None
+    budget: float | None = None
     append_system_prompt: str | None = None
     system_prompt_file: Path | None = None
     mcp_config: list[Path] = field(default_factory=list)

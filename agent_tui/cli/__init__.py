@@ -166,6 +166,8 @@ def _check(options: Options) -> None:
         )
     if options.max_turns is not None and options.max_turns < 1:
         raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: at least 1.")
+    if options.budget is not None and not 0 < options.budget < float("inf"):
+        raise ConfigError(f"{options.written('budget')} {options.budget:g}: dollars, more than 0.")
     if options.input_format == "stream-json" and options.output_format != "stream-json":
         raise ConfigError("--input-format stream-json goes with --output-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:

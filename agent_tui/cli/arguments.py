@@ -39,8 +39,8 @@ commands:
   config         path, show, init
   completions    a completion script for bash, zsh or fish
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 55 refused by the model or an empty answer,
-56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
+exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 budget reached, 55 refused by the model or
+an empty answer, 56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -85,6 +85,8 @@ def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
             kind["type"] = _path
         elif flag.kind == "number":
             kind["type"] = int
+        elif flag.kind == "dollars":
+            kind["type"] = float
         if flag.choices:
             kind |= {"choices": flag.choices}
         if flag.optional:
@@ -142,9 +144,9 @@ def _of_variable(flag: Flag, text: str) -> Any:
             if word not in _YES | _NO:
                 raise ConfigError(f"environment: {flag.variable} is 1 or 0, not {text!r}.")
             return word in _YES
-        case "number":
+        case "number" | "dollars":
             try:
-                return int(text)
+                return int(text) if flag.kind == "number" else float(text)
             except ValueError:
                 raise ConfigError(f"environment: {flag.variable} is a number, not {text!r}.") from None
         case "texts" | "paths":

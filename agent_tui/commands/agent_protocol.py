@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode
+    from agent_tui.context.accounting.spending import BudgetLine, BudgetName
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
+    from agent_tui.models.steps import Step
     from agent_tui.paths import Paths
 
 
@@ -85,6 +87,8 @@ class ChoosesModel(Protocol):
 class CountsContext(Protocol):
     """What fills the window, and what always stays in it."""
 
+    @property
+    def steps(self) -> Sequence[Step]: ...
     def context_usage(self) -> ContextUsage: ...
     def context_stats(self) -> str: ...
     def reset_context_stats(self) -> None: ...
@@ -100,6 +104,13 @@ class Compacts(Protocol):
     async def compact(self, focus: str = "") -> None: ...
     def compact_preview(self) -> str: ...
     async def compact_undo(self) -> None: ...
+
+
+class HoldsBudgets(Protocol):
+    """What may be spent."""
+
+    def budgets(self) -> list[BudgetLine]: ...
+    def set_budget(self, name: BudgetName, limit: float | None) -> None: ...
 
 
 class HoldsRules(Protocol):
@@ -143,6 +154,7 @@ class CommandAgent(
     ChoosesModel,
     CountsContext,
     Compacts,
+    HoldsBudgets,
     HoldsRules,
     ListsExtensions,
     RunsInBackground,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, get_args
 
+from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.models.context import SessionTotals
 from agent_tui.models.requests import Effort, ModelInfo
+from agent_tui.models.steps import StepKind
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, plural, share, tenths_of, tokens, whole_percent
+from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,7 +96,7 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
     where = (
         "unknown window"
         if window is None
-        else f"{tokens(usage.total)} of {tokens(window)} ({share(tenths_of(usage.total, window))})"
+        else f"{tokens(usage.total)} of {tokens(window)} ({share_in(usage.total, window)})"
     )
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
@@ -107,7 +110,7 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
         *(("" if index else "Sandbox", line) for index, line in enumerate(_narrow(await agent.sandbox_lines()))),
         ("Context", f"{where}, {usage.basis}"),
         ("Messages", f"{len(agent.messages):,}"),
-        ("Cost", money(usage.session.cost_usd)),
+        ("Cost", money(usage.session.cost)),
     ]
     if agent.read_only:
         rows.append(("State", f"read-only: {agent.read_only_reason or OPEN_ELSEWHERE}"))
@@ -133,11 +136,22 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("  written", _count(totals.cache_write_tokens)),
         ("Output", _count(totals.output_tokens)),
         ("  reasoning", _count(totals.reasoning_tokens)),
-        ("Cost", money(totals.cost_usd)),
+        ("Cost", money(totals.cost)),
+        *_by_kind(totals),
+        *sum_rows(agent.steps),
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]
     return Text("\n".join(f"{name:<12}{value:>14}" for name, value in rows))
+
+
+_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+
+
+def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
+    """What each kind of call cost, where there was more than one; exact counts are free."""
+    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
+    return found if len(found) > 1 else []
 
 
 def _count(value: int | None) -> str:
@@ -154,10 +168,10 @@ def model_line(info: ModelInfo) -> str:
         learned = f" ({limits.output_origin})" if limits.output_origin else ""
         facts.append(f"{tokens(limits.max_output)} output{learned}")
     if prices.input is not None and prices.output is not None:
-        free = not prices.input and not prices.output
-        facts.append("free" if free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million")
+        each = f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million"
+        facts.append("free" if prices.free else each)
         for tier in prices.tiers:
-            if tier.rates.input is not None and tier.rates.output is not None and not free:
+            if tier.rates.input is not None and tier.rates.output is not None and not prices.free:
                 longer = f"{money(tier.rates.input * 1e6)} in, {money(tier.rates.output * 1e6)} out"
                 facts.append(f"above {tokens(tier.above)} {longer}")
     else:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, get_args
 
+from agent_tui.commands.cache_words import cache_json
 from agent_tui.context.accounting.shares import row_shares, window_shares
-from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.context import ContextRow, ContextUsage, KindTotals, SessionTotals
+from agent_tui.models.money import cost_fields
+from agent_tui.models.steps import Step, StepKind
 
 
-def context_json(usage: ContextUsage) -> dict[str, Any]:
-    """A JSON-able dict of a ContextUsage. Absent numbers are None, never 0. A ``share`` is in percent of the window, to
-    one digit, as it is shown elsewhere: those of one level add up to the one above."""
+def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, Any]:
+    """A JSON-able dict of a ContextUsage, with what the session's steps read from the cache. Absent numbers are None,
+    never 0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up
+    to the one above."""
     shares = window_shares(usage)
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
@@ -52,16 +57,35 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
             "calls": accuracy.calls,
             "ratio": accuracy.ratio,
         },
+        "cache": cache_json(steps),
         "session": {
             "input_tokens": session.input_tokens,
             "output_tokens": session.output_tokens,
             "reasoning_tokens": session.reasoning_tokens,
             "cache_read_tokens": session.cache_read_tokens,
             "cache_write_tokens": session.cache_write_tokens,
-            "cost_usd": session.cost_usd,
+            **cost_fields(session.cost),
             "compactions": session.compactions,
             "steps": session.steps,
+            "usage_by_kind": by_kind_json(session),
         },
+    }
+
+
+def by_kind_json(totals: SessionTotals) -> dict[str, Any]:
+    """What the calls of each kind used and cost; of a kind that there was none of, all is 0 or null."""
+    return {kind: _kind(totals.by_kind.get(kind, KindTotals())) for kind in get_args(StepKind)}
+
+
+def _kind(totals: KindTotals) -> dict[str, Any]:
+    return {
+        "calls": totals.calls,
+        "input_tokens": totals.input_tokens,
+        "output_tokens": totals.output_tokens,
+        "reasoning_tokens": totals.reasoning_tokens,
+        "cache_read_tokens": totals.cache_read_tokens,
+        "cache_write_tokens": totals.cache_write_tokens,
+        **cost_fields(totals.cost),
     }
 
 

@@ -46,7 +46,8 @@ def _names(value: Compared) -> list[str]:
 class ModelSettings(Compared):
     """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
     here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
-    also where it could be called directly."""
+    also where it could be called directly. ``prices`` are US dollars per million tokens: ``input``,
+    ``output``, ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -56,6 +57,7 @@ class ModelSettings(Compared):
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
+    prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -75,6 +77,17 @@ class ContextConfig(Compared):
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
     summary_model: str | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class BudgetConfig(Compared):
+    """What may be spent before a call is not made: US dollars of a turn, a session, and a day on this machine; tokens
+    sent and answered of a session. None is no limit."""
+
+    turn_usd: float | None = None
+    session_usd: float | None = None
+    day_usd: float | None = None
+    session_tokens: int | None = None
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -138,6 +151,7 @@ class UiConfig(Compared):
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
+    turn_cost: bool = True
     editor: str | None = None
 
 
@@ -160,6 +174,7 @@ class Settings(Compared):
     default_model: str | None = None
     models: dict[str, ModelConfig] = field(default_factory=dict)
     context: ContextConfig = field(default_factory=ContextConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     permissions: PermissionsConfig = field(default_factory=PermissionsConfig)
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from agent_tui.config import PERMISSION_MODES
 
 Group = Literal["model and session", "what it may do", "instructions", "answers without a screen (-p)", "program"]
-Kind = Literal["text", "path", "number", "switch", "texts", "paths"]
+Kind = Literal["text", "path", "number", "dollars", "switch", "texts", "paths"]
 
 _SESSION: Group = "model and session"
 _MAY: Group = "what it may do"
@@ -73,6 +73,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("ephemeral", "switch", _PRINT, "keep nothing of the session"),
     Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come"),
     Flag("verbose", "switch", _PRINT, "tell on standard error what happens"),
+    Flag("budget", "dollars", _PRINT, "what the run may cost; exit code 54 before the call beyond", "USD"),
     Flag("fail-on-denial", "switch", _PRINT, "exit code 56 where a permission was missing"),
     Flag("config", "path", _PROGRAM, "one more configuration file, over the others", "FILE"),
     Flag("cd", "path", _PROGRAM, "work in DIR, as if started there", "DIR", "C", field="folder"),

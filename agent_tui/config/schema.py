@@ -17,6 +17,8 @@ from agent_tui.errors import ConfigError
 
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0)]
+Dollars = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 SMALLEST_LIMIT = 1_024
 """Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
@@ -42,6 +44,20 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class PricesSchema(Strict):
+    input: Price | None = None
+    output: Price | None = None
+    cache_read: Price | None = None
+    cache_write: Price | None = None
+    cache_write_1h: Price | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> PricesSchema:
+        if self.model_fields_set and (self.input is None or self.output is None):
+            raise ValueError("needs both input and output, in dollars per million tokens")
+        return self
+
+
 class ModelSchema(Strict):
     model: str | None = None
     api_base: str | None = None
@@ -52,6 +68,7 @@ class ModelSchema(Strict):
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: CompactAt | None = None
     via: Literal["auto", "litellm"] | None = None
+    prices: PricesSchema | None = None
     extra: dict[str, Any] | None = None
 
 
@@ -61,6 +78,13 @@ class ContextSchema(Strict):
     max_output_reserve: Positive | None = None
     exact_counting: Literal["auto", "off"] | None = None
     summary_model: str | None = None
+
+
+class BudgetSchema(Strict):
+    turn_usd: Dollars | None = None
+    session_usd: Dollars | None = None
+    day_usd: Dollars | None = None
+    session_tokens: Positive | None = None
 
 
 class ToolsSchema(Strict):
@@ -110,6 +134,7 @@ class UiSchema(Strict):
     show_reasoning: bool | None = None
     reduced_motion: bool | None = None
     notifications: bool | None = None
+    turn_cost: bool | None = None
     editor: str | None = None
 
 
@@ -125,6 +150,7 @@ class SettingsSchema(Strict):
     default_model: str | None = None
     models: dict[str, ModelSchema] | None = None
     context: ContextSchema | None = None
+    budget: BudgetSchema | None = None
     tools: ToolsSchema | None = None
     permissions: PermissionsSchema | None = None
     sandbox: SandboxSchema | None = None

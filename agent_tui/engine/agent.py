@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_tui.config import PermissionMode
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
@@ -23,7 +24,7 @@ from agent_tui.models.events import Event
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -301,9 +302,27 @@ class Agent:
         """The calculator's answer for the next request, now."""
         return self._own.accounts.usage()
 
+    def budgets(self) -> list[BudgetLine]:
+        """Every budget, with its limit and what was spent of it."""
+        purse = self.runtime.purse
+        return purse.lines() if purse is not None else []
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        """What may be spent in this session, whatever the configuration says; None is no limit. Raises AgentError."""
+        if self.runtime.purse is not None:
+            self.runtime.purse.set(name, limit)
+
     def trigger_total(self) -> int:
         """The very integer the compactor compares with the limit."""
         return self._own.accounts.usage().total
+
+    def part_text(self, fingerprint: str) -> str | None:
+        """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
+        return self.runtime.prelude.texts.get(fingerprint)
+
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        """A message as the next request sends it; None where it does not."""
+        return next((item for item in self.conversation.view() if item.message.id == message_id), None)
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

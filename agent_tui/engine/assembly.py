@@ -70,7 +70,10 @@ def assemble(parts: AgentParts) -> Objects:
 
     async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
         told = ToldMode(parts.permissions, subagent=True)
-        return await run_subagent(bindings.current.runtime, toolbox, counter, desk.judge, told, title, prompt, emit)
+        runtime = bindings.current.runtime
+        return await run_subagent(
+            runtime, toolbox, counter, desk.judge, told, title, prompt, emit, lambda: accounts.tell()
+        )
 
     toolbox = Toolbox(
         parts.settings,

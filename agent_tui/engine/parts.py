@@ -40,6 +40,7 @@ class AgentParts:
     """Everything an Agent uses. ``resume`` is a session id, or its beginning, ``session`` one to go on with or to
     begin; ``continue_newest`` wins over a new session. ``can_fall_back``: a session whose model is gone goes on with
     another, because somebody reads that it does.
+    ``run_budget`` is what may be spent in all, in dollars.
     ``reload`` reads the settings again, after the folder was trusted. ``secrets`` knows the user's keys."""
 
     settings: Settings
@@ -60,6 +61,7 @@ class AgentParts:
     added_dirs: list[Path] = field(default_factory=list)
     jail: Jail | None = None
     model_key: str | None = None
+    run_budget: float | None = None
     can_fall_back: bool = True
     resume: str | None = None
     session: str | None = None

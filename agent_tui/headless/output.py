@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from agent_tui import door
+from agent_tui.commands.usage_json import by_kind_json
+from agent_tui.context.accounting.totals import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
@@ -32,6 +34,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
+from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.options import Options
@@ -168,8 +171,10 @@ class Printer:
                 entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
                 self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
                 self._line({"type": "compaction", "phase": "end", **entry})
-            case TurnEnded(reason, failure):
+            case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
+                if (figure := turn_figure(spent)) is not None:
+                    self._narrate(figure)
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
@@ -201,7 +206,7 @@ class Printer:
                     "usage": usage_json(step.usage),
                     "estimated_input_tokens": step.estimated_input,
                     "actual_input_tokens": step.actual_input,
-                    "cost_usd": step.cost_usd,
+                    **cost_fields(step.cost),
                 }
             )
         if self._output == "text" and message.text:
@@ -253,7 +258,6 @@ class Printer:
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,
             **bill(steps),
-            "subagents": bill([step for step in steps if step.kind == "subagent"]),
             "context": {"total": usage.total, "limit": usage.limit, "window": usage.window},
             "tool_calls": [{**call, "result": self._results.get(call["id"])} for call in self._tool_calls],
             "denied_calls": self.denied,
@@ -280,12 +284,22 @@ class Printer:
 
 
 def bill(steps: Sequence[Step]) -> Metadata:
-    """What model calls used and cost, of whatever kind; what nobody reported is null. ``cost_usd`` is what is known."""
-    costs = [step.cost_usd for step in steps if step.cost_usd is not None]
+    """What model calls used and cost, of whatever kind, together and by kind; what nobody reported is null."""
+    totals = session_totals(steps)
+    sources = {step.usage.source for step in steps if step.usage is not None and step.kind != "count"}
+    usage = {
+        "input_tokens": totals.input_tokens,
+        "output_tokens": totals.output_tokens,
+        "reasoning_tokens": totals.reasoning_tokens,
+        "cache_read_tokens": totals.cache_read_tokens,
+        "cache_write_tokens": totals.cache_write_tokens,
+        "source": "provider" if sources == {"provider"} else "estimated",
+    }
     return {
-        "steps": len(steps),
-        "usage": usage_json(total_usage([step.usage for step in steps if step.usage is not None])),
-        "cost_usd": sum(costs) if costs else None,
+        "steps": totals.steps,
+        "usage": usage if sources else None,
+        **cost_fields(totals.cost),
+        "usage_by_kind": by_kind_json(totals),
     }
 
 
@@ -294,22 +308,3 @@ def _arguments(raw: str) -> Any:
         return json.loads(raw) if raw.strip() else {}
     except ValueError:
         return raw
-
-
-def total_usage(usages: list[TokenUsage]) -> TokenUsage | None:
-    """The sum over the steps of a turn; a number no step reported stays None."""
-    if not usages:
-        return None
-
-    def total(name: str) -> int | None:
-        known = [value for u in usages if (value := getattr(u, name)) is not None]
-        return sum(known) if known else None
-
-    return TokenUsage(
-        input=sum(u.input for u in usages),
-        output=sum(u.output for u in usages),
-        reasoning=total("reasoning"),
-        cache_read=total("cache_read"),
-        cache_write=total("cache_write"),
-        source="provider" if all(u.source == "provider" for u in usages) else "estimated",
-    )

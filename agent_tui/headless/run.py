@@ -16,6 +16,7 @@ from typing import TextIO
 from agent_tui import door
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import (
+    EXIT_BUDGET,
     EXIT_DENIED,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
@@ -43,6 +44,7 @@ EXIT_BY_REASON: dict[StopReason, int] = {
     "length": EXIT_OK,
     "refused": EXIT_REFUSED,
     "step_limit": EXIT_STEP_LIMIT,
+    "budget": EXIT_BUDGET,
     "interrupted": EXIT_INTERRUPTED,
     "error": EXIT_ERROR,
 }

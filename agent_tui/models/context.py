@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.money import NO_COST, Cost
+from agent_tui.models.steps import StepKind
+
 Basis = Literal["measured", "derived", "estimated"]
 
 
@@ -12,6 +15,7 @@ Basis = Literal["measured", "derived", "estimated"]
 class ContextRow:
     """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in.
 
+    ``fingerprint`` is that of a part which goes with every request: the agent knows the text behind it.
     ``cached_tokens`` is what the provider read from its cache in the newest turn step; ``cached`` whether that was the
     whole row. Both are None where the provider does not say."""
 
@@ -29,6 +33,7 @@ class ContextRow:
     replay: str | None = None
     approximate: bool = False
     cached_tokens: int | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(slots=True)
@@ -70,19 +75,36 @@ class Accuracy:
     p95_error_tokens: int | None = None
 
 
+@dataclass(slots=True, frozen=True)
+class KindTotals:
+    """Sums over model calls of one kind. What none of them reported is None. An exact count uses no tokens: its number
+    is the size of a request that was never sent."""
+
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost: Cost = NO_COST
+
+
 @dataclass(slots=True)
 class SessionTotals:
-    """Sums over the steps of a session, exact counts apart. What no step reported is None; ``compactions`` are those
-    in force."""
+    """Sums over the steps of a session, its subagents' included. What no step reported is None; ``compactions`` are
+    those in force. ``by_kind`` has the same by kind of call, of the kinds there were; they add up to the whole.
+    ``held_usd`` are the dollars that budgets hold back for calls that have not said what they cost."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
-    cost_usd: float | None = None
+    cost: Cost = NO_COST
     compactions: int = 0
     steps: int = 0
+    by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
+    held_usd: float = 0.0
 
 
 @dataclass(slots=True)
@@ -94,6 +116,7 @@ class ContextUsage:
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
     (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
+    ``held`` says in words why it would not compact by itself at the limit; empty when it would.
     ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
     add up, but are not to be trusted."""
 
@@ -122,3 +145,4 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
+    held: str = ""

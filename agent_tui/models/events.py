@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 
-StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "error"]
+StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "budget", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
 
 
@@ -201,10 +201,12 @@ class JobsChanged:
 
 @dataclass(slots=True, frozen=True)
 class TurnEnded:
-    """The turn is over and the stored conversation is valid to send."""
+    """The turn is over and the stored conversation is valid to send. ``bill`` is what its calls used and cost, its
+    subagents' and summaries included."""
 
     stop_reason: StopReason
     failure: Failure | None = None
+    bill: SessionTotals = field(default_factory=SessionTotals, compare=False)
 
 
 Event: TypeAlias = (

@@ -20,6 +20,7 @@ FailureKind = Literal[
     "content_refused",
     "worker",
     "store",
+    "budget",
 ]
 
 INTERRUPTED = "Interrupted."
@@ -31,6 +32,15 @@ TEXT_KEPT = "Your text is kept."
 RETRYABLE: frozenset[str] = frozenset(
     {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "empty_answer", "worker"}
 )
+
+NOT_BILLED: frozenset[FailureKind] = frozenset(
+    {
+        *("auth", "not_found", "rate_limit", "overloaded", "context_overflow", "invalid_request", "content_refused"),
+        "connection",
+    }
+)
+"""Calls that were refused, or reached nobody. Where nothing of an answer came and no usage was reported, they cost
+nothing; of a call that was cut off nobody knows what it cost."""
 
 
 @dataclass(slots=True, frozen=True)

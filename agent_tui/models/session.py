@@ -14,6 +14,10 @@ SessionKind = Literal["user", "subagent"]
 
 
 _NOTHING: Mapping[str, JSON] = MappingProxyType({})
+_NO_LIMITS: Mapping[str, float | None] = MappingProxyType({})
+
+BUDGETS = ("turn", "session", "day", "tokens")
+"""What can be said with ``/budget`` for a session."""
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -23,6 +27,7 @@ class SessionState:
     ``pinned`` are absolute paths of the files that go with every request. The automatic compaction failed
     ``compaction_failures`` times in a row, pauses since an undo, or is off for good. ``thinking`` is the chosen effort,
     None for the model's own; ``environment`` the text the model was told at the start, None before that.
+    ``budget`` are the limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none.
     ``newer`` holds what a later version keeps beside these, written back as it was found.
     """
 
@@ -32,6 +37,7 @@ class SessionState:
     compaction_off: bool = False
     thinking: Effort | None = None
     environment: str | None = None
+    budget: Mapping[str, float | None] = field(default_factory=lambda: _NO_LIMITS, hash=False)
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_tui.models.failure import Failure
+from agent_tui.models.cache import CacheMiss, Sent
+from agent_tui.models.failure import NOT_BILLED, Failure
+from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import TokenUsage
 
@@ -51,9 +53,13 @@ class Step:
     tokens; ``estimated_growth`` is the estimate of the new text in it before any calibration, ``known_input`` all the
     rest where that is no estimate, and ``actual_growth`` what was measured beside it; ``max_output`` is what was asked
     for. ``sent_reasoning`` says which reasoning of earlier answers was sent and counted (``context.sent``; None in
-    steps of versions that did not store it), ``estimated_messages`` what the messages alone were estimated at where
+    steps of versions that did not store it), ``expected_usd`` what the call was expected to cost,
+    ``estimated_messages`` what the messages alone were estimated at where
     none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
-    Times are seconds since the epoch.
+    ``sent`` is what its request was made of (None in steps of versions that did not store it, and where nothing was
+    sent), ``expected_read`` the tokens of it that an earlier step had sent to the same cache, ``miss`` what of them was
+    paid anew, ``cache_life`` the seconds that what it left in the cache is kept there without being used, where that
+    is known for sure. Times are seconds since the epoch.
     """
 
     id: str
@@ -88,6 +94,53 @@ class Step:
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
     dropped_blocks: int = 0
+    sent: Sent | None = None
+    expected_read: int | None = None
+    miss: CacheMiss | None = None
+    cache_life: float | None = None
+    expected_usd: float | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """What the call cost; while it runs, what is known by now.
+
+        An exact count costs nothing: counting is free to use at Anthropic (docs.anthropic.com, token counting), not
+        billed at Gemini (ai.google.dev, pricing), and OpenAI lists no price for ``responses/input_tokens``.
+        A call that was cut off has cost at least what was reported of it.
+        """
+        if self.kind == "count":
+            return NO_COST
+        if self.status == "running":
+            return Cost(self.cost_usd or 0.0)
+        if self.cost_usd is None:
+            return Cost(unpriced=0 if self._refused else 1)
+        return Cost(self.cost_usd, 0 if self._ended or self.cost_usd == 0 else 1)
+
+    @property
+    def held_usd(self) -> float:
+        """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
+        never said what it cost, those it was expected to cost."""
+        if self.expected_usd is None or (self.status != "running" and not self.cost.unpriced):
+            return 0.0
+        return max(0.0, self.expected_usd - self.cost.known)
+
+    def end_as(self, step: Step) -> None:
+        """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
+        self.status, self.finished, self.message_id = step.status, step.finished, step.message_id
+        self.provider, self.api, self.model = step.provider, step.api, step.model
+        self.usage, self.actual_input, self.cost_usd = step.usage, step.actual_input, step.cost_usd
+        self.finish_reason, self.failure = step.finish_reason, step.failure
+        self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
+
+    @property
+    def _ended(self) -> bool:
+        """Whether the answer came to its end, which is when the provider reports the whole of it."""
+        return self.status == "complete" or self.finish_reason not in (None, "unknown")
+
+    @property
+    def _refused(self) -> bool:
+        nothing_came = self.usage is None and self.message_id is None
+        return nothing_came and self.failure is not None and self.failure.kind in NOT_BILLED
 
 
 @dataclass(slots=True)
@@ -96,7 +149,8 @@ class CompactionRecord:
 
     ``prune``: the tool results of ``message_ids`` are sent as a placeholder; those in ``clips`` are sent cut to that
     many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
-    is set no model wrote it: so many messages were left out behind a placeholder.
+    is set no model wrote it: so many messages were left out behind a placeholder. ``cost_usd`` is None when a call has
+    no price; ``cost_known_usd`` is then what the others cost.
     Records of one operation share ``operation_id`` and are undone together.
     """
 
@@ -119,3 +173,12 @@ class CompactionRecord:
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
+    cost_known_usd: float | None = None
+    unpriced_calls: int = 0
+
+    @property
+    def cost(self) -> Cost | None:
+        """What its model calls cost; None where it made none, or an older version did not know."""
+        if self.cost_known_usd is not None:
+            return Cost(self.cost_known_usd, self.unpriced_calls)
+        return None if self.cost_usd is None else Cost(self.cost_usd)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 UsageSource = Literal["provider", "estimated"]
@@ -21,7 +22,8 @@ class TokenUsage:
     (the client library made it up, or the report was absurd); such usage never anchors. ``context`` is False when
     the numbers add up several hidden calls and so are not the size of one context; it does not anchor either.
     ``output_source`` is ``estimated`` where the provider counted the input but not its own answer.
-    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more.
+    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more. ``told`` is what else
+    the provider says of its cache, under its own names: a second witness, which decides nothing.
     """
 
     input: int
@@ -34,6 +36,7 @@ class TokenUsage:
     reasoning_source: UsageSource = "provider"
     output_source: UsageSource = "provider"
     cache_write_1h: int | None = None
+    told: dict[str, float] | None = field(default=None, compare=False)
 
     @property
     def anchors(self) -> bool:
@@ -129,6 +132,18 @@ class Prices:
     reasoning: float | None = None
     tiers: tuple[PriceTier, ...] = ()
 
+    @classmethod
+    def per_million(cls, said: Mapping[str, float]) -> Prices:
+        """Prices as people write them, in dollars per million tokens, by the names of the fields."""
+        each = {name: price / 1_000_000 for name, price in said.items()}
+        return cls(
+            each.get("input"),
+            each.get("output"),
+            each.get("cache_read"),
+            each.get("cache_write"),
+            each.get("cache_write_1h"),
+        )
+
     def rates(self, length: int) -> Rates:
         """The prices of a request with so many input tokens."""
         for tier in reversed(self.tiers):
@@ -136,11 +151,21 @@ class Prices:
                 return tier.rates
         return Rates(self.input, self.output, self.cache_read, self.cache_write, self.cache_write_1h, self.reasoning)
 
+    @property
+    def free(self) -> bool:
+        """Whether calls are known to cost nothing."""
+        longer = any(tier.rates.input or tier.rates.output for tier in self.tiers)
+        return self.input == 0 and self.output == 0 and not longer
+
     def cost(self, usage: TokenUsage) -> float | None:
-        """Dollars of one step, or None when a price that is needed is unknown. The length of the input decides the
-        price of the whole request."""
+        """Dollars of one step, or None when a price that is needed is unknown, or nobody reported what it used: an
+        estimate is no bill. The length of the input decides the price of the whole request."""
         rates = self.rates(usage.input)
         if rates.input is None or rates.output is None:
+            return None
+        if self.free:
+            return 0.0
+        if usage.source == "estimated" or usage.output_source == "estimated":
             return None
         read, write = usage.cache_read or 0, usage.cache_write or 0
         fresh, hour = max(0, usage.input - read - write), min(write, usage.cache_write_1h or 0)

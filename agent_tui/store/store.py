@@ -58,8 +58,9 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
-        (trust, rules, what models taught) and no session. That database may be one that cannot be written, or not be
-        there; else raises ``StoreError`` as ``open`` does."""
+        (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the
+        day. That database may be one that cannot be written, or not be there; else raises ``StoreError`` as ``open``
+        does."""
         writable = True
         try:
             cls.open(path, busy_timeout).close()
@@ -75,6 +76,7 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         try:
             if writable:
                 store._db.copy_tables(path, FACTS)
+                store._bills = Database.open(path, busy_timeout)
             elif path.exists():
                 beside = PassingFolder()
                 try:
@@ -141,6 +143,8 @@ class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
         for lock in list(self._held.values()):
             lock.release()
         self._db.close()
+        if self._bills is not self._db:
+            self._bills.close()
         if self._folder is not None:
             self._folder.cleanup()
 

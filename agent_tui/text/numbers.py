@@ -5,8 +5,10 @@ What is not known is written ``?``, never as 0.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
+from typing import Protocol
 
 
 def tokens(count: int | None, approximate: bool = False) -> str:
@@ -31,16 +33,41 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
-def money(dollars: float | None, places: int | None = None) -> str:
-    """Dollars: ``$0.42``; below a cent with four digits after the point, ``<$0.0001`` where those are none; ``$?`` when
-    no price is known. ``places`` fixes the digits after the point, for amounts below each other."""
-    if dollars is None:
+class Dollars(Protocol):
+    """A sum of money of which a part may not be known: ``unpriced`` says how many calls have no price."""
+
+    @property
+    def known(self) -> float: ...
+    @property
+    def unpriced(self) -> int: ...
+
+
+def money(amount: float | Dollars | None, places: int | None = None) -> str:
+    """Dollars: ``$0.42``; below a cent with four digits after the point, ``<$0.0001`` where those are none; ``$0`` for
+    nothing, ``$?`` when no price is known, ``≥ $0.0087`` when a part is not. ``places`` fixes the digits after the
+    point, for amounts below each other."""
+    if amount is None:
         return "$?"
-    if places is not None:
-        return f"${dollars:,.{places}f}"
-    if dollars == 0 or dollars >= 0.01:
-        return f"${dollars:,.2f}"
-    return f"${dollars:.4f}" if dollars >= 0.0001 else "<$0.0001"
+    if isinstance(amount, (int, float)):
+        return _dollars(amount, places)
+    if not amount.unpriced:
+        return _dollars(amount.known, places)
+    digits = _digits(amount.known) if places is None else places
+    # At least: what was rounded up would not be.
+    least = math.floor(amount.known * 10**digits + 1e-6) / 10**digits
+    return f"≥ ${least:,.{digits}f}" if least > 0 else "$?"
+
+
+def _dollars(amount: float, places: int | None) -> str:
+    digits = _digits(amount) if places is None else places
+    least = 10**-digits
+    if amount == 0:
+        return "$0"
+    return f"${amount:,.{digits}f}" if amount >= least else f"<${least:.{digits}f}"
+
+
+def _digits(amount: float) -> int:
+    return 2 if amount >= 0.01 else 4
 
 
 def percent(value: float | None, digits: int = 1, *, signed: bool = False, tight: bool = False) -> str:
@@ -58,9 +85,17 @@ def factor(value: float) -> str:
     return f"{value:.2f}"
 
 
-def share(tenths: int | None) -> str:
-    """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None."""
-    return "" if tenths is None else percent(tenths / 10).replace("-", "−")
+def share(tenths: int | None, some: bool = False) -> str:
+    """A share in tenths of a percent (``tenths_of``, ``largest_remainder``): ``42.1 %``, ``−0.6 %``; empty for None.
+    ``some``: it is not nothing, so where no tenth is left of it that is said: ``<0.1 %``."""
+    if tenths is None:
+        return ""
+    return "<0.1 %" if some and not tenths else percent(tenths / 10).replace("-", "−")
+
+
+def share_in(part: int, whole: int) -> str:
+    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``."""
+    return share(tenths_of(part, whole), part > 0)
 
 
 def whole_percent(part: int, whole: int) -> str:

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from agent_tui.headless.output import total_usage, usage_json
+from agent_tui.headless.output import bill
 from agent_tui.models.messages import TOLD_MODE
+from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from tests.support.cli import Cli
 
@@ -40,7 +41,9 @@ KEYS = {
     "steps",
     "usage",
     "cost_usd",
-    "subagents",
+    "cost_known_usd",
+    "unpriced_calls",
+    "usage_by_kind",
     "context",
     "tool_calls",
     "denied_calls",
@@ -95,8 +98,9 @@ def test_numbers_nobody_reported_are_null(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "x"\nusage = false\n')
     data = cli.run("-p", "hi", "-m", "demo", "--output-format", "json").json
     assert data["usage"] is None
-    usage = usage_json(total_usage([TokenUsage(100, 3), TokenUsage(50, 2, cache_read=40)]))
-    assert usage == {
+    usages = [TokenUsage(100, 3), TokenUsage(50, 2, cache_read=40), None]
+    steps = [Step("stp", "turn", "m", "p", "a", "m", status="complete", usage=usage, cost_usd=0.1) for usage in usages]
+    assert bill(steps)["usage"] == {
         "input_tokens": 150,
         "output_tokens": 5,
         "reasoning_tokens": None,

@@ -26,6 +26,7 @@ CALCULATION = {
 ACCURACY = {"last_error_tokens", "last_error_percent", "median_error_percent", "calls", "ratio"}
 SESSION = {
     *("input_tokens", "output_tokens", "reasoning_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd"),
+    *("cost_known_usd", "unpriced_calls", "usage_by_kind"),
     "compactions",
 }
 
@@ -62,7 +63,7 @@ def test_context_without_an_anchor_says_null_not_0(cli: Cli) -> None:
     data = cli.run("context", "-m", "demo", "--json").json
     assert (data["calculation"]["last_input_tokens"], data["calculation"]["last_output_tokens"]) == (None, None)
     assert data["calculation"]["new_messages_tokens"] == data["total"]
-    assert (data["session"]["input_tokens"], data["session"]["cost_usd"]) == (None, None)
+    assert (data["session"]["input_tokens"], data["session"]["cost_usd"]) == (None, 0.0)
     assert cli.run("sessions", "--all", "--json").json == []
 
 

@@ -20,7 +20,7 @@ from tests.support.fake_agent import FakeAgent
 
 NAMES = [
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
-    *("status", "usage", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
+    *("status", "usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
     *("jobs", "mcp", "skills", "tools", "doctor", "exit"),
 ]
 
@@ -151,7 +151,7 @@ def test_numbers_for_people() -> None:
         *("?", "0", "999", "1k", "84.2k", "999.9k", "1.2M")
     ]
     assert numbers.tokens(84_200, approximate=True) == "~84.2k"
-    assert [numbers.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0.00", "$0.0042", "$0.42", "$12.00"]
+    assert [numbers.money(n) for n in (None, 0.0, 0.0042, 0.42, 12.0)] == ["$?", "$0", "$0.0042", "$0.42", "$12.00"]
     assert [numbers.age(0, now) for now in (5, 300, 7200, 172_800)] == ["now", "5 min", "2 h", "2 d"]
 
 

@@ -7,6 +7,7 @@ from agent_tui.context.compaction.notices import done_text
 from agent_tui.context.compaction.planning import preview_text, records_of
 from agent_tui.context.sent.clips import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
+from agent_tui.models.money import Cost
 from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 
@@ -299,8 +300,9 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
 
 
 def test_texts() -> None:
-    text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=0.021)
+    text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=Cost(0.021))
     assert text == "171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
+    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, cost=Cost(0.021, 1))
     assert done_text(20_000, 9_000, cleared=1) == "20k → 9k · cleared 1 old tool result · /compact undo"
     assert [tokens(n) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
         "0",
@@ -312,7 +314,7 @@ def test_texts() -> None:
         "1.2M",
     ]
     assert [money(c) for c in (0, 0.021, 1.5, 0.0042, 0.00001)] == [
-        "$0.00",
+        "$0",
         "$0.02",
         "$1.50",
         "$0.0042",

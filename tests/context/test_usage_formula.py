@@ -271,7 +271,7 @@ def test_compaction_and_subagent_steps_do_not_anchor_but_cost() -> None:
     conversation.answer(TokenUsage(7_000, 70), kind="subagent").cost_usd = 0.25
     usage = conversation.usage()
     assert usage.anchor_step == "s0"
-    assert usage.session.input_tokens == 102_000 and usage.session.cost_usd == 0.75
+    assert usage.session.input_tokens == 102_000 and usage.session.cost.known == 0.75
     assert usage.session.cache_read_tokens is None
 
 
@@ -373,7 +373,7 @@ def test_fixed_rows_that_are_too_large_are_scaled() -> None:
     assert usage.total == 1_000
     assert row(usage, "system").tokens == row(usage, "tools").tokens == 450
     assert row(usage, "messages").tokens == 100
-    assert any("Back-calculated" in w for w in usage.warnings)
+    assert any("rows disagree by" in w for w in usage.warnings)
     assert_identities(usage)
 
 

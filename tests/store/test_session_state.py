@@ -16,6 +16,7 @@ FULL = SessionState(
     compaction_off=True,
     thinking="high",
     environment="Linux\x00",
+    budget={"session": 5.0, "tokens": None},
     newer={"later": {"x": [1]}},
 )
 
@@ -26,6 +27,7 @@ WRONG: dict[str, list[JSON]] = {
     "compaction_off": [None, 1, "", {}],
     "thinking": ["most", 1, True, ["high"]],
     "environment": [1, False, ["Linux"], {}],
+    "budget": [None, [], {"week": 1.0}, {"day": -1}, {"day": True}, {"day": "5"}, {"turn": 0}],
 }
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
@@ -97,7 +99,7 @@ def sample_usage(results: int = 6) -> ContextUsage:
         calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
         rows=rows,
         accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
-        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, 0.42, 1, 31),
+        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, Cost(0.42), 1, 31),
         why="No: 84,200 is 83,800 below the limit of 168,000.",
     )
 
@@ -153,6 +155,7 @@ class FakeAgent:
         self.effort: Effort = "medium"
         self.messages: list[Message] = list(messages)
         self.records: list[CompactionRecord] = []
+        self.parts: dict[str, str] = {}
         self.steps: list[Step] = []
         self.store = FakeStore()
         self.queue: list[str] = []
@@ -170,6 +173,12 @@ class FakeAgent:
         self.background: dict[str, JobInfo] = {}
         self.outputs: dict[str, str] = {}
         self._subscribers: list[Callable[[Event], None]] = []
+
+    def budgets(self) -> list[BudgetLine]:
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+
+    def set_budget(self, name: BudgetName, limit: float | None) -> None:
+        self.calls.append(("budget", (name, limit)))
 
     def _info(self, key: str) -> ModelInfo:
         return ModelInfo(
@@ -249,6 +258,12 @@ class FakeAgent:
 
     def trigger_total(self) -> int:
         return self.usage.total
+
+    def part_text(self, fingerprint: str) -> str | None:
+        return self.parts.get(fingerprint)
+
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        return next((SentMessage(m, m.id) for m in self.messages if m.id == message_id), None)
 
     async def set_model(self, key: str) -> ModelInfo:
         if key == "nonsense":

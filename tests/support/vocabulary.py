@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import PART_TYPES, Message, Part
-from agent_tui.models.session import SessionState
+from agent_tui.models.session import BUDGETS, SessionState
 from agent_tui.models.steps import CompactionRecord, Step
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -70,5 +70,6 @@ _KEYS = {f.name for f in dataclasses.fields(SessionState)}
 STATES: st.SearchStrategy[SessionState] = instances(
     SessionState,
     compaction_failures=st.integers(0, 2**40),
+    budget=st.dictionaries(st.sampled_from(BUDGETS), st.none() | st.floats(0.01, 1e9), max_size=3),
     newer=st.dictionaries(TEXT.filter(lambda key: key not in _KEYS), JSON, max_size=3),
 )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.models.money import Cost
 from agent_tui.text.numbers import (
     factor,
     grouped,
@@ -32,7 +33,27 @@ def test_money_never_rounds_a_price_to_nothing() -> None:
     assert [money(n) for n in (0.00001, 0.0001, 0.0099, 0.01, 1_234.5)] == [
         *("<$0.0001", "$0.0001", "$0.0099", "$0.01", "$1,234.50")
     ]
-    assert money(0.5, 4) == "$0.5000"
+    assert [money(n, 4) for n in (0.5, 0.0, 0.00003)] == ["$0.5000", "$0", "<$0.0001"]
+
+
+def test_money_of_which_a_part_is_not_known_is_at_least_what_is() -> None:
+    sums = [Cost(), Cost(0.42), Cost(0.0087, 3), Cost(0.00879, 1), Cost(1_234.567, 1), Cost(0.0, 2), Cost(0.00001, 1)]
+    assert [money(cost) for cost in sums] == [*("$0", "$0.42", "≥ $0.0087", "≥ $0.0087", "≥ $1,234.56", "$?", "$?")]
+
+
+@given(st.floats(0, 10_000), st.integers(0, 3), st.sampled_from((None, 2, 4)))
+def test_money_says_nothing_untrue(known: float, unpriced: int, places: int | None) -> None:
+    text = money(Cost(known, unpriced), places)
+    number = float(text.lstrip("≥<$ ").replace(",", "")) if text != "$?" else None
+    assert (number == 0) == (text == "$0") == (not known and not unpriced)
+    if text.startswith("≥"):
+        assert unpriced and number is not None and number <= known + 1e-9
+    elif text.startswith("<"):
+        assert not unpriced and number is not None and known < number
+    elif number is None:
+        assert unpriced and known < 0.01
+    else:
+        assert not unpriced and abs(number - known) <= 0.0051
 
 
 def test_percentages() -> None:

@@ -12,6 +12,8 @@ The screen, the status line, the compactor, headless output and notices all read
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from agent_tui.context.accounting.budget import (
     Budget,
     budget,
@@ -29,9 +31,12 @@ from agent_tui.context.accounting.messages.unmeasured import split_messages
 from agent_tui.context.accounting.next_input import Sizes, next_input, sizes_of
 from agent_tui.context.accounting.rows import SplitHead, breakdown
 from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.accounting.why import why_text
+from agent_tui.context.accounting.why import held_text, why_text
 from agent_tui.context.sent.view import active_prune_ids
-from agent_tui.models.context import ContextUsage
+from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.models.steps import CompactionRecord, Step
+
+Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
 
 
 def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
@@ -44,7 +49,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     return usage_of(ground, sizes_of(ground))
 
 
-def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages) -> ContextUsage:
+def usage_of(
+    ground: Ground, sizes: Sizes, split_head: SplitHead = split_messages, totals: Totals = session_totals
+) -> ContextUsage:
     """The answer for a ground and its sizes."""
     inputs, anchor = ground.inputs, ground.anchor
     model, settings, records = inputs.model, inputs.settings, inputs.records
@@ -71,7 +78,7 @@ def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_message
         calculation=size.calculation,
         rows=made_of.rows,
         accuracy=accuracy,
-        session=session_totals(inputs.steps, records),
+        session=totals(inputs.steps, records),
         pending=size.pending,
         anchor_step=anchor.id if anchor else None,
         expected_read=_expected_read(ground, sizes, size.total),
@@ -79,6 +86,7 @@ def usage_of(ground: Ground, sizes: Sizes, split_head: SplitHead = split_message
         max_input=limits.max_input,
         window_origin=limits.origin,
         misfit=made_of.misfit,
+        held=held_text(settings),
     )
     if not fits_to_send(usage):
         # What holds a compaction back counts only while the request can be sent as it is.
@@ -99,9 +107,8 @@ def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
     if problem:
         warnings.append(problem)
     if usage.misfit:
-        warnings.append(
-            f"Back-calculated messages are off by {usage.misfit:,} tokens; the rows are scaled to fit the total."
-        )
+        off = f"{abs(usage.misfit):,} tokens"
+        warnings.append(f"The provider's counts and the rows disagree by {off}; the rows are scaled to fit the total.")
     if usage.window and usage.total > usage.window:
         warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
     return warnings

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from agent_tui.context.accounting.budget import min_output, room_for_answer
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.money import Cost
 from agent_tui.text.numbers import duration, money, percent, plural, tokens
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
 
-EXACT_OFF = "exact counting is off (context.exact_counting)"
+EXACT_OFF = "Exact counting is off by setting (context.exact_counting)."
+EXACT_ASKED = "Asking the provider for an exact count…"
+EXACT_NONE = "No exact count: the provider cannot count without answering, or did not answer."
+
+
+def exact_text(count: int | None) -> str:
+    """What came of asking the provider for an exact count."""
+    return EXACT_NONE if count is None else f"Exact count of the provider: {count:,} tokens."
 
 
 def done_text(
@@ -22,7 +30,7 @@ def done_text(
     left_out: int = 0,
     problem: str | None = None,
     seconds: float | None = None,
-    cost: float | None = None,
+    cost: Cost | None = None,
 ) -> str:
     """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
     parts = [f"{tokens(before)} → {tokens(after)}"]

@@ -19,6 +19,7 @@ from agent_tui.context.accounting.messages.unmeasured import estimate_rest, esti
 from agent_tui.context.accounting.next_input import Sizes, estimated_fixed
 from agent_tui.context.accounting.usage import usage_of
 from agent_tui.context.incremental.ground import Basis, FollowedGround
+from agent_tui.context.incremental.totals import FollowedTotals
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.requests import ReplayRule
 
@@ -71,6 +72,7 @@ class Incremental:
 
     def __init__(self) -> None:
         self._followed = FollowedGround()
+        self._totals = FollowedTotals()
         self._basis: Basis | None = None
         self._measured: list[_KeptMeasured] = []
         self._new: _KeptNew | None = None
@@ -81,7 +83,7 @@ class Incremental:
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """What ``calculate_context_usage`` gives for these inputs."""
         ground = self._ground(inputs)
-        return usage_of(ground, self._sizes(ground), self._split_head)
+        return usage_of(ground, self._sizes(ground), self._split_head, self._totals.follow)
 
     def rule(self, inputs: ContextInputs) -> ReplayRule:
         """The rule the next request is sent with, as the calculator sees it."""

@@ -16,6 +16,7 @@ from agent_tui.engine.models.learned import with_learned
 from agent_tui.engine.models.reasoning_facts import recalled_rule
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.prelude import Prelude
+from agent_tui.engine.runtime.purse import Purse
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.state.binding import Binding, Bindings
@@ -49,6 +50,7 @@ class Binder:
         self._fixed = fixed
         self._accounts = accounts
         self._model_gone: Notice | None = None
+        self._purse: Purse | None = None
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
         """What the first session is continued with: the model asked for, else its own, else the default. Raises
@@ -98,6 +100,7 @@ class Binder:
             prelude=Prelude(),
             ratio=recalled_ratio(parts.store, known),
             replay=recalled_rule(parts.store, known),
+            purse=self._purse_of(conversation),
         )
         binding = Binding(runtime, CompactionService(runtime, parts.counter, parts.catalogue.find))
         if info is not None:
@@ -106,6 +109,12 @@ class Binder:
         self._fixed.begin()
         if chosen:
             conversation.bind_model(spec.key)
+
+    def _purse_of(self, conversation: Conversation) -> Purse:
+        """The session's purse, which another model goes on with."""
+        if self._purse is None or self._purse.conversation is not conversation:
+            self._purse = Purse(conversation, self._parts.settings.budget, self._parts.run_budget)
+        return self._purse
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
         """What is known about a model, with what its server taught."""

@@ -254,6 +254,9 @@ class AutoCompaction:
         return f"{word}: {tried.why}" if word is not None else tried.why
 
     def _failed(self, result: CompactionResult) -> list[Notice]:
+        if result.failure is not None and result.failure.kind == "budget":
+            # It was never tried: with another budget it may well succeed.
+            return []
         self.failures += 1
         if self.failures < MAX_FAILURES or self.off:
             return []

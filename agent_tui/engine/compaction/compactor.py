@@ -22,12 +22,13 @@ from agent_tui.context.compaction.planning import (
 from agent_tui.context.compaction.summary_text import MODEL_SECTIONS, merged, model_sections, parse_sections
 from agent_tui.context.compaction.validate import check_size, check_text
 from agent_tui.context.tokens.estimate import message_text_for_count
-from agent_tui.engine.compaction.summary_call import StreamFunction, SummaryAnswer, SummaryCall
+from agent_tui.engine.compaction.summary_call import RefusalFunction, StreamFunction, SummaryAnswer, SummaryCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
+from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 
@@ -68,12 +69,17 @@ class CompactionResult:
 
 class Compactor:
     """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
-    without one the character rule judges its size."""
+    without one the character rule judges its size. ``refusal`` says why the call is not to be made for what it costs.
+    """
 
     def __init__(
-        self, stream: StreamFunction, counter: Counter | None = None, clock: Callable[[], float] = time.time
+        self,
+        stream: StreamFunction,
+        counter: Counter | None = None,
+        clock: Callable[[], float] = time.time,
+        refusal: RefusalFunction | None = None,
     ) -> None:
-        self._call = SummaryCall(stream, clock)
+        self._call = SummaryCall(stream, clock) if refusal is None else SummaryCall(stream, clock, refusal)
         self._counter = counter
         self._clock = clock
         self._work: asyncio.Task[CompactionResult] | None = None
@@ -256,7 +262,7 @@ class Compactor:
             record.before_tokens, record.after_tokens = plan.before, after
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._call.steps:
-                record.cost_usd = cost
+                record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
                 record.model = self._call.steps[-1].model_key
                 record.step_id = self._call.steps[-1].id
         text = notices.done_text(
@@ -268,16 +274,15 @@ class Compactor:
             left_out=plan.summary.left_out if plan.summary is not None else 0,
             problem=problem,
             seconds=seconds if self._call.steps else None,
-            cost=cost,
+            cost=cost if self._call.steps else None,
         )
         result = self._result(plan, "done", text, plan.why)
         result.problem = problem
         result.after, result.records, result.summary = after, records, summary
         return result
 
-    def _cost(self) -> float | None:
-        known = [s.cost_usd for s in self._call.steps if s.cost_usd is not None]
-        return sum(known) if known else None
+    def _cost(self) -> Cost:
+        return sum((step.cost for step in self._call.steps), NO_COST)
 
     def _failed(self, plan: CompactionPlan, why: str, failure: Failure | None) -> CompactionResult:
         result = self._result(plan, "failed", notices.failed_text(why), why)

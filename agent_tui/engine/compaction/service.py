@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
+from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
@@ -36,7 +37,7 @@ class CompactionService:
     def __init__(self, runtime: Runtime, counter: Counter, find: Callable[[str], ModelSpec] | None = None) -> None:
         self._runtime = runtime
         self._find = find
-        self._compactor = Compactor(self._stream, counter)
+        self._compactor = Compactor(self._stream, counter, refusal=self._refusal)
         self._emit: Emit = lambda event: None
         self.auto = AutoCompaction.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
@@ -47,6 +48,9 @@ class CompactionService:
         runtime, patience = self._runtime, self._runtime.settings.agent
         request = replace(request, timeout=patience.timeout, content_timeout=patience.content_timeout)
         return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
+
+    def _refusal(self, call: ExpectedCall, model: ModelInfo) -> str | None:
+        return self._runtime.refusal(call, model.spec.key, self._emit, "the summary call")
 
     def turn_started(self) -> None:
         self.auto.turn_started()
@@ -134,6 +138,7 @@ class CompactionService:
             # The whole turn was cancelled: what the call cost still counts, and no notice may be left open.
             for step in self._compactor.taken_steps():
                 conversation.keep_step(step)
+                runtime.end_in_parent(runtime.begin_in_parent(step), step)
             conversation.save_if_possible()
             emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
             raise
@@ -153,7 +158,9 @@ class CompactionService:
 
     async def _store(self, result: CompactionResult) -> None:
         """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
-        conversation = self._runtime.conversation
+        runtime, conversation = self._runtime, self._runtime.conversation
+        for step in result.steps:
+            runtime.end_in_parent(runtime.begin_in_parent(step), step)
         for step in result.steps[:-1] if result.done else result.steps:
             conversation.keep_step(step)
         await patiently(conversation.save)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent_tui.context.accounting.budget import output_room
+from agent_tui.context.accounting.spending import ExpectedCall, priced_call
 from agent_tui.context.compaction.planning import CompactionPlan
 from agent_tui.context.compaction.summary_prompt import (
     SummaryInput,
@@ -38,6 +39,12 @@ from agent_tui.models.steps import Step
 log = logging.getLogger(__name__)
 
 StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
+RefusalFunction: TypeAlias = Callable[[ExpectedCall, ModelInfo], str | None]
+
+
+def _never(call: ExpectedCall, model: ModelInfo) -> None:
+    return None
+
 
 MAX_TRIMS = 3
 """How often the oldest input is dropped when the summary call itself is too long."""
@@ -68,10 +75,14 @@ class SummaryAnswer:
 
 
 class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first."""
+    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. ``refusal`` says why a call is not to
+    be made for what it costs."""
 
-    def __init__(self, stream: StreamFunction, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, stream: StreamFunction, clock: Callable[[], float] = time.time, refusal: RefusalFunction = _never
+    ) -> None:
         self._stream = stream
+        self._refusal = refusal
         self._clock = clock
         self.steps: list[Step] = []
 
@@ -83,11 +94,12 @@ class SummaryCall:
         """The summary call; when it is too long itself, its oldest input is dropped and it is made again. Where the
         refusal says that the input fits, it is made again with a shorter answer, once."""
         source, words = self._source(plan, model)
+        length = plan.summary.tokens if plan.summary is not None else 0
         for trims in range(MAX_TRIMS + 1):
             request = self._request(plan, model, source, words, session_id)
-            answer = await self._call(request, model)
+            answer = await self._call(request, model, length)
             if trims == 0 and (output := shorter_summary(answer.failure, request, model)) is not None:
-                answer = await self._call(replace(request, id=new_id("req"), max_output=output), model)
+                answer = await self._call(replace(request, id=new_id("req"), max_output=output), model, length)
             answer.saw_previous = source.previous == (plan.summary.previous if plan.summary is not None else None)
             shorter = source.without_oldest()
             if answer.failure is None or answer.failure.kind != "context_overflow":
@@ -149,8 +161,13 @@ class SummaryCall:
             kind="compaction",
         )
 
-    async def _call(self, request: ModelRequest, model: ModelInfo) -> SummaryAnswer:
+    async def _call(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
+        """One call; its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
         target = model.target
+        expected = priced_call(model.prices, request_tokens(request), 0, min(length, request.max_output or length))
+        refused = self._refusal(expected, model)
+        if refused is not None:
+            return SummaryAnswer(failure=Failure("budget", refused))
         step = Step(
             new_id("step"),
             "compaction",
@@ -162,6 +179,7 @@ class SummaryCall:
             max_output=request.max_output,
             thinking="off",
             window=model.limits.window,
+            expected_usd=expected.usd,
         )
         self.steps.append(step)
         answer = SummaryAnswer()
@@ -197,17 +215,22 @@ class SummaryCall:
         return answer
 
 
+def request_tokens(request: ModelRequest) -> int:
+    """Tokens of a summary call's input, roughly."""
+    texts = [block.text for block in request.system] + [sent.message.text for sent in request.messages]
+    return sum(map(rough_tokens, texts))
+
+
 def shorter_summary(failure: Failure | None, request: ModelRequest, model: ModelInfo) -> int | None:
     """The output tokens with which a refused call fits, as the refusal's numbers say; None where they do not say so,
     or where too little for a summary would be left."""
     overflow = failure.overflow if failure is not None else None
     if overflow is None or request.max_output is None:
         return None
-    texts = [block.text for block in request.system] + [sent.message.text for sent in request.messages]
     return fitting_output(
         overflow,
         request.max_output,
-        sum(map(rough_tokens, texts)),
+        request_tokens(request),
         window=overflow.window or model.limits.window,
         max_input=model.limits.max_input,
         least=LEAST_SUMMARY_OUTPUT,

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.given.plausible import Judged, Surplus, judge_usage
+from agent_tui.context.accounting.spending import ExpectedCall, expected_call
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.engine.models.calibration import learned_ratio, recalled_ratio
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.counting import CountService
+from agent_tui.engine.runtime.purse import Purse
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
+
+if TYPE_CHECKING:
+    from agent_tui.engine.runtime.sent_log import SentLog
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -32,7 +37,7 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema."""
+    ``schema_refused``: its server does not take the schema; ``purse`` holds the budgets, a subagent's parent's."""
 
     conversation: Conversation
     provider: Provider
@@ -51,6 +56,17 @@ class Runtime:
     output_schema: Metadata | None = None
     output_due: bool = False
     schema_refused: bool = False
+    purse: Purse | None = None
+    _sent_log: SentLog | None = None
+
+    @property
+    def sent_log(self) -> SentLog:
+        """What its steps sent. Needed once a request is on its way, and not before."""
+        if self._sent_log is None:
+            from agent_tui.engine.runtime.sent_log import SentLog
+
+            self._sent_log = SentLog()
+        return self._sent_log
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
@@ -64,6 +80,35 @@ class Runtime:
         """Takes a finished step into the model's growth and lets the calculator use the new ratio."""
         if not self.conversation.read_only:
             self.ratio = learned_ratio(self.conversation.store, self.info, step, self.ratio)
+
+    def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
+        """What the next request is expected to cost; ``most`` is the longest answer that is asked for."""
+        return expected_call(usage, self.info.prices, self.conversation.steps, most)
+
+    def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
+        """Why the call is not to be made, when it would break a budget; None when it may."""
+        if self.purse is None:
+            return None
+        if (notice := self.purse.unpriced(model, call)) is not None:
+            emit(notice)
+        return self.purse.refusal(call, what)
+
+    def begin_in_parent(self, step: Step) -> Step | None:
+        """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
+        ``subagent``. It costs, but never anchors. None where this is no subagent."""
+        if self.parent is None:
+            return None
+        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None)
+        self.parent.keep_step(copy)
+        self.parent.save_if_possible()
+        return copy
+
+    def end_in_parent(self, copy: Step | None, step: Step) -> None:
+        """The call has ended; ``copy`` is what ``begin_in_parent`` gave."""
+        if self.parent is not None and copy is not None:
+            copy.end_as(step)
+            self.parent.save_step(copy)
+            self.parent.save_if_possible()
 
     def begin_with(self, prelude: Prelude) -> None:
         """What the next request begins with."""

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
+from agent_tui.context.accounting.budget import max_output_for
+from agent_tui.context.accounting.totals import session_totals
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.runtime.runtime import Runtime
@@ -60,6 +62,7 @@ class TurnExecutor:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
         self._begun = self._cancelled = self._over = False
+        self._first_step = 0
         self.unsent: list[Message] = []
 
     def cancel(self) -> bool:
@@ -78,6 +81,7 @@ class TurnExecutor:
         """
         self._events = asyncio.Queue()
         self._begun = self._over = False
+        self._first_step = len(self._runtime.conversation.steps)
         self.unsent = [] if message is None else [message]
         self._driver = asyncio.create_task(self._drive(message), name="turn")
         self._driver.add_done_callback(self._ended)
@@ -100,7 +104,8 @@ class TurnExecutor:
 
     def _finish(self, stop: StopReason, failure: Failure | None) -> None:
         self._over, self._cancelled = True, False
-        self.emit(TurnEnded(stop, failure))
+        bill = session_totals(self._runtime.conversation.steps[self._first_step :])
+        self.emit(TurnEnded(stop, failure, bill))
         self._events.put_nowait(None)
 
     async def _drive(self, message: Message | None) -> None:
@@ -109,6 +114,8 @@ class TurnExecutor:
         self._begun = True
         try:
             self.emit(TurnStarted(new_id("turn")))
+            if self._runtime.purse is not None and self._runtime.parent is None:
+                self._runtime.purse.begin_turn()
             self._compaction.turn_started()
             if message is not None:
                 await self._add(message)
@@ -146,6 +153,8 @@ class TurnExecutor:
                 self.emit(Notice("warning", f"Stopped after {limit} steps. Send a message to go on.", "step_limit"))
                 return "step_limit", None
             result = await self._step()
+            if result is None:
+                return "budget", None
             if isinstance(result, str):
                 return "error", Failure("context_overflow", result)
             if result.failure is not None:
@@ -173,10 +182,10 @@ class TurnExecutor:
             await self._add(message)
         return bool(waiting)
 
-    async def _step(self) -> StepResult | str:
+    async def _step(self) -> StepResult | str | None:
         """One step, compacting before it when the numbers say so, and recovering where the provider refuses its size.
 
-        A string is the reason why it could not be sent.
+        A string is the reason why it could not be sent; None when it would break a budget, which was told.
         """
         self._compaction.begin_step()
         await self._prepare()
@@ -184,10 +193,12 @@ class TurnExecutor:
         blocked = await self._compaction.before_step(self.emit, self._prepare)
         if blocked is not None:
             return blocked
-        result = await StepRunner(self._runtime, self.emit).run()
+        result = await self._call()
         recovery = OverflowRecovery(self._runtime, self._compaction, self.emit, self._prepare)
-        while (again := await recovery.next(result)) is not None:
-            result = await StepRunner(self._runtime, self.emit).run(again.max_output)
+        while result is not None and (again := await recovery.next(result)) is not None:
+            result = await self._call(again.max_output)
+        if result is None:
+            return None
         if result.failure is None:
             self._compaction.model_replied(self.emit)
         usage = self._runtime.usage()
@@ -195,6 +206,17 @@ class TurnExecutor:
             log.warning("%s", warning)
         self.emit(ContextChanged(usage))
         return result
+
+    async def _call(self, max_output: int | None = None) -> StepResult | None:
+        """One call, where no budget is in its way."""
+        runtime = self._runtime
+        usage = runtime.usage()
+        most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
+        refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
+        if refusal is not None:
+            self.emit(Notice("warning", refusal, "budget"))
+            return None
+        return await StepRunner(runtime, self.emit).run(max_output)
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
         """Whether the turn ends with what they did."""

@@ -16,8 +16,8 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
-from agent_tui.models.events import StepEnded, ToolStarted, TurnEnded
-from agent_tui.models.messages import PLAN_TOOL, ToolCallPart, new_id, user_message
+from agent_tui.models.events import CompactionEnded, StepEnded, ToolStarted, TurnEnded
+from agent_tui.models.messages import PLAN_TOOL, ToolCallPart, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
@@ -39,11 +39,12 @@ async def run_subagent(
     title: str,
     prompt: str,
     emit: Callable[[str], None] = lambda text: None,
+    counted: Callable[[], None] = lambda: None,
 ) -> ToolOutcome:
     """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
 
     Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
-    for each tool it uses.
+    for each tool it uses; ``counted`` is called when a call has ended and its cost is among the parent's.
     """
     store, parent = runtime.conversation.store, runtime.conversation
     info = await patiently(
@@ -65,6 +66,7 @@ async def run_subagent(
         prelude=build_prelude(runtime.prelude.system, offered),
         ratio=runtime.ratio,
         parent=parent,
+        purse=runtime.purse,
         replay=runtime.replay,
     )
 
@@ -95,13 +97,12 @@ async def run_subagent(
                         emit(f"{event.summary}\n")
                     elif isinstance(event, StepEnded):
                         own.learn_growth(event.step)
+                        counted()
+                    elif isinstance(event, CompactionEnded):
+                        counted()
                     elif isinstance(event, TurnEnded):
                         ended = event
         finally:
-            # The steps of its turn are there already; what its compactions cost is not.
-            for step in child.steps:
-                if step.kind != "turn":
-                    parent.keep_step(replace(step, id=new_id("step"), kind="subagent"))
             parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:

@@ -29,6 +29,9 @@ _ASSUMED: tuple[tuple[re.Pattern[str], Limits], ...] = (
 )
 """Unlisted models of two families whose members all have at least this (docs.claude.com, ai.google.dev/models)."""
 
+_RENTED = re.compile(r"[:-]cloud$")
+"""Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
+
 
 def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
     """Everything known without a call. ``server`` are limits that a running local server told. Reads LiteLLM's table
@@ -43,7 +46,7 @@ def describe(spec: ModelSpec, server: Limits | None = None) -> ModelInfo:
         spec,
         target,
         limits,
-        _prices(found, exact, spec),
+        _prices(found, exact, spec, target),
         reasoning,
         _flag(found, "supports_vision"),
         problem(spec, target),
@@ -113,7 +116,12 @@ def is_local(spec: ModelSpec, target: Target) -> bool:
     return own and entry(spec.model, target)[0] is None
 
 
-def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec) -> Prices:
+def _prices(found: dict[str, Any] | None, exact: bool, spec: ModelSpec, target: Target) -> Prices:
+    """What the user says comes first; a server people run themselves sends no bill."""
+    if spec.prices:
+        return Prices.per_million(spec.prices)
+    if dialect_of(target.provider).local and not _RENTED.search(target.model):
+        return Prices(0.0, 0.0)
     if found is None or not exact:
         return Prices()
     service = spec.extra.get("service_tier")

@@ -60,8 +60,10 @@ def billed(usage: Mapping[str, Any]) -> float | None:
     if amount is not None:
         details = usage.get("cost_details")
         upstream = _amount(details.get("upstream_inference_cost")) if isinstance(details, Mapping) else None
-        # OpenRouter with the user's own key at the provider: ``cost`` is only its fee.
-        return amount + upstream if usage.get("is_byok") is True and upstream is not None else amount
+        if usage.get("is_byok") is True:
+            # OpenRouter with the user's own key at the provider: ``cost`` is only its fee.
+            return None if upstream is None else amount + upstream
+        return amount
     ticks = _amount(usage.get("cost_in_usd_ticks"))
     if ticks is not None:
         return ticks / _TICKS_PER_DOLLAR

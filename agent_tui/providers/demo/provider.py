@@ -62,7 +62,8 @@ class DemoProvider:
         window = spec.context_window or (script.window if script else None) or WINDOW
         output = spec.max_output or (script.max_output if script else None) or MAX_OUTPUT
         limits = Limits(window, None, output, "config" if spec.context_window else "demo")
-        return ModelInfo(spec, resolve_target(spec), limits, Prices(0.0, 0.0, 0.0, 0.0), reasoning=True, images=True)
+        prices = Prices.per_million(spec.prices) if spec.prices else Prices(0.0, 0.0, 0.0, 0.0)
+        return ModelInfo(spec, resolve_target(spec), limits, prices, reasoning=True, images=True)
 
     async def count_exact(self, request: ModelRequest) -> int | None:
         """None: like most local models, the demo has no counting endpoint."""

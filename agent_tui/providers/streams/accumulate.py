@@ -214,9 +214,7 @@ class Accumulator:
         told = billed(self._out.usage)
         if told is not None:
             return told
-        if self._prices is None or usage.source != "provider":
-            return None
-        return self._prices.cost(usage)
+        return None if self._prices is None else self._prices.cost(usage)
 
 
 def _as_event(chunk: Any) -> Event:

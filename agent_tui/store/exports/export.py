@@ -15,9 +15,11 @@ from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Metadata
+from agent_tui.models.money import Cost
 from agent_tui.store.exports.export_data import to_json
 from agent_tui.store.exports.export_markdown import defused
 from agent_tui.text.clean import clean
+from agent_tui.text.numbers import money
 
 _BACKTICKS = re.compile("`+")
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -53,7 +55,7 @@ def render(export: Metadata, form: str) -> str:
 def to_markdown(export: Metadata) -> str:
     """The conversation of an export (``Store.export``) as Markdown."""
     session = export["session"]
-    facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(session))
+    facts = "\n".join(f"- {name}: {defused(value)}" for name, value in _facts(export))
     blocks = [f"# {defused(_title(session))}", facts]
     for message in _path(export):
         note = f" ({message['status']})" if message["status"] != "complete" else ""
@@ -66,7 +68,7 @@ def to_html(export: Metadata) -> str:
     """The conversation of an export as one page that loads nothing and runs nothing."""
     session = export["session"]
     title = html.escape(_title(session))
-    facts = "<br>".join(f"{html.escape(name)}: {html.escape(value)}" for name, value in _facts(session))
+    facts = "<br>".join(f"{html.escape(name)}: {html.escape(value)}" for name, value in _facts(export))
     articles = "\n".join(_message_html(message) for message in _path(export))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -93,13 +95,15 @@ def _title(session: Metadata) -> str:
     return _line(session["title"]) or _line(session["preview"])[:80] or "Session"
 
 
-def _facts(session: Metadata) -> list[tuple[str, str]]:
+def _facts(export: Metadata) -> list[tuple[str, str]]:
+    session = export["session"]
     created = datetime.datetime.fromtimestamp(session["created"], datetime.UTC)
     return [
         ("Session", _line(session["id"])),
         ("Project", _line(session["project"])),
         ("Model", _line(session["model"])),
         ("Created", f"{created:%Y-%m-%d %H:%M} UTC"),
+        ("Cost", money(Cost(export["cost_known_usd"], export["unpriced_calls"]))),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
@@ -32,6 +33,7 @@ def export_session(
     return {
         "v": SCHEMA_VERSION,
         "session": {**to_dict(info), "state": dump_state(info.state)},
+        **cost_fields(session_cost(steps)),
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
@@ -39,6 +41,11 @@ def export_session(
         "steps": [step_row(step) for step in steps],
         "compactions": [to_dict(record) for record in records],
     }
+
+
+def session_cost(steps: Sequence[Step]) -> Cost:
+    """What all its model calls cost."""
+    return sum((step.cost for step in steps), NO_COST)
 
 
 def session_row(info: SessionInfo) -> Metadata:
@@ -62,6 +69,7 @@ def usage_row(usage: TokenUsage) -> Metadata:
         "reasoning_tokens": usage.reasoning,
         "cache_read_tokens": usage.cache_read,
         "cache_write_tokens": usage.cache_write,
+        "cache_told": usage.told,
         "source": usage.source,
         "reasoning_source": usage.reasoning_source,
         "output_source": usage.output_source,
@@ -71,7 +79,7 @@ def usage_row(usage: TokenUsage) -> Metadata:
 
 def step_row(step: Step) -> Metadata:
     """A step with all its fields, those of the fixed interface under its names."""
-    row: Metadata = to_dict(step)
+    row: Metadata = {**to_dict(step), **cost_fields(step.cost)}
     row["usage"] = None if step.usage is None else usage_row(step.usage)
     row["estimated_input_tokens"] = row.pop("estimated_input")
     row["actual_input_tokens"] = row.pop("actual_input")

@@ -18,9 +18,10 @@ from agent_tui.store.tables.rows import (
     load_record,
     load_step,
 )
+from agent_tui.store.tables.spending import SpendingTables
 
 
-class LedgerTables(MessageTables):
+class LedgerTables(MessageTables, SpendingTables):
     def add_step(self, session_id: str, step: Step) -> None:
         """Stores a new step, normally when it starts (status ``running``)."""
         with self._db.writing():
@@ -42,6 +43,7 @@ class LedgerTables(MessageTables):
             )
             if changed.rowcount != 1:
                 raise StoreError(f"session {session_id} has no step {step.id}")
+            self._put_spending(step)
 
     def steps(self, session_id: str) -> list[Step]:
         """All steps in the order they were added. Steps that sent the same fixed parts share the ``FixedPart``
@@ -125,6 +127,7 @@ class LedgerTables(MessageTables):
             "INSERT INTO step (session_id, id, status, message_id, fixed_id, data) VALUES (?, ?, ?, ?, ?, ?)",
             (session_id, step.id, step.status, step.message_id, self._put_fixed(step.fixed), dump_step(step)),
         )
+        self._put_spending(step)
 
     def _put_fixed(self, fixed: Sequence[FixedPart]) -> str | None:
         # Thousands of steps send the same few sets of fixed parts: each set is stored once.

@@ -193,6 +193,18 @@ _KINDS: Migration = (
     "CREATE INDEX session_of_parent ON session (parent_session) WHERE kind = 'subagent'",
 )
 
+_SPENDING: Migration = (
+    # What each call cost, by local day: budgets ask for the sum of a day before every call.
+    """CREATE TABLE spending (
+        step_id TEXT PRIMARY KEY,
+        day TEXT NOT NULL,
+        usd REAL NOT NULL,
+        unpriced INTEGER NOT NULL,
+        held REAL NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX spending_of_day ON spending (day, usd, unpriced, held)",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -203,6 +215,7 @@ MIGRATIONS: list[Migration] = [
     _WAITING,
     _RULES_OF_REPOSITORIES,
     _KINDS,
+    _SPENDING,
 ]
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from agent_tui.models.messages import JSON, Metadata
 from agent_tui.models.requests import Effort
-from agent_tui.models.session import SessionState
+from agent_tui.models.session import BUDGETS, SessionState
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
@@ -18,6 +18,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "compaction_off": (bool,),
     "thinking": (str, type(None)),
     "environment": (str, type(None)),
+    "budget": (dict,),
 }
 """Every key with the types its value may have; each is a field of ``SessionState``."""
 
@@ -34,7 +35,13 @@ def parse_state(text: str) -> tuple[SessionState, tuple[str, ...]]:
 def dump_state(state: SessionState) -> Metadata:
     """All keys, those of a newer version behind those of this one."""
     known = ((key, getattr(state, key)) for key in _TYPES)
-    return {**{key: list(v) if isinstance(v, tuple) else v for key, v in known}, **state.newer}
+    return {**{key: _plain(value) for key, value in known}, **state.newer}
+
+
+def _plain(value: object) -> JSON:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def load_state(data: JSON) -> tuple[SessionState, tuple[str, ...]]:
@@ -63,6 +70,12 @@ def _fits(key: str, value: JSON) -> bool:
             return all(isinstance(path, str) for path in value)
         case "compaction_failures":
             return bool(value >= 0)
+        case "budget":
+            return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())
         case "thinking":
             return value is None or value in _EFFORTS
     return True
+
+
+def _positive(limit: JSON) -> bool:
+    return type(limit) in (int, float) and 0 < limit < float("inf")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from agent_tui.context.accounting.totals import turn_figure
 from agent_tui.models.events import (
     BackendChanged,
     CompactionEnded,
@@ -146,7 +147,7 @@ class Router:
                 stage.queue_view.show(queued, steer, held)
             case JobsChanged(running):
                 session.jobs_changed(running)
-            case TurnEnded(reason, failure):
+            case TurnEnded(reason, failure, spent):
                 if reason == "interrupted" and self._says_so():
                     pass
                 elif reason in STOP_TEXT:
@@ -155,6 +156,8 @@ class Router:
                     stage.say("error", "The turn ended with an error.")
                 if failure is not None and failure.message not in self._told:
                     stage.say("error", failure.message)
+                if stage.turn_cost and (figure := turn_figure(spent)) is not None:
+                    stage.say("info", figure)
                 self._told.clear()
                 session.turn_ended(reason)
             case _:

@@ -49,6 +49,11 @@ class Stage:
         """The main screen, whatever lies on top of it."""
         return self.prompt.screen
 
+    @property
+    def turn_cost(self) -> bool:
+        """Whether each turn ends with what it cost."""
+        return self._settings.turn_cost
+
     async def furnish(self) -> None:
         """Puts transcript, queue and completions around the prompt."""
         from agent_tui.ui.prompt.popup import Completions

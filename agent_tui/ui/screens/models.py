@@ -98,6 +98,6 @@ def _price(info: ModelInfo) -> str:
     prices = info.prices
     if prices.input is None or prices.output is None:
         return ""
-    if not prices.input and not prices.output:
+    if prices.free:
         return "free"
     return f"{money(prices.input * 1e6)} / {money(prices.output * 1e6)}"

@@ -97,7 +97,7 @@ class StatusLine(Lines):
         if usage is None:
             return pieces
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
-        pieces += [(gap, paint()), (money(usage.session.cost_usd), paint("muted"))]
+        pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
         return pieces
 
 
@@ -116,7 +116,7 @@ def context_pieces(usage: ContextUsage, in_flight: int, tight: int, paint: Paint
         full = min(8, max(1 if total else 0, round(8 * total / usage.window)))
         filled = paint("context-messages" if color == "foreground" else color)
         pieces += [("━" * full, filled), ("━" * (8 - full), paint("context-free")), (" ", paint())]
-    part = mark + (share(tenths) if tight < 3 else percent(tenths / 10, 0, tight=True))
+    part = mark + (share(tenths, total > 0) if tight < 3 else percent(tenths / 10, 0, tight=True))
     sep = " / " if tight < 2 else "/"
     pieces += [
         (part, paint(color, bold=True)),

@@ -1,0 +1,169 @@
+"""Budgets: what the next call is expected to cost, whether that would break one, and what is said then. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_tui.models.context import ContextUsage, SessionTotals
+from agent_tui.models.money import NO_COST, Cost
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Prices
+from agent_tui.text.numbers import money, tokens
+
+BudgetName = Literal["run", "turn", "session", "day", "tokens"]
+
+SETTINGS: dict[BudgetName, str] = {
+    "run": "--budget",
+    "turn": "budget.turn_usd",
+    "session": "budget.session_usd",
+    "day": "budget.day_usd",
+    "tokens": "budget.session_tokens",
+}
+"""Where each is set."""
+
+OUTPUTS = 10
+LEAST_OUTPUT = 500
+"""An answer is expected to be as long as the median of the model's newest ten in the session, and at least so many
+tokens: the first ones are short calls of tools more often than not."""
+
+_TOLERANCE = 1e-9
+
+
+@dataclass(slots=True, frozen=True)
+class ExpectedCall:
+    """A call before it is made. ``usd`` is None where the model has no price; tokens of ``input`` with those ``read``
+    from the cache, and the ``output`` that is allowed for."""
+
+    usd: float | None
+    input: int
+    read: int
+    output: int
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.output
+
+
+@dataclass(slots=True, frozen=True)
+class BudgetLine:
+    """A budget, or the absence of one (``limit`` None), and what was spent of it. ``spent`` are dollars, ``tokens`` the
+    tokens of the budget that counts those. ``held`` are dollars held back for calls that have not said what they cost.
+    """
+
+    name: BudgetName
+    limit: float | None
+    spent: Cost = NO_COST
+    held: float = 0.0
+    tokens: int = 0
+
+    @property
+    def left(self) -> float | None:
+        """What is left of the limit; less than 0 where more was spent."""
+        if self.limit is None:
+            return None
+        return self.limit - (self.tokens if self.name == "tokens" else self.spent.known + self.held)
+
+    def breaks(self, call: ExpectedCall) -> bool:
+        """Whether the call would go beyond it. One that costs nothing never does; one without a price does when there
+        is nothing left."""
+        if self.left is None:
+            return False
+        if self.name == "tokens":
+            return call.tokens > self.left
+        if call.usd is None:
+            return self.left <= _TOLERANCE
+        return call.usd > 0 and call.usd > self.left + _TOLERANCE
+
+
+def expected_call(usage: ContextUsage, prices: Prices, steps: Sequence[Step], most: int | None) -> ExpectedCall:
+    """The next request: its input as the calculator has it, read from the cache as far as that is known beforehand,
+    else at the full price, and at the price of writing it where writes cost more. ``most`` is the longest answer that
+    is asked for."""
+    read = min(usage.expected_read or 0, usage.total)
+    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most))
+
+
+def priced_call(prices: Prices, input_: int, read: int, output: int) -> ExpectedCall:
+    """A call of so many tokens."""
+    rates = prices.rates(input_)
+    if rates.input is None or rates.output is None:
+        return ExpectedCall(None, input_, read, output)
+    fresh = max(rates.input, rates.cache_write or 0.0)
+    cached = rates.input if rates.cache_read is None else rates.cache_read
+    return ExpectedCall((input_ - read) * fresh + read * cached + output * rates.output, input_, read, output)
+
+
+def expected_output(steps: Sequence[Step], model: str, most: int | None) -> int:
+    """The length an answer is expected to have (see ``OUTPUTS``), at most ``most``."""
+    newest: list[int] = []
+    for step in reversed(steps):
+        if step.kind in ("turn", "subagent") and step.model == model and step.usage is not None:
+            newest.append(step.usage.output)
+            if len(newest) == OUTPUTS:
+                break
+    length = max(LEAST_OUTPUT, int(statistics.median(newest)) if newest else 0)
+    return length if most is None else min(length, most)
+
+
+def dollars_of(name: BudgetName, limit: float | None, totals: SessionTotals) -> BudgetLine:
+    """The line of a budget in dollars."""
+    return BudgetLine(name, limit, totals.cost, totals.held_usd)
+
+
+def tokens_of(limit: float | None, totals: SessionTotals) -> BudgetLine:
+    """The line of the budget in tokens: those sent and those answered."""
+    return BudgetLine("tokens", limit, tokens=(totals.input_tokens or 0) + (totals.output_tokens or 0))
+
+
+def first_broken(lines: Sequence[BudgetLine], call: ExpectedCall) -> BudgetLine | None:
+    """The first budget that the call would break."""
+    return next((line for line in lines if line.breaks(call)), None)
+
+
+_SPAN: dict[BudgetName, str] = {
+    "run": "this run",
+    "turn": "this turn",
+    "session": "this session",
+    "day": "today",
+    "tokens": "this session",
+}
+
+
+def amount(line: BudgetLine, value: float | Cost) -> str:
+    """A number of a budget: tokens, or dollars with as many digits as make sums of small ones come out."""
+    if isinstance(value, Cost):
+        return money(value, _places(line))
+    return tokens(int(value)) if line.name == "tokens" else money(value, _places(line))
+
+
+def _places(line: BudgetLine) -> int | None:
+    return 4 if (line.limit or 0) < 1 else None
+
+
+def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call") -> str:
+    """Why the call is not made, with the numbers and the ways on."""
+    cached = f"{tokens(call.read)} of it cached, " if call.read else ""
+    size = f"~{tokens(call.input)} in, {cached}~{tokens(call.output)} out"
+    spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
+    held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
+    next_ = call.tokens if line.name == "tokens" else call.usd
+    wanted = "has no known price" if next_ is None else f"is expected to take ~{amount(line, next_)}"
+    ways = f"/budget {line.name} N for more in this session, /model for a cheaper model, /compact for a smaller input"
+    if line.name == "run":
+        ways = "a higher --budget, -m with a cheaper model, a shorter session"
+    return (
+        f"Stopped before a call that would break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
+        f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). Ways on: {ways}."
+    )
+
+
+def unpriced_text(model: str, names: Sequence[BudgetName]) -> str:
+    """Told once: a budget in dollars does not hold for a model without a price."""
+    settings = " and ".join(SETTINGS[name] for name in names)
+    return (
+        f"The price of {model} is not known, so {settings} cannot be held for it, but for what the provider itself "
+        "reports of a call's cost after it; budget.session_tokens can, and prices in its [models] table make it known."
+    )

@@ -1,0 +1,97 @@
+"""Budgets: what the next call is expected to cost, which budget it would break, and what is said then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent_tui.context.accounting.spending import (
+    LEAST_OUTPUT,
+    BudgetLine,
+    ExpectedCall,
+    expected_call,
+    expected_output,
+    first_broken,
+    priced_call,
+    stop_text,
+    unpriced_text,
+)
+from agent_tui.models.money import Cost
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
+from tests.support.fake_agent import sample_usage
+
+PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
+
+
+def answer(output: int, model: str = "m") -> Step:
+    return Step("stp", "turn", model, "p", "a", model, status="complete", usage=TokenUsage(10, output))
+
+
+def test_the_input_costs_what_its_cache_lets_it_and_writing_costs_more() -> None:
+    call = priced_call(PRICES, 10_000, 8_000, 1_000)
+    assert call.usd == pytest.approx(2_000 * 3.75e-6 + 8_000 * 0.3e-6 + 1_000 * 15e-6)
+    plain = replace(PRICES, cache_write=None)
+    assert priced_call(plain, 10_000, 0, 1_000).usd == pytest.approx(10_000 * 3e-6 + 1_000 * 15e-6)
+
+
+def test_a_long_input_is_expected_at_its_own_price() -> None:
+    tiered = replace(PRICES, tiers=(PriceTier(200_000, Rates(6e-6, 22.5e-6, 0.6e-6)),))
+    assert priced_call(tiered, 200_001, 0, 0).usd == pytest.approx(200_001 * 6e-6)
+
+
+def test_what_is_known_of_the_cache_is_expected_and_nothing_else() -> None:
+    usage = replace(sample_usage(), total=10_000, expected_read=None)
+    assert expected_call(usage, PRICES, [], None).read == 0
+    assert expected_call(replace(usage, expected_read=9_000), PRICES, [], None).read == 9_000
+    assert expected_call(usage, Prices(), [], None).usd is None
+    assert expected_call(usage, Prices(0.0, 0.0), [], None).usd == 0
+
+
+def test_an_answer_is_expected_as_long_as_the_newest_ones_but_not_shorter_than_the_least() -> None:
+    assert expected_output([], "m", None) == LEAST_OUTPUT
+    assert expected_output([answer(n) for n in (9, 9, 9)], "m", None) == LEAST_OUTPUT
+    steps = [answer(50_000)] * 20 + [answer(2_000)] * 6 + [answer(9)] * 4
+    assert expected_output(steps, "m", None) == 2_000, "the median of ten"
+    assert expected_output(steps, "m", 800) == 800, "no longer than what is asked for"
+    assert expected_output([answer(9_000, "other")], "m", None) == LEAST_OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("line", "usd", "breaks"),
+    [
+        (BudgetLine("session", None, Cost(9.0)), 1.0, False),
+        (BudgetLine("session", 1.0, Cost(0.9)), 0.1, False),
+        (BudgetLine("session", 1.0, Cost(0.9)), 0.11, True),
+        (BudgetLine("session", 1.0, Cost(0.5), held=0.45), 0.1, True),
+        (BudgetLine("session", 1.0, Cost(5.0)), 0.0, False),
+        (BudgetLine("session", 1.0, Cost(0.9, 4)), None, False),
+        (BudgetLine("session", 1.0, Cost(1.0)), None, True),
+        (BudgetLine("tokens", 10_000, tokens=8_400), 9.0, False),
+        (BudgetLine("tokens", 10_000, tokens=8_401), 0.0, True),
+    ],
+)
+def test_a_call_breaks_what_it_would_go_beyond(line: BudgetLine, usd: float | None, breaks: bool) -> None:
+    call = ExpectedCall(usd, 1_000, 0, 600)
+    assert line.breaks(call) is breaks
+    assert first_broken([BudgetLine("turn", None), line], call) == (line if breaks else None)
+
+
+def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
+    text = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.051, 21_400, 18_000, 600))
+    for said in ("budget.turn_usd = $0.5000", "has taken $0.4800", "~$0.0510", "~21.4k in, 18k of it cached, ~600 out"):
+        assert said in text
+    assert all(way in text for way in ("/budget turn", "/model", "/compact"))
+    assert "\n" not in text
+    held = stop_text(BudgetLine("day", 20.0, Cost(19.5, 2), 0.4), ExpectedCall(None, 9, 0, 9))
+    assert "today has taken ≥ $19.50 and ~$0.40 for calls that did not say" in held and "has no known price" in held
+    run = stop_text(BudgetLine("run", 2.0, Cost(2.0)), ExpectedCall(0.1, 9, 0, 9))
+    assert "--budget" in run and "/budget" not in run
+    counted = stop_text(BudgetLine("tokens", 2_000_000, tokens=1_999_000), ExpectedCall(None, 900, 0, 600))
+    assert "budget.session_tokens = 2M" in counted and "has taken 2M" in counted and "~1.5k" in counted
+
+
+def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:
+    text = unpriced_text("mine", ["turn", "day"])
+    assert "budget.turn_usd and budget.day_usd" in text and "budget.session_tokens" in text and "prices" in text

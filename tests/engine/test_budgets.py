@@ -1,0 +1,302 @@
+"""Money through the whole agent: one figure wherever it is asked for, and budgets that stop before the call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.commands import registry
+from agent_tui.commands.result import Text
+from agent_tui.commands.usage_json import context_json
+from agent_tui.commands.usage_text import session_line
+from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.parts import AgentParts
+from agent_tui.headless.output import bill
+from agent_tui.models.events import CompactionEnded, Notice, StepStarted, TurnEnded
+from agent_tui.models.money import NO_COST, Cost, cost_fields
+from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
+from agent_tui.models.usage import Prices
+from agent_tui.providers.demo.provider import DemoProvider
+from agent_tui.store.tables.spending import day_of
+from agent_tui.text.numbers import money
+from tests.support.agents import Recorder, TokenCounter, parts_for, running
+from tests.support.scripts import step
+
+MODELS: dict[str, dict[str, float]] = {
+    "paid": {"input": 3.0, "output": 15.0, "cache_read": 0.3},
+    "free": {},
+    "unpriced": {},
+}
+SUMMARY = '[[step]]\nkind = "compaction"\nrepeat = 0\ntext = "## Goal\\nTo port it.\\n\\n## Progress\\nAll done."\n'
+SILENT = '[[step]]\ntext = "Nobody counted this."\nusage = false\n'
+FAILS = '[[step]]\ntext = "It breaks off here."\nafter = 8\nerror = { kind = "interrupted_stream" }\n'
+REFUSED = '[[step]]\nerror = { kind = "auth", message = "No key." }\n'
+HANGS = '[[step]]\ntext = "And then"\nhang = true\n'
+
+
+class SomeUnpriced(DemoProvider):
+    """The demo model, of which nobody knows what it costs where it is called ``unpriced``."""
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        info = await super().describe(spec)
+        return replace(info, prices=Prices()) if spec.key == "unpriced" else info
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        async for item in super().stream(request):
+            yield item
+
+
+def parts(
+    folder: Path,
+    script: str = "",
+    *,
+    model: str = "paid",
+    resume: str | None = None,
+    run: float | None = None,
+    **budget: float,
+) -> AgentParts:
+    settings = Settings(
+        default_model=model,
+        models={name: ModelConfig("demo", prices=prices) for name, prices in MODELS.items()},
+        permissions=PermissionsConfig(mode="auto"),
+        budget=BudgetConfig(**budget),  # type: ignore[arg-type]
+    )
+    settings.agent.retries = 1
+    (folder / "home").mkdir(parents=True, exist_ok=True)
+    file = folder / "home" / "script.toml"
+    file.write_text(script, "utf-8")
+    made = parts_for(
+        folder / "home",
+        folder / "project",
+        settings=settings,
+        counter=TokenCounter(),
+        provider=lambda counter: SomeUnpriced(counter, file, pace=0.0),
+        resume=resume,
+    )
+    made.run_budget = run
+    return made
+
+
+def opened(folder: Path, script: str = "", **more: Any) -> AbstractAsyncContextManager[tuple[Agent, Recorder]]:
+    """An agent for which ``paid`` costs what ``MODELS`` says; of ``more`` the numbers are budgets."""
+    return running(parts(folder, script, **more))
+
+
+async def say(agent: Agent, seen: Recorder, text: str) -> TurnEnded:
+    agent.submit(text)
+    await agent.join()
+    await agent.ready()
+    return seen.last_end
+
+
+def stops(seen: Recorder) -> list[str]:
+    return [n.text for n in seen.of(Notice) if n.code == "budget"]
+
+
+def delegate(prompt: str = "look around") -> str:
+    return step("Let me look.", subagent={"description": "look", "prompt": prompt})
+
+
+async def figures(agent: Agent) -> set[str]:
+    """The session's cost as each place prints it that the user can see or read."""
+    usage = agent.context_usage()
+    shown = await registry.run(agent, "/usage")
+    status = await registry.run(agent, "/status")
+    assert isinstance(shown, Text) and isinstance(status, Text)
+    data, run = context_json(usage)["session"], bill(agent.steps)
+    exported = agent.store.export(agent.info.id)
+    in_json = [Cost(d["cost_known_usd"], d["unpriced_calls"]) for d in (data, run, exported)]
+    for source in (data, run):
+        kinds = [Cost(k["cost_known_usd"], k["unpriced_calls"]) for k in source["usage_by_kind"].values()]
+        assert sum(kinds, NO_COST).known == pytest.approx(source["cost_known_usd"])
+        assert (source["cost_usd"] is None) == (source["unpriced_calls"] > 0)
+    return {
+        *(money(cost) for cost in in_json),
+        next(line for line in shown.text.splitlines() if line.startswith("Cost")).removeprefix("Cost").strip(),
+        next(line for line in status.text.splitlines() if line.startswith("Cost")).removeprefix("Cost").strip(),
+        session_line(replace(usage, session=replace(usage.session, compactions=0)), []).rpartition(" · ")[2],
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    kinds = dice.choices((step("Fine."), SILENT, FAILS, REFUSED, delegate() + step("Found.") + step("Done.")), k=5)
+    script = SUMMARY + "".join(kinds)
+    async with opened(tmp_path, script) as (agent, seen):
+        for number in range(5):
+            if dice.random() < 0.3:
+                await agent.set_model(dice.choice(("paid", "free", "unpriced")))
+            await say(agent, seen, f"Question {number}: " + "please port the billing module. " * 60)
+            if dice.random() < 0.4:
+                await agent.compact()
+            found = await figures(agent)
+            assert len(found) == 1, found
+        live, session = context_json(agent.context_usage())["session"], agent.info.id
+        looking = Agent(parts(tmp_path, script, resume=session))
+        assert context_json(await looking.inspect())["session"] == live
+        await looking.close()
+        spent = sum((s.cost for s in agent.steps if s.kind != "count"), NO_COST)
+        day, _ = agent.store.spent_on(day_of(agent.steps[-1].created))
+        assert day.known == pytest.approx(spent.known) and day.unpriced == spent.unpriced
+    async with opened(tmp_path, resume=session) as (agent, _):
+        assert await figures(agent) == found and "$0.0000" not in found
+
+
+async def test_a_subagent_counts_while_it_works_and_is_not_lost_with_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, delegate() + HANGS) as (agent, seen):
+        agent.submit("look")
+        await seen.until(lambda: any(s.kind == "subagent" for s in agent.steps))
+        held = agent.context_usage().session
+        assert held.by_kind["subagent"].calls == 1 and held.held_usd > 0
+        stored = [s for s in agent.store.steps(agent.info.id) if s.kind == "subagent"]
+        assert [s.status for s in stored] == ["running"], "killed now, it would be there when the session is opened"
+        agent.interrupt()
+        await agent.join()
+        cost = agent.context_usage().session.by_kind["subagent"].cost
+        assert cost.unpriced == 1
+        assert len(await figures(agent)) == 1
+
+
+async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> None:
+    async with opened(tmp_path, delegate() + step("Found.") + step("Done.")) as (agent, seen):
+        first = await say(agent, seen, "look")
+        assert {kind: of.calls for kind, of in first.bill.by_kind.items()} == {"turn": 2, "subagent": 1}
+        assert first.bill.cost == agent.context_usage().session.cost
+        second = await say(agent, seen, "and again")
+        assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context_usage().session.cost.known)
+
+
+async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_another_has_its_own(
+    tmp_path: Path,
+) -> None:
+    script = step(list={"path": "."}) * 90 + step("Done.")
+    async with opened(tmp_path, script, turn_usd=0.03) as (agent, seen):
+        ended = await say(agent, seen, "work")
+        (text,) = stops(seen)
+        assert (ended.stop_reason, ended.failure) == ("budget", None)
+        assert 0 < ended.bill.cost.known <= 0.03
+        assert "budget.turn_usd = $0.0300" in text and money(ended.bill.cost, 4) in text
+        calls = len(agent.steps)
+        assert 1 < calls < 90
+        assert (await say(agent, seen, "go on")).stop_reason == "budget"
+        assert len(agent.steps) > calls, "another turn has its own budget"
+
+
+async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_path: Path) -> None:
+    async with opened(tmp_path, session_usd=0.001) as (agent, seen):
+        assert (await say(agent, seen, "hello")).stop_reason == "budget"
+        assert agent.steps == [] and len(stops(seen)) == 1
+        shown = await registry.run(agent, "/budget session 5")
+        assert isinstance(shown, Text) and not shown.error and "of $5.00" in shown.text
+        assert (await say(agent, seen, "go on")).stop_reason == "end"
+        session = agent.info.id
+    async with opened(tmp_path, resume=session, session_usd=0.001) as (agent, seen):
+        assert (await say(agent, seen, "and on")).stop_reason == "end"
+        await registry.run(agent, "/budget session 0.001")
+        assert (await say(agent, seen, "and on")).stop_reason == "budget"
+        assert (await agent.set_model("free")).spec.key == "free"
+        assert (await say(agent, seen, "and on")).stop_reason == "end", "what costs nothing breaks no budget in dollars"
+
+
+@pytest.mark.parametrize(
+    "line", ["/budget week 5", "/budget session", "/budget session -1", "/budget run 5", "/budget turn x"]
+)
+async def test_what_is_no_budget_is_one_line(line: str, tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, _):
+        shown = await registry.run(agent, line)
+        assert isinstance(shown, Text) and shown.error and "\n" not in shown.text
+        assert agent.info.state.budget == {}
+
+
+async def test_tokens_hold_for_a_model_without_a_price_and_dollars_do_not_which_is_said_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="unpriced", session_usd=0.000001, session_tokens=3_000) as (agent, seen):
+        assert (await say(agent, seen, "hello")).stop_reason == "end"
+        assert (await say(agent, seen, "hello")).stop_reason == "budget"
+        (told,) = [n.text for n in seen.of(Notice) if n.code == "budget_unpriced"]
+        assert "unpriced" in told and "budget.session_usd" in told
+        assert "budget.session_tokens = 3k" in stops(seen)[0]
+
+
+async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
+    script = delegate() + step(list={"path": "."}) * 30
+    async with opened(tmp_path, script, session_usd=0.03) as (agent, seen):
+        ended = await say(agent, seen, "look")
+        assert ended.stop_reason == "budget"
+        spent = agent.context_usage().session
+        assert spent.by_kind["subagent"].calls > 2 and spent.cost.known <= 0.03
+        answer = next(m.tool_result for m in agent.messages if m.tool_result is not None)
+        assert "budget" in answer.text
+
+
+async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> None:
+    async with opened(tmp_path, SUMMARY) as (agent, seen):
+        for number in range(4):
+            await say(agent, seen, f"Question {number}: " + "please port the billing module. " * 150)
+        spent = agent.context_usage().session.cost.known
+        agent.set_budget("session", spent + 0.0001)
+        await agent.compact()
+        (ended,) = seen.of(CompactionEnded)
+        assert ended.outcome == "failed" and "budget.session_usd" in ended.text and "the summary call" in ended.text
+        assert agent.context_usage().session.cost.known == spent
+        agent.set_budget("session", spent + 1)
+        await agent.compact()
+        assert seen.of(CompactionEnded)[-1].outcome == "done"
+
+
+async def test_a_day_is_of_all_sessions_and_another_agent_raises_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, day_usd=0.02) as (agent, seen), opened(tmp_path, day_usd=0.03) as (other, others):
+        assert (await say(agent, seen, "hello")).stop_reason == "end"
+        while (await say(other, others, "hello")).stop_reason == "end":
+            assert len(other.steps) < 20
+        assert (await say(agent, seen, "hello")).stop_reason == "budget"
+        assert "budget.day_usd" in stops(seen)[0] and len(agent.steps) == 1
+        line = next(line for line in agent.budgets() if line.name == "day")
+        both = agent.context_usage().session.cost + other.context_usage().session.cost
+        assert line.spent.known == pytest.approx(both.known)
+
+
+async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await say(agent, seen, "hello")
+        session = agent.info.id
+    async with opened(tmp_path, resume=session, run=0.02) as (agent, seen):
+        assert (await say(agent, seen, "hello")).stop_reason == "end"
+        run = next(line for line in agent.budgets() if line.name == "run")
+        assert 0 < run.spent.known < agent.context_usage().session.cost.known
+        await agent.set_model("free")
+        await agent.set_model("paid")
+        assert next(line for line in agent.budgets() if line.name == "run").spent == run.spent
+
+
+async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path) -> None:
+    async with opened(tmp_path, HANGS, day_usd=0.02) as (agent, seen):
+        agent.submit("hello")
+        await seen.until(lambda: seen.of(StepStarted))
+        (begun,) = seen.of(StepStarted)
+        assert begun.step.expected_usd is not None and 0 < begun.step.expected_usd < 0.02
+        async with opened(tmp_path, day_usd=0.02) as (other, others):
+            other.set_budget("day", begun.step.expected_usd + 0.000001)
+            assert (await say(other, others, "hello")).stop_reason == "budget"
+            assert "for calls that did not say what they cost" in stops(others)[0]
+        agent.interrupt()
+        await agent.join()
+        assert cost_fields(agent.context_usage().session.cost)["cost_usd"] is None
+
+
+async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> None:
+    async with opened(tmp_path, step("x" * 400)) as (agent, seen):
+        await say(agent, seen, "hello")
+        await asyncio.sleep(0)
+        exported = json.loads(json.dumps(agent.store.export(agent.info.id)))
+        (call,) = exported["steps"]
+        assert call["expected_usd"] >= call["cost_usd"] > 0
