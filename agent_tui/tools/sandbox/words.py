@@ -128,7 +128,10 @@ def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
         ways = [word for word in sorted(sandbox.backend.loopback) if word != loopback]
         way = f'[sandbox] loopback = "{ways[0]}"' if ways else 'bubblewrap, or [sandbox] network = "allow"'
         return f"commands cannot open ports on 127.0.0.1: {way} would let them"
-    return network_words(network, loopback if loopback == "deny" or "own" not in sandbox.backend.loopback else "own")
+    own = "own" in sandbox.backend.loopback
+    found = network_words(network, "own" if own and loopback != "deny" else loopback)
+    shared = network != "allow" and sandbox.shares and own and sandbox.has_ports(loopback)
+    return f"{found}, shared by the commands of a run" if shared else found
 
 
 def status_line(sandbox: Sandbox) -> str:

@@ -174,6 +174,8 @@ def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Lo
     assert words_ in words.ports_line(sandbox, "ask", loopback)
     assert words.ports_line(sandbox, "allow", loopback) == "network open"
     assert words.ports_line(Sandbox(), "ask", loopback) == ""
+    shares = words.ports_line(replace(sandbox, shares=True), "ask", loopback)
+    assert shares.endswith("shared by the commands of a run") is ("ports of its own" in shares)
 
 
 def test_a_port_that_is_not_there_is_explained() -> None:
