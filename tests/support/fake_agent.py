@@ -238,6 +238,8 @@ class FakeAgent:
         return None if text is None else (text, self.queued_attachments.pop(text, []))
 
     def send_waiting(self) -> bool:
+        if self.busy:
+            return False
         self.calls.append(("send_waiting", None))
         return bool(self.queue)
 
