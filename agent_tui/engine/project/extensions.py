@@ -25,6 +25,7 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.skill import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt
+from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.session_tools import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
@@ -34,17 +35,27 @@ class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
     ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
+    ``offers`` keeps what servers offer for a look at a session that starts none.
     """
 
     def __init__(
-        self, settings: Settings, paths: Paths, root: Path, cwd: Path, trust: FolderTrust, home: Path | None = None
+        self,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        cwd: Path,
+        trust: FolderTrust,
+        home: Path | None = None,
+        offers: RememberedOffers | None = None,
     ) -> None:
         self._root = root
         self._trust = trust
         trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd)
         self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file)
+        self.mcp = McpManager(
+            settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers
+        )
         self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
