@@ -142,3 +142,8 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the total is an estimate, in whole or in part, so that ``~`` stands before it."""
+        return self.pending or self.basis == "estimated" or self.estimated_tokens > 0
