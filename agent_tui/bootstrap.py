@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +19,21 @@ from agent_tui.engine.models.routing import RoutedProvider
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.workspace import Workspace
-from agent_tui.errors import ConfigError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.paths import Paths, private_dir, project_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.damage.reading import open_for_reading
+from agent_tui.store.passing import remove_left_behind
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.rules.names import checked_rules
+from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:
@@ -57,14 +58,13 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     layers = [layer for layer in files if layer is not None]
     layers.append(env_layer())
     said = {
-        ("permissions", "mode", "--permission-mode"): options.permission_mode,
-        ("agent", "step_limit", "--max-turns"): options.max_turns,
+        ("permissions", "mode", "permission_mode"): options.permission_mode,
+        ("agent", "step_limit", "max_turns"): options.max_turns,
     }
-    values: dict[str, dict[str, object]] = {}
-    for (table, key, _), value in said.items():
+    for (table, key, name), value in said.items():
         if value is not None:
-            values.setdefault(table, {})[key] = value
-    layers.append(Layer("command line", values, {f"{table}.{key}": flag for table, key, flag in said}))
+            where, _, variable = options.written(name).rpartition(": ")
+            layers.append(Layer(where or "command line", {table: {key: value}}, {f"{table}.{key}": variable}))
     return layers
 
 
@@ -78,7 +78,9 @@ def _only_own(layer: Layer) -> None:
         ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
     ):
         if there:
-            raise ConfigError(f"{layer.where}: {key} is read from your own configuration only; take it out there.")
+            raise ConfigError(
+                f"{layer.place(key.split()[0])}: {key} is read from your own configuration only; take it out there."
+            )
 
 
 def _within_budget(project: Layer, own: Layer | None) -> Layer:
@@ -91,7 +93,7 @@ def _within_budget(project: Layer, own: Layer | None) -> Layer:
         for name, value in asked.items()
         if not (_is_number(value) and _is_number(allowed.get(name)) and value > allowed[name])
     }
-    return replace(project, values={**project.values, "budget": kept})
+    return project._replace(values={**project.values, "budget": kept})
 
 
 def _is_number(value: object) -> bool:
@@ -104,16 +106,29 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)
+    _check_rules(layers)
     settings = build_settings(merge(layers))
-    for flag, given, rules in (
-        ("--allow", options.allow, settings.permissions.allow),
-        ("--deny", options.deny, settings.permissions.deny),
+    for name, given, rules in (
+        ("allow", options.allow, settings.permissions.allow),
+        ("deny", options.deny, settings.permissions.deny),
     ):
-        checked_rules(given, flag)
+        for index, rule in enumerate(given):
+            checked_rules([rule], options.written(name, index))
         rules += given
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
     return settings
+
+
+def _check_rules(layers: Sequence[Layer]) -> None:
+    """Every rule of every layer, also of lists that another one replaces. Raises ConfigError naming its place."""
+    for layer in layers:
+        rules = layer.values.get("permissions") or {}
+        for key in ("allow", "ask", "deny", "mcp_read_only"):
+            check_all = checked_servers_tools if key == "mcp_read_only" else checked_rules
+            dotted = f"permissions.{key}"
+            for text in rules.get(key) or ():
+                check_all([text], f"{layer.place(dotted, text)}: {layer.name(dotted)}")
 
 
 async def make_agent(options: Options, looking: bool = False) -> Agent:
@@ -126,11 +141,31 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     root = project_root(cwd)
     opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
     store = opening(paths.database)
+    await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
+        if not looking:
+            paths = _with_cache(paths, store.folder)
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
         store.close()
         raise
+
+
+def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
+    """The folders, with a cache that can be written: long output and what commands store goes there. Where there is
+    none, a run that keeps nothing has it in its ``temporary`` folder; any other raises AgentError."""
+    try:
+        if os.access(private_dir(paths.cache), os.W_OK | os.X_OK):
+            return paths
+        why = "it cannot be written"
+    except OSError as error:
+        why = error.strerror or str(error)
+    if temporary is not None:
+        return paths._replace(cache=temporary / "cache")
+    raise AgentError(
+        f"nothing can be kept in {paths.cache}: {why}; check the permissions of the folder, or set AGENT_TUI_HOME to "
+        "another one"
+    )
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
@@ -139,7 +174,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trust.accept()
     trusted = trust.trusted
     settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
-    added = [_folder(folder) for folder in options.add_dirs]
+    added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
@@ -181,6 +216,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         holds=jail.holds,
         sees=jail.sees,
         network=settings.sandbox.network,
+        has_ports=jail.has_ports,
+        temporary=jail.policy().temporary,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
     )
@@ -201,7 +238,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             extensions.memory.blocks,
             extensions.skills.blocks,
             watched=extensions.memory.candidates,
-            system=_prompt_file(options.system_prompt_file) or SYSTEM_PROMPT,
+            system=_prompt_file(options) or SYSTEM_PROMPT,
             appended=_appended(options),
             servers=extensions.mcp.instructions,
         ),
@@ -252,10 +289,10 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     return [Notice("info", found.reason, "model_detected")]
 
 
-def _folder(path: Path) -> Path:
+def _folder(path: Path, flag: str) -> Path:
     resolved = path.expanduser().resolve()
     if not resolved.is_dir():
-        raise ConfigError(f"--add-dir {path}: no such folder.")
+        raise ConfigError(f"{flag} {path}: no such folder.")
     return resolved
 
 
@@ -268,8 +305,9 @@ _PROMPT_FILE = 1024 * 1024
 """Bytes of a system prompt: more than most windows take."""
 
 
-def _prompt_file(path: Path | None) -> str:
+def _prompt_file(options: Options) -> str:
     """The text of ``--system-prompt-file``; empty where there is none. Raises ConfigError."""
+    path, flag = options.system_prompt_file, options.written("system_prompt_file")
     if path is None:
         return ""
     try:
@@ -277,9 +315,9 @@ def _prompt_file(path: Path | None) -> str:
             text = file.read(_PROMPT_FILE + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(f"--system-prompt-file {path}: {why}.") from None
+        raise ConfigError(f"{flag} {path}: {why}.") from None
     if len(text) > _PROMPT_FILE:
-        raise ConfigError(f"--system-prompt-file {path}: larger than {_PROMPT_FILE // 1024} kB.")
+        raise ConfigError(f"{flag} {path}: larger than {_PROMPT_FILE // 1024} kB.")
     if not text.strip() or "\0" in text:
-        raise ConfigError(f"--system-prompt-file {path}: {'not text' if text.strip() else 'empty'}.")
+        raise ConfigError(f"{flag} {path}: {'not text' if text.strip() else 'empty'}.")
     return text

@@ -6,7 +6,6 @@ keys and models' words may hold escape sequences; a terminal acts upon those whe
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import IO, Any
 
@@ -20,6 +19,8 @@ def say(text: str = "") -> None:
 
 def say_json(value: Any) -> None:
     """A value as JSON on standard output; ASCII, so that nothing in it needs cleaning."""
+    import json  # not before the first frame
+
     write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=True) + "\n")
 
 

@@ -7,10 +7,11 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_STEP_LIMIT = 53
 EXIT_BUDGET = 54
-EXIT_EMPTY = 54
 EXIT_REFUSED = 55
+"""The model refused, or answered nothing."""
+EXIT_DENIED = 56
+"""With ``--fail-on-denial``: something needed a permission that nobody could give."""
 EXIT_RETRYABLE = 75
-EXIT_DENIED = 77
 EXIT_INTERRUPTED = 130
 
 
@@ -45,6 +46,12 @@ class StoreDamagedError(StoreError):
 OPEN_ELSEWHERE = "open in another window"
 READ_ONLY = f"This session is {OPEN_ELSEWHERE}; it is read-only here. /fork continues a copy."
 """What users read of a session whose lock another process holds."""
+
+
+class NoSessionError(StoreError):
+    """A session was asked for by a name that none has."""
+
+    exit_code = EXIT_USAGE
 
 
 class SessionBusyError(StoreError):

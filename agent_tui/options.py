@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.config import PermissionMode
+from agent_tui.config import Compared, PermissionMode
+from agent_tui.config.run_flags import FLAGS
 
 OutputFormat = Literal["text", "json", "stream-json"]
 InputFormat = Literal["text", "stream-json"]
@@ -15,12 +16,13 @@ SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a session may be called by its user: it becomes part of file names."""
 
 
-@dataclass(slots=True)
-class Options:
+@dataclass(slots=True, eq=False, repr=False)
+class Options(Compared):
     """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``budget`` is in dollars. ``instructions``: what the run itself adds to the
-    system prompt."""
+    system prompt. ``variables``: of each field how many of its values came from its environment variable; those are the
+    first."""
 
     prompt: str = ""
     headless: bool = False
@@ -51,3 +53,9 @@ class Options:
     trust: bool = False
     can_ask: bool = True
     instructions: list[str] = field(default_factory=list)
+    variables: dict[str, int] = field(default_factory=dict)
+
+    def written(self, name: str, index: int = 0) -> str:
+        """How the user gave a field: its flag, or the environment variable that stands for it."""
+        flag = next(flag for flag in FLAGS if flag.dest == name)
+        return f"environment: {flag.variable}" if index < self.variables.get(name, 0) else f"--{flag.name}"

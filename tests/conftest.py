@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from agent_tui.pipes.lines import STRICT
 from tests.support.forms import examples
+from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_WORKER, WORKER, forked, nursery
 from tests.support.waiting import Bell
 
 settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
@@ -39,3 +40,31 @@ def bell(tmp_path: Path) -> Iterator[Callable[[str], Bell]]:
     """Makes named pipes in the test's folder, by which other processes tell something."""
     with contextlib.ExitStack() as stack:
         yield lambda name: stack.enter_context(Bell(tmp_path / name))
+
+
+@pytest.fixture(scope="session")
+def worker_nursery() -> Iterator[str]:
+    """Where provider workers are forked that have imported what they need."""
+    with nursery(PREPARE_WORKER) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def host_nursery() -> Iterator[str]:
+    """The same for tool hosts."""
+    with nursery(PREPARE_HOST) as address:
+        yield address
+
+
+@pytest.fixture
+def forked_worker(worker_nursery: str) -> Iterator[None]:
+    """The program's worker is forked, not started: for tests that need one and do not ask how it starts."""
+    with forked({WORKER: worker_nursery}):
+        yield
+
+
+@pytest.fixture
+def forked_host(host_nursery: str) -> Iterator[None]:
+    """The same for the tool host."""
+    with forked({HOST: host_nursery}):
+        yield

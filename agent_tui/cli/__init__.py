@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent_tui import door
-from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given
+from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # What failed was said already.
             _give_up_stdout()
     except AgentError as error:
-        door.complain(str(error))
+        door.complain(named_as_given(str(error), arguments))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -131,9 +131,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         raise ConfigError("- (standard input) goes with -p/--print.")
     if len(prompts) > 1:
         raise ConfigError(f"Two prompts: {prompts[0]!r} and {prompts[1]!r}. Put one in quotes.")
-    sessions = [flag for name, flag in _ONE_SESSION.items() if said.get(name) not in (None, False)]
+    sessions = {name: flag for name, flag in _ONE_SESSION.items() if said.get(name) not in (None, False)}
     if len(sessions) > 1:
-        raise ConfigError(f"{' and '.join(sessions[:2])} name two sessions; give one of them.")
+        # What was typed wins over the variables of others as it does over its own.
+        typed = [name for name in sessions if getattr(values, name) not in (None, False)]
+        if len(typed) != 1:
+            raise ConfigError(f"{' and '.join([*sessions.values()][:2])} name two sessions; give one of them.")
+        said = {name: value for name, value in said.items() if name not in sessions or name in typed}
     if headless and said.get("resume") == "":
         raise ConfigError("--resume needs an ID with -p/--print; agent-tui sessions lists them.")
     options = Options(
@@ -155,12 +159,13 @@ _ONE_SESSION = {
 def _check(options: Options) -> None:
     if options.session is not None and not re.fullmatch(SESSION_NAME, options.session):
         raise ConfigError(
-            f"--session {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, a letter or digit first."
+            f"{options.written('session')} {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, "
+            "a letter or digit first."
         )
     if options.max_turns is not None and options.max_turns < 1:
-        raise ConfigError(f"--max-turns {options.max_turns}: at least 1.")
+        raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: at least 1.")
     if options.budget is not None and not 0 < options.budget < float("inf"):
-        raise ConfigError(f"--budget {options.budget:g}: dollars, more than 0.")
+        raise ConfigError(f"{options.written('budget')} {options.budget:g}: dollars, more than 0.")
     if options.input_format == "stream-json" and options.output_format != "stream-json":
         raise ConfigError("--input-format stream-json goes with --output-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:
@@ -172,7 +177,7 @@ def _chat(options: Options) -> int:
         try:
             os.chdir(options.folder.expanduser())
         except OSError as error:
-            raise ConfigError(f"--cd {options.folder}: {error.strerror or error}.") from None
+            raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
     if options.headless:
         return _headless(options)
     if not sys.stdin.isatty() or not sys.stdout.isatty():

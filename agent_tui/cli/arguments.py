@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ commands:
   config         path, show, init
   completions    a completion script for bash, zsh or fish
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 budget reached, 55 answer refused by the model,
-75 try again later, 77 tool call refused (--fail-on-denial), 130 interrupted
+exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 budget reached, 55 refused by the model or
+an empty answer, 56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -103,9 +103,11 @@ def _path(text: str) -> Path:
 
 def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What was said of each flag that was given, by its field in ``Options``: on the command line, else by its
-    variable; of lists both. Raises ConfigError for a variable whose value does not fit."""
+    variable; of lists both. ``variables`` counts those that came from one. Raises ConfigError for a variable
+    whose value does not fit."""
     variables = os.environ if environ is None else environ
     found: dict[str, Any] = {}
+    told: dict[str, int] = {}
     for flag in FLAGS:
         typed = getattr(values, flag.dest)
         text = variables.get(flag.variable, "")
@@ -114,9 +116,25 @@ def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) 
             value: Any = [*(said or []), *typed]
         else:
             value = said if typed is None else typed
+        if said is not None and (isinstance(typed, list) or typed is None):
+            told[flag.dest] = len(said) if isinstance(said, list) else 1
         if value is not None and value != []:
             found[flag.dest] = value
-    return found
+    return {**found, "variables": told}
+
+
+def named_as_given(problem: str, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
+    """What is said of a flag, said of its variable where that gave the value and nothing was typed."""
+    variables = os.environ if environ is None else environ
+    for flag in FLAGS:
+        long = f"--{flag.name}"
+        typed = any(
+            argument.partition("=")[0] == long or (flag.short and re.match(rf"-{flag.short}(?!-)", argument))
+            for argument in arguments
+        )
+        if variables.get(flag.variable, "").strip() and not typed and re.match(rf"{long}[ :]", problem):
+            return f"environment: {flag.variable}{problem.removeprefix(long)}"
+    return problem
 
 
 def _of_variable(flag: Flag, text: str) -> Any:
@@ -145,6 +163,8 @@ def _of_variable(flag: Flag, text: str) -> Any:
 def _entries(flag: Flag, text: str) -> list[str]:
     if not text.lstrip().startswith("["):
         return [line.strip() for line in text.splitlines() if line.strip()]
+    import json  # most starts have no such list
+
     try:
         entries = json.loads(text)
     except ValueError:

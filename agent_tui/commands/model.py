@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, get_args
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.models.context import SessionTotals
 from agent_tui.models.requests import Effort, ModelInfo
+from agent_tui.models.steps import StepKind
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import money, plural, share, tenths_of, tokens, whole_percent
@@ -134,10 +136,20 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("Output", _count(totals.output_tokens)),
         ("  reasoning", _count(totals.reasoning_tokens)),
         ("Cost", money(totals.cost)),
+        *_by_kind(totals),
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]
     return Text("\n".join(f"{name:<12}{value:>14}" for name, value in rows))
+
+
+_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+
+
+def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
+    """What each kind of call cost, where there was more than one; exact counts are free."""
+    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
+    return found if len(found) > 1 else []
 
 
 def _count(value: int | None) -> str:

@@ -5,7 +5,7 @@ Loading and merging the files is here too; validation (pydantic) is in ``config.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
@@ -22,8 +22,28 @@ KEY_ACTIONS = (
 """What can be put on another key in ``[keys]``: the names of the screen's bindings."""
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class ModelSettings:
+class Compared:
+    """Equality and ``repr`` of its dataclasses, field by field. What ``dataclass`` would generate for each of them is
+    compiled at every start."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in _names(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _names(self))})"
+
+
+def _names(value: Compared) -> list[str]:
+    return [f.name for f in fields(value)]  # type: ignore[arg-type]
+
+
+@dataclass(slots=True, frozen=True, kw_only=True, eq=False, repr=False)
+class ModelSettings(Compared):
     """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
     here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
     also where it could be called directly. ``prices`` are US dollars per million tokens: ``input``,
@@ -41,15 +61,17 @@ class ModelSettings:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False, repr=False)
 class ModelConfig(ModelSettings):
     """A model as configured; ``model`` is LiteLLM's name."""
 
     model: str
 
 
-@dataclass(slots=True)
-class ContextConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class ContextConfig(Compared):
+    """What the context may hold. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
+
     auto_compact: bool = True
     compact_at: float | None = None
     max_output_reserve: int = 32_000
@@ -57,8 +79,8 @@ class ContextConfig:
     summary_model: str | None = None
 
 
-@dataclass(slots=True)
-class BudgetConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class BudgetConfig(Compared):
     """What may be spent before a call is not made: US dollars of a turn, a session, and a day on this machine; tokens
     sent and answered of a session. None is no limit."""
 
@@ -68,8 +90,8 @@ class BudgetConfig:
     session_tokens: int | None = None
 
 
-@dataclass(slots=True)
-class ToolsConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class ToolsConfig(Compared):
     """``disabled`` are tool names; ``bash_timeout`` is seconds; ``output_limit`` is characters sent to the model;
     ``env_allow`` are environment variables (``*`` and ``?`` allowed) that commands get although they look secret."""
 
@@ -80,19 +102,21 @@ class ToolsConfig:
     env_allow: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class SandboxConfig:
-    """What commands are held to. ``network`` is that of commands that may write; ``readable`` and ``writable`` are
-    folders besides the project."""
+@dataclass(slots=True, eq=False, repr=False)
+class SandboxConfig(Compared):
+    """What commands are held to. ``network`` is that of commands that may write, ``loopback`` their ports on 127.0.0.1
+    and ::1 while it is closed: their ``own``, those of the ``machine`` (macOS), or none (``deny``); ``readable``
+    and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
     network: Literal["ask", "allow", "deny"] = "ask"
+    loopback: Literal["own", "machine", "deny"] = "own"
     readable: list[str] = field(default_factory=list)
     writable: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class PermissionsConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class PermissionsConfig(Compared):
     """``mode`` at start; rules are ``tool`` or ``tool(pattern)``, e.g. ``bash(git status*)``, ``edit(src/**)``.
     ``mcp_read_only`` are tools of MCP servers that only look, by name: plan mode may use them."""
 
@@ -103,8 +127,8 @@ class PermissionsConfig:
     mcp_read_only: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class McpServer:
+@dataclass(slots=True, eq=False, repr=False)
+class McpServer(Compared):
     """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP). ``timeout`` is seconds for connecting and
     listing, ``call_timeout`` seconds for one call."""
 
@@ -119,8 +143,10 @@ class McpServer:
     call_timeout: float = 300.0
 
 
-@dataclass(slots=True)
-class UiConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class UiConfig(Compared):
+    """How the screen looks. ``editor`` is a command."""
+
     theme: str = "agent-dark"
     show_reasoning: bool = False
     reduced_motion: bool = False
@@ -129,8 +155,8 @@ class UiConfig:
     editor: str | None = None
 
 
-@dataclass(slots=True)
-class AgentConfig:
+@dataclass(slots=True, eq=False, repr=False)
+class AgentConfig(Compared):
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
     ``content_timeout`` seconds in which it sends something but nothing of the answer; ``retries`` attempts."""
 
@@ -141,8 +167,8 @@ class AgentConfig:
     development: bool = False
 
 
-@dataclass(slots=True)
-class Settings:
+@dataclass(slots=True, eq=False, repr=False)
+class Settings(Compared):
     """Everything configurable, merged from default, user file, project file, environment and flags."""
 
     default_model: str | None = None

@@ -5,14 +5,12 @@ Precedence, lowest first: defaults, user file, project file, ``--config`` file, 
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.config import McpServer, ModelConfig, Settings
 from agent_tui.config.run_flags import VARIABLES
@@ -31,16 +29,27 @@ ENV_OTHER = VARIABLES | {
 """Variables with the prefix that are not settings."""
 
 
-@dataclass(slots=True, frozen=True)
-class Layer:
+class Layer(NamedTuple):
     """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
 
-    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag).
+    ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag). ``text`` is that of a file.
     """
 
     where: str
     values: dict[str, Any]
     names: Mapping[str, str]
+    text: str = ""
+
+    def place(self, key: str, entry: str = "") -> str:
+        """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
+        where that is certain: its own or that of a table it is in."""
+        from agent_tui.config.lines import line_of  # only errors ask
+
+        parts = key.split(".")
+        for length in range(len(parts), 0, -1):
+            if number := line_of(self.text, ".".join(parts[:length]), entry):
+                return f"{self.where}, line {number}"
+        return self.where
 
     def name(self, key: str) -> str:
         """How the user wrote a dotted key: where a whole table came in one variable, that variable and the rest."""
@@ -63,8 +72,10 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from error
+    import tomllib  # many starts read no file
+
     try:
-        return Layer(str(path), tomllib.loads(text), {})
+        return Layer(str(path), tomllib.loads(text), {}, text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}.") from error
 
@@ -103,6 +114,8 @@ def _is_text(keys: Sequence[str]) -> bool:
 
 
 def _value(text: str) -> Any:
+    import json  # most starts have no such variable
+
     try:
         return json.loads(text)
     except ValueError:
@@ -151,7 +164,7 @@ def _table(cls: type[T], values: Any, needs: str | None) -> dict[str, T]:
 
 
 def _fill(cls: type[T], values: Mapping[str, Any]) -> T:
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls) if values else {}
     arguments: dict[str, Any] = {}
     for field in fields(cls):  # type: ignore[arg-type]
         if field.name not in values:

@@ -5,8 +5,7 @@ The parser and ``--help`` are made of it; the configuration leaves the variables
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_tui.config import PERMISSION_MODES
 
@@ -20,8 +19,7 @@ _PRINT: Group = "answers without a screen (-p)"
 _PROGRAM: Group = "program"
 
 
-@dataclass(slots=True, frozen=True)
-class Flag:
+class Flag(NamedTuple):
     """``name`` is the long spelling without dashes, ``field`` its field in ``Options``. ``optional``: its value may be
     left out, which is an empty one."""
 
@@ -76,7 +74,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come"),
     Flag("verbose", "switch", _PRINT, "tell on standard error what happens"),
     Flag("budget", "dollars", _PRINT, "what the run may cost; exit code 54 before the call beyond", "USD"),
-    Flag("fail-on-denial", "switch", _PRINT, "exit code 77 where a tool call was refused"),
+    Flag("fail-on-denial", "switch", _PRINT, "exit code 56 where a permission was missing"),
     Flag("config", "path", _PROGRAM, "one more configuration file, over the others", "FILE"),
     Flag("cd", "path", _PROGRAM, "work in DIR, as if started there", "DIR", "C", field="folder"),
 )

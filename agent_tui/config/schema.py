@@ -98,6 +98,7 @@ class ToolsSchema(Strict):
 class SandboxSchema(Strict):
     mode: Literal["auto", "required", "off"] | None = None
     network: Literal["ask", "allow", "deny"] | None = None
+    loopback: Literal["own", "machine", "deny"] | None = None
     readable: list[str] | None = None
     writable: list[str] | None = None
 
@@ -176,7 +177,7 @@ def _check_models(layers: Sequence[Layer]) -> None:
     complete: set[str] = set()
     for layer in layers:
         for key, model in (layer.values.get("models") or {}).items():
-            names[key] = layer.where
+            names[key] = layer.place(f"models.{key}")
             if isinstance(model, dict) and model.get("model"):
                 complete.add(key)
     for key, where in names.items():
@@ -188,11 +189,12 @@ def _check_models(layers: Sequence[Layer]) -> None:
             if (name := values.get(key)) is None:
                 continue
             if name not in complete and name != "demo" and "/" not in name:
-                written = layer.name(key if table is None else f"{table}.{key}")
+                dotted = key if table is None else f"{table}.{key}"
+                written = layer.name(dotted)
                 known = ", ".join([*(f'"{k}"' for k in sorted(complete)), '"demo"'])
                 raise ConfigError(
-                    f"{layer.where}: {written}: no model is called {name!r}; allowed: {known}, or LiteLLM's name, "
-                    'e.g. "openai/gpt-5".'
+                    f"{layer.place(dotted)}: {written}: no model is called {name!r}; allowed: {known}, or LiteLLM's "
+                    'name, e.g. "openai/gpt-5".'
                 )
             break
 
@@ -200,13 +202,11 @@ def _check_models(layers: Sequence[Layer]) -> None:
 def _check_keys(layers: Sequence[Layer]) -> None:
     for layer in layers:
         for action, key in (layer.values.get("keys") or {}).items():
-            written = layer.name(f"keys.{action}")
+            written, place = layer.name(f"keys.{action}"), layer.place(f"keys.{action}")
             if action not in KEY_ACTIONS:
-                raise ConfigError(f"{layer.where}: unknown key {written}; allowed here: {', '.join(KEY_ACTIONS)}.")
+                raise ConfigError(f"{place}: unknown key {written}; allowed here: {', '.join(KEY_ACTIONS)}.")
             if not all(_KEY.fullmatch(one.strip()) for one in key.split(",")):
-                raise ConfigError(
-                    f'{layer.where}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).'
-                )
+                raise ConfigError(f'{place}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).')
 
 
 def _line(layer: Layer, error: ValidationError) -> str:
@@ -214,13 +214,14 @@ def _line(layer: Layer, error: ValidationError) -> str:
     parts = [str(p) for p in first["loc"]]
     key = ".".join(parts)
     name = layer.name(key)
+    place = layer.place(key)
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_keys_at(parts[:-1]))
-        return f"{layer.where}: unknown key {name}; allowed here: {allowed}."
+        return f"{place}: unknown key {name}; allowed here: {allowed}."
     shown = repr(first.get("input"))
     if len(shown) > 60 or "key" in parts[-1] or _SECRET.intersection(parts):
         shown = "this value"
-    return f"{layer.where}: {name}: {_allowed(first)} (not {shown})."
+    return f"{place}: {name}: {_allowed(first)} (not {shown})."
 
 
 def _allowed(error: Any) -> str:

@@ -73,7 +73,6 @@ class Printer:
         self._out = out
         self._err = err
         self._first_step = 0
-        self._texts: list[str] = []
         self._turn_texts: list[str] = []
         self._reasoning: list[str] = []
         self._tool_calls: list[Metadata] = []
@@ -187,7 +186,6 @@ class Printer:
         """Nobody is here to approve a plan: it is what the turn was for."""
         plan, self._plan = self._plan, ""
         if plan:
-            self._texts.append(plan)
             self._turn_texts.append(plan)
             self._line({"type": "text", "text": plan})
             if self._output == "text" and not self._final:
@@ -195,7 +193,6 @@ class Printer:
 
     def _step_ended(self, event: StepEnded) -> None:
         step, message = event.step, event.message
-        self._texts.append(message.text)
         self._turn_texts.append(message.text)
         self._reasoning.append(message.reasoning)
         for call in message.tool_calls:
@@ -257,7 +254,7 @@ class Printer:
         summary = {
             "session_id": self._agent.info.id,
             "model": self._agent.spec.key,
-            "text": next((t for t in reversed(self._texts) if t), ""),
+            "text": self.answer,
             "reasoning": "".join(self._reasoning),
             "stop_reason": self.stop_reason,
             **bill(steps),

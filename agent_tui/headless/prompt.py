@@ -3,7 +3,7 @@ get it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_tui.commands import registry
@@ -14,21 +14,22 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.options import Options
 
 
-def pictures(paths: Sequence[Path], cwd: Path) -> list[AttachmentPart]:
-    """The files of ``--image``. Raises ConfigError for what is no picture."""
+def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str]) -> list[AttachmentPart]:
+    """The files of ``--image``; ``written`` says how the user named each. Raises ConfigError for what is no picture."""
     if not paths:
         return []
     from agent_tui.commands.mentions import attachment
 
     found: list[AttachmentPart] = []
-    for path in paths:
+    for index, path in enumerate(paths):
+        flag = written("images", index)
         whole = path.expanduser()
         try:
             part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
         except (OSError, ValueError) as error:
-            raise ConfigError(f"--image {path}: {getattr(error, 'strerror', None) or error}.") from None
+            raise ConfigError(f"{flag} {path}: {getattr(error, 'strerror', None) or error}.") from None
         if not part.media_type.startswith("image/"):
-            raise ConfigError(f"--image {path}: not an image (PNG, JPEG, GIF or WebP).")
+            raise ConfigError(f"{flag} {path}: not an image (PNG, JPEG, GIF or WebP).")
         found.append(part)
     return found
 

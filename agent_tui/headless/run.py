@@ -18,7 +18,6 @@ from agent_tui.engine.agent import Agent
 from agent_tui.errors import (
     EXIT_BUDGET,
     EXIT_DENIED,
-    EXIT_EMPTY,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -66,6 +65,7 @@ class Run:
         self._stopped = asyncio.Event()
         self._broken = asyncio.Event()
         self._unsent = 0
+        self._steps_before = 0
 
     def handle(self, event: Event) -> None:
         """Prints an event. When nobody reads the output any more, the turn is ended."""
@@ -151,6 +151,7 @@ class Run:
     async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
         """One message, its turn, and what it takes until its answer fits the schema."""
         self.printer.begin_turn()
+        self._steps_before = len(self.agent.steps)
         preparing = asyncio.ensure_future(prepare())
         ending = {asyncio.create_task(event.wait()) for event in (self._stopped, self._broken)}
         await asyncio.wait({preparing, *ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -178,6 +179,7 @@ class Run:
     async def _fit_schema(self) -> None:
         if self._schema is None:
             return
+        limit, begun = self.agent.settings.agent.step_limit, self._steps_before
         for left in range(REPAIRS, -1, -1):
             if self.printer.stop_reason != "end" or self._stopped.is_set():
                 return
@@ -188,6 +190,9 @@ class Run:
                 problem = str(error)
             except SchemaFaultError as error:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
+                return
+            if left and sum(step.kind == "turn" for step in self.agent.steps[begun:]) >= limit:
+                self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} is used up")
                 return
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")
@@ -204,7 +209,7 @@ class Run:
             return EXIT_DENIED
         if printer.schema_problem is not None:
             return EXIT_ERROR
-        return EXIT_OK if printer.answer.strip() else EXIT_EMPTY
+        return EXIT_OK if printer.answer.strip() else EXIT_REFUSED
 
     async def _prepare(
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
@@ -219,7 +224,7 @@ class Run:
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready(SERVER_PATIENCE)
         prompt = await expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd)]
+        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:
             from agent_tui.commands.mentions import expand_mentions
 
@@ -265,7 +270,11 @@ async def run_headless(
 
     Raises AgentError for what the user has to mend before anything can be sent.
     """
-    schema = read_schema(options.output_schema) if options.output_schema is not None else None
+    schema = (
+        read_schema(options.output_schema, options.written("output_schema"))
+        if options.output_schema is not None
+        else None
+    )
     if schema is not None:
         options.instructions.append(schema.instructions)
     agent = await _made(make_agent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import signal
@@ -24,6 +25,8 @@ MAX_FILE = 256 * 1024
 
 CHECK_SECONDS = 10.0
 """How long an answer may take to check: patterns and alternatives can be written that take for ever."""
+
+_AGAIN_SECONDS = 0.5
 
 _FENCE = re.compile(r"\s*```[A-Za-z]*\n(.*?)\n?```\s*", re.DOTALL)
 
@@ -105,16 +108,26 @@ def _bounded() -> Iterator[None]:
         yield
         return
 
-    def over(number: int, frame: FrameType | None) -> None:
-        raise _TooLongError
+    checking = True
 
+    def over(number: int, frame: FrameType | None) -> None:
+        if checking:
+            raise _TooLongError
+
+    # Finalizers swallow what is raised in them, and say so on standard error: the collector, which calls them, rests.
+    collecting = gc.isenabled()
+    gc.disable()
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS)
+    # Again and again: where Python cannot let it out all the same, the first is lost.
+    signal.setitimer(signal.ITIMER_REAL, CHECK_SECONDS, _AGAIN_SECONDS)
     try:
         yield
     finally:
+        checking = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if collecting:
+            gc.enable()
 
 
 def _validator(schema: dict[str, Any]) -> Any:
@@ -126,12 +139,12 @@ def _validator(schema: dict[str, Any]) -> Any:
     return cls(schema, registry=Registry(), format_checker=cls.FORMAT_CHECKER)
 
 
-def read_schema(path: Path) -> OutputSchema:
-    """The schema in a file. Raises ConfigError for what is none."""
+def read_schema(path: Path, flag: str = "--output-schema") -> OutputSchema:
+    """The schema in a file, which ``flag`` named. Raises ConfigError for what is none."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
-    flag = f"--output-schema {path}"
+    flag = f"{flag} {path}"
     try:
         with path.expanduser().open("rb") as file:
             data = file.read(MAX_FILE + 1)

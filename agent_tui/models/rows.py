@@ -6,15 +6,13 @@ command line, JSON and exports follow; a theme may name a colour ``context-<id>`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 RowId = Literal["system", "environment", "memory", "skills", "servers", "tools", "documents"]
 """Rows of the ephemeral parts of a request."""
 
 
-@dataclass(slots=True, frozen=True)
-class RowKind:
+class RowKind(NamedTuple):
     """``pattern`` fills the row's part of the bar where there are no colours. ``color`` is the theme's own that stands
     in where a theme has no ``context-<id>``. ``counted``: the user adds and takes away its parts, so that its label
     says how many there are. ``sent`` is its place on the wire: providers put the tools before the system prompt,

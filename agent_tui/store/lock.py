@@ -18,13 +18,15 @@ if sys.platform == "win32":
     # Beyond the owner's number, so that this can still be read while the lock is held.
     _LOCKED_BYTE = 1024
 
-    def _take(descriptor: int) -> None:
+    def take(descriptor: int) -> None:
+        """Locks an open file, without waiting. Raises OSError where another holds it."""
         os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
-    def _take(descriptor: int) -> None:
+    def take(descriptor: int) -> None:
+        """Locks an open file, without waiting. Raises OSError where another holds it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -74,7 +76,7 @@ def _acquire(path: Path, session_id: str) -> int:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 try:
-                    _take(descriptor)
+                    take(descriptor)
                 except OSError as error:
                     raise SessionBusyError(_busy_line(descriptor, session_id)) from error
                 if _is_current(descriptor, path):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from agent_tui.errors import StoreError, StoreLockedError
+from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock
-from agent_tui.store.tables.database import Database, damaged
+from agent_tui.store.passing import PassingFolder
+from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
@@ -36,9 +36,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""
 
-    def __init__(
-        self, database: Database, folder: TemporaryDirectory[str] | None = None, problem: str | None = None
-    ) -> None:
+    def __init__(self, database: Database, folder: PassingFolder | None = None, problem: str | None = None) -> None:
         """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes."""
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
@@ -61,19 +59,33 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
-        (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the day.
-        Raises ``StoreError`` as ``open`` does."""
-        cls.open(path, busy_timeout).close()
-        folder = TemporaryDirectory(prefix="agent-tui-")
+        (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the
+        day. That database may be one that cannot be written, or not be there; else raises ``StoreError`` as ``open``
+        does."""
+        writable = True
         try:
-            store = cls.open(Path(folder.name) / path.name, busy_timeout)
+            cls.open(path, busy_timeout).close()
+        except StoreUnwritableError:
+            writable = False
+        folder = PassingFolder(sessions=True)
+        try:
+            store = cls.open(folder.path / path.name, busy_timeout)
         except BaseException:
             folder.cleanup()
             raise
         store._folder = folder
         try:
-            store._db.copy_tables(path, FACTS)
-            store._bills = Database.open(path, busy_timeout)
+            if writable:
+                store._db.copy_tables(path, FACTS)
+                store._bills = Database.open(path, busy_timeout)
+            elif path.exists():
+                beside = PassingFolder()
+                try:
+                    known = copied_files(path, beside.path)
+                    cls.open(known, busy_timeout).close()
+                    store._db.copy_tables(known, FACTS)
+                finally:
+                    beside.cleanup()
         except BaseException:
             store.close()
             raise
@@ -83,6 +95,11 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     def writable(self) -> bool:
         """False where only a copy of the database could be opened, for looking."""
         return self.problem is None
+
+    @property
+    def folder(self) -> Path | None:
+        """The private folder that goes with a store which is gone when it is closed."""
+        return self._folder.path if self._folder is not None else None
 
     @property
     def database(self) -> Database:

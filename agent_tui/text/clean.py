@@ -148,14 +148,17 @@ def _drawn(match: re.Match[str]) -> str:
     return chr(_PICTURES.get(code, 0xFFFD))
 
 
-_SIGNS: dict[int, int | str] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)}
-_SIGNS.update({c: f"<U+{c:04X}>" for c in CONTROLS if c >= 0x7F and c not in _SURROGATES})
-_SIGNS.update(dict.fromkeys(_SURROGATES, 0xFFFD))
+@lru_cache(maxsize=1)
+def _signs() -> dict[int, int | str]:
+    signs: dict[int, int | str] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)}
+    signs.update({c: f"<U+{c:04X}>" for c in CONTROLS if c >= 0x7F and c not in _SURROGATES})
+    signs.update(dict.fromkeys(_SURROGATES, 0xFFFD))
+    return signs
 
 
 def visible(text: str) -> str:
     """Text whose control characters are shown as symbols, or as codes, instead of acting."""
-    return text.translate(_SIGNS)
+    return text.translate(_signs())
 
 
 _NOT_PLAIN = "[^\n\t -~]"

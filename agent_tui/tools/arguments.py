@@ -57,10 +57,10 @@ def validate(cls: type[T], arguments: Metadata, tool: str) -> T:
 
 def unknown_arguments(parameters: Metadata, arguments: Metadata) -> list[str]:
     """The names in ``arguments``, at any depth, that the schema ``parameters`` does not know. Where a list of objects
-    may be written flat (its own name is missing), their names are known one level up too."""
+    may be written flat (its own name is missing or empty), their names are known one level up too."""
     known = _properties(parameters)
     for name, schema in list(known.items()):
-        if name not in arguments and isinstance(schema, dict):
+        if not arguments.get(name) and isinstance(schema, dict):
             known |= _properties(schema.get("items"))
     if not known:
         return []
@@ -124,6 +124,8 @@ def _fitted(cls: type[Any], value: Any) -> Any:
             given = None if optional and given.strip().lower() in _NOTHING else _unquoted(given, kinds)
         if given is None and optional and NoneType not in kinds:
             continue
+        if given == "" and isinstance(field.default, str):
+            continue  # where a text has a default, an empty one is none
         if isinstance(given, int) and not isinstance(given, bool) and str in kinds and not kinds & {int, float}:
             given = str(given)
         element = next((get_args(k)[0] for k in kinds if get_origin(k) is list), None)

@@ -346,6 +346,11 @@ class AgentApp(Guarded, AnswersErrors):
     def on_plan_panel_answered(self, event: PlanPanel.Answered) -> None:
         self.chat.permissions.answer_plan(event.asked, event.mode, event.plan, event.feedback)
 
+    async def on_plan_panel_edits(self, event: PlanPanel.Edits) -> None:
+        changed = await self.chat.editor.changed(event.panel.text, "plan.md")
+        if changed is not None and event.panel.is_attached:
+            event.panel.changed(changed)
+
     def on_ask_panel_answered(self, event: AskPanel.Answered) -> None:
         self.chat.permissions.answer_question(event.asked, event.chosen, event.text)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.style import Style
 from textual.color import Color, ColorParseError
@@ -42,32 +40,53 @@ VARIABLES = (
 )
 _TOP = {"name", "dark", "ansi", "colors", "variables"}
 
-FALLBACK = Theme(
-    name=DEFAULT_THEME,
-    primary="#74b3ff",
-    secondary="#8fa3b8",
-    accent="#e6b450",
-    success="#7fc07a",
-    warning="#e0a545",
-    error="#ef6b73",
-    foreground="#d5dae1",
-    background="#0f1318",
-    surface="#161b22",
-    panel="#1f2630",
-)
-"""What is used when not even the default theme's file can be read."""
+DEFAULT: dict[str, Any] = {
+    "name": DEFAULT_THEME,
+    "dark": True,
+    "colors": {
+        "primary": "#74b3ff",
+        "secondary": "#8fa3b8",
+        "accent": "#e6b450",
+        "success": "#7fc07a",
+        "warning": "#e0a545",
+        "error": "#ef6b73",
+        "foreground": "#d5dae1",
+        "background": "#0f1318",
+        "surface": "#161b22",
+        "panel": "#1f2630",
+    },
+    "variables": {
+        "muted": "#8b95a3",
+        "faint": "#525c69",
+        "line": "#2b333e",
+        "user": "#74b3ff",
+        "diff-add": "#7fc07a",
+        "diff-remove": "#ef6b73",
+        "context-system": "#74b3ff",
+        "context-environment": "#5fc2c0",
+        "context-memory": "#b696f0",
+        "context-skills": "#e08fc0",
+        "context-tools": "#e6b450",
+        "context-documents": "#8fcf7e",
+        "context-messages": "#4d86d6",
+        "context-free": "#2b333e",
+        "context-reserve": "#5b4a2a",
+    },
+}
+"""The default theme's file, agent-dark.toml, as it is: the start with it reads and parses none."""
 
 
-@dataclass(slots=True)
-class Themes:
+class Themes(NamedTuple):
     """What was found: themes by name and one line for each file that is no theme."""
 
-    themes: dict[str, Theme] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    themes: dict[str, Theme]
+    problems: list[str]
 
 
 def load_theme(path: Path) -> Theme:
     """A theme from a file. Raises ``ValueError`` with one line that names the file and what is wrong."""
+    import tomllib  # the default theme is no file
+
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -81,7 +100,7 @@ def load_theme(path: Path) -> Theme:
 
 def load_themes(user_folder: Path) -> Themes:
     """All themes; a user's file of the same name wins over the package's. One broken file leaves the others."""
-    found = Themes()
+    found = Themes({}, [])
     for folder in (package_themes(), user_folder):
         for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
             try:
@@ -96,6 +115,8 @@ def load_themes(user_folder: Path) -> Themes:
 def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
     """The theme to start with, reading as few files as possible, and a line when it is not the one asked for."""
     problem = None
+    if name == DEFAULT_THEME and not (user_folder / f"{name}.toml").is_file():
+        return _theme(DEFAULT, name), None
     for folder in (user_folder, package_themes()):
         path = folder / f"{name}.toml"
         if path.is_file():
@@ -108,10 +129,7 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
             return theme, problem
     names = ", ".join(sorted(p.stem for p in package_themes().glob("*.toml")))
     problem = problem or f"theme {name!r} does not exist; there are: {names}"
-    try:
-        return load_theme(package_themes() / f"{DEFAULT_THEME}.toml"), problem
-    except ValueError as error:
-        return FALLBACK, f"{problem}; {error}"
+    return _theme(DEFAULT, DEFAULT_THEME), problem
 
 
 def wanted_theme(configured: str, state: Path) -> str:

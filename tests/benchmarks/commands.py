@@ -36,7 +36,14 @@ def permissions(root: Path, ground: str, mode: PermissionMode) -> Permissions:
     if ground == "none":
         return Permissions(root, root, PermissionsConfig(mode))
     network = "allow" if ground == "net" else "ask"
-    return Permissions(root, root, PermissionsConfig(mode), holds=lambda domain: True, network=network)  # type: ignore[arg-type]
+    return Permissions(
+        root,
+        root,
+        PermissionsConfig(mode),
+        holds=lambda domain: True,
+        network=network,  # type: ignore[arg-type]
+        has_ports=lambda: True,
+    )
 
 
 def judged(root: Path, named: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:

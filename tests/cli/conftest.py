@@ -13,7 +13,9 @@ from tests.support.cli import Cli
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
+def cli(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, forked_worker: None
+) -> Iterator[Cli]:
     for name in list(os.environ):
         if name.startswith("AGENT_TUI_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)

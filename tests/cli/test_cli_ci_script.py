@@ -32,7 +32,7 @@ CALLS: Mapping[str, tuple[str, tuple[str, ...], str, int, str]] = {
         '{"ok": true}\n',
     ),
     "never fits": (says("No."), ("-p", "?", "-m", "demo", "--output-schema", "s.json"), "", 1, "No.\n"),
-    "a refused call": (TOUCH, ("-p", "go", "-m", "demo", "--fail-on-denial"), "", 77, "Over.\n"),
+    "a refused call": (TOUCH, ("-p", "go", "-m", "demo", "--fail-on-denial"), "", 56, "Over.\n"),
     "an allowed call": (
         TOUCH,
         ("-p", "go", "-m", "demo", "--allow", "bash(touch *)", "--fail-on-denial"),
@@ -41,7 +41,7 @@ CALLS: Mapping[str, tuple[str, tuple[str, ...], str, int, str]] = {
         "Over.\n",
     ),
     "too many turns": (LOOP, ("-p", "go", "-m", "demo", "--max-turns", "2"), "", 53, ""),
-    "says nothing": (says(""), ("-p", "hi", "-m", "demo"), "", 54, ""),
+    "says nothing": (says(""), ("-p", "hi", "-m", "demo"), "", 55, ""),
     "refuses": (says("No.", 'finish = "refused"\n'), ("-p", "hi", "-m", "demo"), "", 55, "No.\n"),
 }
 

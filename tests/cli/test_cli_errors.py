@@ -21,10 +21,10 @@ def refused(cli: Cli, code: int, *arguments: str, words: str) -> None:
 
 def test_unknown_sessions(cli: Cli) -> None:
     cli.run("-p", "hi", "-m", "demo")
-    refused(cli, 1, "-p", "hi", "-r", "ses_gone", words="ses_gone")
-    refused(cli, 1, "context", "--session", "ses_gone", words="ses_gone")
-    refused(cli, 1, "export", "ses_gone", words="ses_gone")
-    refused(cli, 1, "sessions", "delete", "ses_gone", "--yes", words="ses_gone")
+    refused(cli, 2, "-p", "hi", "-r", "ses_gone", words="ses_gone")
+    refused(cli, 2, "context", "--session", "ses_gone", words="ses_gone")
+    refused(cli, 2, "export", "ses_gone", words="ses_gone")
+    refused(cli, 2, "sessions", "delete", "ses_gone", "--yes", words="ses_gone")
 
 
 def test_unknown_models(cli: Cli) -> None:

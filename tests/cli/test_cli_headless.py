@@ -280,6 +280,20 @@ def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
     assert (outcome.code, outcome.json["stop_reason"]) == (53, "step_limit")
 
 
+@pytest.mark.parametrize("last", ["", "It is done."])
+def test_what_was_said_on_the_way_is_not_the_answer(cli: Cli, last: str) -> None:
+    step = '[[step]]\ntext = "Let me look."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
+    said = {}
+    for form in ("text", "json", "stream-json"):
+        cli.script(step + f'[[step]]\nrepeat = 0\ntext = "{last}"\n')
+        said[form] = cli.run("-p", "done?", "-m", "demo", "--output-format", form)
+    end = {line["type"]: line for line in said["stream-json"].lines}
+    assert (
+        said["text"].out.strip() == said["json"].json["text"] == end["turn_end"]["text"] == end["end"]["text"] == last
+    )
+    assert {one.code == 0 for one in said.values()} == {bool(last)}
+
+
 def test_a_session_goes_on(cli: Cli) -> None:
     first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
     for flags in (("-c",), ("-r", first), ("--resume", first[:12])):

@@ -72,5 +72,5 @@ def test_unknown_sessions_and_files_are_one_line(cli: Cli) -> None:
     filled(database(cli))
     for action in ("check", "repair"):
         outcome = cli.run("sessions", action, "ses_nothing")
-        assert outcome.code == 1
+        assert outcome.code == 2
         assert outcome.err.count("\n") == 1

@@ -15,9 +15,12 @@ import pytest
 
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.errors import StoreUnwritableError
+from agent_tui.headless.schema import _bounded, _TooLongError
 from agent_tui.models.messages import TOLD_MODE
 from agent_tui.options import Options
 from agent_tui.store.store import Store
+from agent_tui.store.tables.database import Database
 from tests.support.cli import Cli
 
 ECHO = """
@@ -128,7 +131,7 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
 def test_a_refusal_names_the_flag_that_would_allow_it(cli: Cli, mode: str, call: str, words: str) -> None:
     cli.script(f"[[step]]\ntool_calls = [{{ {call} }}]\n{answers('Over.')}")
     outcome = cli.run("-p", "go", "-m", "demo", "--permission-mode", mode, "--fail-on-denial")
-    assert outcome.code == 77
+    assert outcome.code == 56
     assert words in outcome.error
     assert f"--permission-mode {mode}" not in outcome.error
 
@@ -136,7 +139,7 @@ def test_a_refusal_names_the_flag_that_would_allow_it(cli: Cli, mode: str, call:
 def test_a_denial_can_fail_the_run(cli: Cli) -> None:
     cli.script(WRITE)
     outcome = cli.run("-p", "make it", "-m", "demo", "--fail-on-denial")
-    assert (outcome.code, outcome.out) == (77, "Over.\n")
+    assert (outcome.code, outcome.out) == (56, "Over.\n")
 
 
 def test_the_system_prompt_is_the_users(cli: Cli) -> None:
@@ -197,6 +200,48 @@ def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypat
     assert [path for path in left if "output" in path.parts or scratch in path.parents] == []
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_ephemeral_session_needs_no_home_that_can_be_written(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """As in a container whose file system is read-only. A file where a folder belongs keeps even root from writing."""
+    folder = cli.project / ".agent-tui" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("Say hello", "utf-8")
+    if known:
+        assert cli.run("-p", "hi", "-m", "demo", "--trust").code == 0
+    long = 'tool_calls = [{ name = "bash", arguments = { command = "seq 200000" } }]\n'
+    cli.script(f'[[step]]\nmatch = "Say hello"\n{long}' + answers("Came."))
+    refuse_writing(cli.paths.database, cli.paths.cache, monkeypatch)
+    flags = ("-m", "demo", "--allow", "bash(seq *)", "--output-format", "json")
+    outcome = cli.run("-p", "/greet" if known else "Say hello", "--ephemeral", *flags)
+    assert (outcome.code, outcome.json["text"]) == (0, "Came.")
+    assert "199999" in outcome.json["tool_calls"][0]["result"]["text"]
+    assert cli.run("-p", "hi", *flags).error.endswith("set AGENT_TUI_HOME to another one")
+
+
+def refuse_writing(database: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder can be made where ``cache`` was, and the database says that it cannot be written."""
+    if cache.exists():
+        cache.rename(cache.with_name("old"))
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    cache.write_text("in the way", "utf-8")
+    opened = Database.open
+
+    def refusing(path: Path, *more: Any) -> Database:
+        if path == database:
+            raise StoreUnwritableError(f"sessions cannot be stored in {path}; set AGENT_TUI_HOME to another one")
+        return opened(path, *more)
+
+    monkeypatch.setattr(Database, "open", refusing)
+
+
+def test_a_cache_that_cannot_be_written_is_told_in_one_line(cli: Cli) -> None:
+    cli.paths.cache.parent.mkdir(parents=True, exist_ok=True)
+    cli.paths.cache.write_text("in the way", "utf-8")
+    refused(cli, 1, "-p", "hi", "-m", "demo", words=f"nothing can be kept in {cli.paths.cache}")
+
+
 def test_trust_holds_in_an_ephemeral_session(cli: Cli) -> None:
     folder = cli.project / ".agent-tui" / "commands"
     folder.mkdir(parents=True)
@@ -231,7 +276,7 @@ def test_pictures_go_with_the_prompt(cli: Cli) -> None:
 def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
     cli.script('[[step]]\ntext = ""\n')
     outcome = cli.run("-p", "hi", "-m", "demo")
-    assert (outcome.code, outcome.out) == (54, "")
+    assert (outcome.code, outcome.out) == (55, "")
     assert outcome.err.count("\n") == 1
 
 
@@ -262,6 +307,14 @@ class TestSchema:
         assert len(outcome.err.splitlines()) == 3
         data = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file, "--output-format", "json").json
         assert (data["output"], data["text"], data["steps"]) == (None, "Never.", 3)
+
+    def test_asking_again_keeps_to_the_limit_of_calls(self, cli: Cli, file: str) -> None:
+        cli.script('[[step]]\nrepeat = 0\ntext = "Never."\n')
+        for limit in (1, 2):
+            flags = ("--output-schema", file, "--max-turns", str(limit), "--output-format", "json")
+            outcome = cli.run("-p", "is it?", "-m", "demo", *flags)
+            assert (outcome.code, outcome.json["steps"]) == (1, limit)
+            assert f"--max-turns {limit} is used up" in outcome.err.splitlines()[-1]
 
     def test_the_model_is_told(self, cli: Cli, file: str) -> None:
         cli.script(answers('{"ok": false}'))
@@ -332,6 +385,18 @@ class TestSchema:
         cli.script(answers(answer, "1"))
         outcome = cli.run("-p", "hi", "-m", "demo", "--output-schema", "any.json")
         assert (outcome.code, outcome.out) == (0, "1\n")
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    def test_checking_ends_where_the_first_alarm_is_lost(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.05)
+
+        class Callback:
+            def __del__(self) -> None:
+                signal.pause()
+
+        with pytest.raises(_TooLongError), _bounded():
+            Callback()
+            signal.pause()
 
     def test_a_schema_may_come_through_a_pipe(self, cli: Cli) -> None:
         pipe = cli.project / "pipe"
@@ -513,11 +578,39 @@ def test_a_full_disk_is_told_once(cli: Cli) -> None:
         ("AGENT_TUI_EPHEMERAL", "perhaps", "AGENT_TUI_EPHEMERAL is 1 or 0"),
         ("AGENT_TUI_OUTPUT_FORMAT", "xml", "AGENT_TUI_OUTPUT_FORMAT is one of"),
         ("AGENT_TUI_ALLOW", "[1]", "AGENT_TUI_ALLOW is a JSON list"),
+        ("AGENT_TUI_MAX_TURNS", "-3", "environment: AGENT_TUI_MAX_TURNS -3: at least 1"),
+        ("AGENT_TUI_SESSION", "../x", "environment: AGENT_TUI_SESSION '../x'"),
+        ("AGENT_TUI_CD", "gone", "environment: AGENT_TUI_CD gone: No such"),
+        ("AGENT_TUI_DENY", "nothing(x)", "environment: AGENT_TUI_DENY: 'nothing(x)' names no tool"),
+        ("AGENT_TUI_IMAGE", "gone.png", "environment: AGENT_TUI_IMAGE gone.png: No such"),
+        ("AGENT_TUI_MCP_CONFIG", "gone.json", "environment: AGENT_TUI_MCP_CONFIG gone.json: no such"),
+        ("AGENT_TUI_OUTPUT_SCHEMA", "gone.json", "environment: AGENT_TUI_OUTPUT_SCHEMA gone.json: No such"),
+        ("AGENT_TUI_SYSTEM_PROMPT_FILE", "gone.md", "environment: AGENT_TUI_SYSTEM_PROMPT_FILE gone.md: No such"),
+        ("AGENT_TUI_ADD_DIR", "gone", "environment: AGENT_TUI_ADD_DIR gone: no such"),
+        ("AGENT_TUI_CONFIG", "gone.toml", "gone.toml: no such file"),
     ],
 )
 def test_variables_that_do_not_fit_are_one_line(cli: Cli, name: str, value: str, words: str) -> None:
     cli.setenv(name, value)
     refused(cli, 2, "-p", "hi", "-m", "demo", words=words)
+
+
+def test_what_is_typed_is_named_as_it_was_typed(cli: Cli) -> None:
+    cli.setenv("AGENT_TUI_CD", str(cli.project))
+    for typed in (("-C", "gone"), ("-Cgone",), ("--cd", "gone"), ("--cd=gone",)):
+        refused(cli, 2, "-p", "hi", "-m", "demo", *typed, words="agent-tui: --cd gone: No such")
+
+
+def test_a_session_that_is_typed_wins_over_one_of_a_variable(cli: Cli) -> None:
+    cli.setenv("AGENT_TUI_SESSION", "ci")
+    cli.script(answers("One.") + "[[step]]\nrepeat = 0\ntext = 'More.'\n")
+    assert cli.run("-p", "hi", "-m", "demo").code == 0
+    for typed in (("--ephemeral",), ("--session", "other"), ("-r", "ci"), ("-c",)):
+        assert cli.run("-p", "hi", "-m", "demo", *typed).code == 0, typed
+    assert {s["id"] for s in cli.run("sessions", "--json").json} == {"ci", "other"}
+    cli.setenv("AGENT_TUI_EPHEMERAL", "1")
+    refused(cli, 2, "-p", "hi", "-m", "demo", words="name two sessions")
+    refused(cli, 2, "-p", "hi", "-m", "demo", "-c", "-r", "x", words="name two sessions")
 
 
 def test_servers_of_a_file_are_started(cli: Cli) -> None:
@@ -546,3 +639,62 @@ text = "Done."
     assert (data["steps"], kinds["subagent"]["calls"], kinds["turn"]["calls"]) == (3, 1, 2)
     assert data["usage"]["input_tokens"] > kinds["subagent"]["input_tokens"] > 0
     assert (data["cost_usd"], data["cost_known_usd"], data["unpriced_calls"]) == (0.0, 0.0, 0)
+
+
+PAID = '[models.paid]\nmodel = "demo"\nprices = { input = 3.0, output = 15.0, cache_read = 0.3 }\n'
+
+
+def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(LIST)
+    outcome = cli.run("-p", "work", "-m", "paid", "--budget", "0.03", "--output-format", "json")
+    data = outcome.json
+    assert (outcome.code, data["stop_reason"]) == (54, "budget")
+    assert 0 < data["cost_usd"] <= 0.03 and data["steps"] > 1
+    assert "--budget = $0.0300" in outcome.error and "Ways on:" in outcome.error
+    assert data["notices"][-1]["code"] == "budget"
+    cli.setenv("AGENT_TUI_BUDGET", "0.001")
+    assert cli.run("-p", "work", "-m", "paid").code == 54
+    assert cli.run("-p", "work", "-m", "demo", "--max-turns", "1").code == 53, (
+        "a free model breaks no budget in dollars"
+    )
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf"])
+def test_a_budget_is_more_than_nothing(cli: Cli, amount: str) -> None:
+    refused(cli, 2, "-p", "hi", "-m", "demo", f"--budget={amount}", words="--budget")
+
+
+def test_the_figure_of_a_turn_is_told_where_the_run_is_verbose(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(answers("One.", "Two."))
+    outcome = cli.run("-p", "hi", "-m", "paid", "--verbose")
+    (figure,) = [line for line in outcome.err.splitlines() if line.startswith("$")]
+    assert figure.endswith("% cached") and outcome.out == "One.\n"
+    assert "$" not in cli.run("-p", "hi", "-m", "demo", "--verbose").err
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "spent"), [("0.03", "0.001", False), ("0.001", "9.0", False), (None, "9.0", True)]
+)
+def test_a_project_makes_a_budget_smaller_and_never_larger(cli: Cli, own: str | None, asked: str, spent: bool) -> None:
+    cli.config(PAID + (f"[budget]\nturn_usd = {own}\n" if own else ""))
+    cli.script(answers("Came."))
+    project = cli.project / ".agent-tui"
+    project.mkdir()
+    (project / "config.toml").write_text(f"[budget]\nturn_usd = {asked}\n", "utf-8")
+    assert cli.run("-p", "hi", "-m", "paid", "--trust").code == (0 if spent else 54)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[budget]\nturn_usd = 0\n", "budget.turn_usd: must be greater than 0"),
+        ("[budget]\nweek_usd = 1.0\n", "unknown key budget.week_usd"),
+        ('[models.x]\nmodel = "demo"\nprices = { input = 3.0 }\n', "needs both input and output"),
+        ('[models.x]\nmodel = "demo"\nprices = { input = -3.0, output = 1.0 }\n', "at least 0"),
+    ],
+)
+def test_budgets_and_prices_that_make_no_sense_are_one_line(cli: Cli, text: str, words: str) -> None:
+    cli.config(text)
+    refused(cli, 2, "-p", "hi", "-m", "demo", words=words)

@@ -126,3 +126,13 @@ def test_a_projects_root_is_the_nearest_repository_or_configured_folder(tmp_path
     assert project_root(deep) == (tmp_path / "a").resolve()
     (deep / ".git").mkdir()
     assert project_root(deep) == deep.resolve()
+
+
+def test_settings_are_equal_where_every_field_is() -> None:
+    one, other = Settings(), Settings()
+    assert one == other
+    other.ui.editor = "vi"
+    assert one != other and one.ui != other.ui and one.ui != one.agent
+    assert "ui=UiConfig(theme='agent-dark'" in repr(one) and "editor='vi'" in repr(other)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agent_tui.context.project.prompt import SYSTEM_PROMPT
@@ -37,10 +39,16 @@ def test_what_is_told_of_a_mode_keeps_its_budget(mode: str, more: str) -> None:
         "starts in the working directory",
         "Keep going until",
         "A subagent",
+        "`background: true`, not with `&`",
     ],
 )
 def test_the_prompt_says_what_the_judge_and_the_tools_want(said: str) -> None:
     assert said in SYSTEM_PROMPT
+
+
+def test_the_prompt_names_no_tool_that_some_models_do_not_get() -> None:
+    named = set(re.findall(r"[a-z_]+", SYSTEM_PROMPT))
+    assert not named & {"edit", "apply_patch"}, "a model gets one of the two"
 
 
 def test_the_mode_is_not_in_the_prompt() -> None:

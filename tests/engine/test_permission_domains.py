@@ -88,6 +88,14 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
         assert ["auto without a sandbox" in row for row in rows] == [not holds]
 
 
+async def test_bypass_says_what_it_means_before_anything_can_run(tmp_path: Path) -> None:
+    """However short the run is: nothing has to be tried for it."""
+    settings = Settings(permissions=PermissionsConfig(mode="bypass"))
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings)) as (_, seen):
+        said = [n for n in seen.of(Notice) if n.code == "unheld"]
+        assert [(n.level, n.text.startswith("bypass: nothing is asked")) for n in said] == [("warning", True)]
+
+
 async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) -> None:
     for mode, allowed, domain in (("accept-edits", True, "work"), ("plan", False, "free"), ("ask", None, None)):
         permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("ask"), holds=lambda domain: True)

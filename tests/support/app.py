@@ -80,7 +80,7 @@ async def running(
 
     app = AgentApp(factory, settings, agent.paths, home, clock=clock)
     async with app.run_test(size=size) as pilot:
-        await asyncio.wait_for(app.opened.wait(), 20)
+        await asyncio.wait_for(app.opened.wait(), PATIENCE)
         await pilot.pause()
         yield Running(app, agent, pilot, clock)
     if app.net.errors:

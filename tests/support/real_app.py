@@ -25,10 +25,9 @@ from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
+from tests.support.waiting import PATIENCE
 
 E = TypeVar("E", bound=Event)
-PATIENCE = 30.0
-"""Seconds after which a test gives up; nothing that it waits for takes a tenth of it."""
 
 
 @dataclass

@@ -69,7 +69,7 @@ async def test_several_files_change_at_once(context: ToolContext) -> None:
     named = ["app.py", "docs/new.md", "old.txt", "run.sh", "bin/run.sh"]
     assert intent.paths == [context.root / name for name in named]
     outcome = await run(context, *lines)
-    assert outcome.text == ("Changed 5 files:\nM app.py\nA docs/new.md\nD old.txt\nR run.sh → bin/run.sh\nA bin/run.sh")
+    assert outcome.text == "Changed 4 files:\nM app.py\nA docs/new.md\nD old.txt\nR run.sh → bin/run.sh"
     assert (context.root / "app.py").read_text() == APP.replace("return 2", "return 3")
     assert (context.root / "docs/new.md").read_text() == "# New\n\ntext\n"
     assert not (context.root / "old.txt").exists() and not (context.root / "run.sh").exists()
@@ -85,9 +85,13 @@ async def test_several_files_change_at_once(context: ToolContext) -> None:
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        (["*** Update File: app.py", "@@", "-    def walk(self):", "+    x"], r"'    def walk\(self\):', are not in"),
+        (["*** Update File: app.py", "@@", "-    def walk(self):", "+    x"], r"'    def walk\(self\):', is not in"),
         (["*** Update File: app.py", "@@", "-        retrun 1", "+    x"], r"nearest lines are:\n6\t        return 1"),
         (["*** Update File: app.py", "@@ class Third:", "+x"], "the line after @@ of the chunk in line 5"),
+        (
+            ["*** Update File: app.py", "@@", "-        return 2", "+        pass", "@@", "-        return 1", "+x"],
+            "stands in line 6 of the file, above the place .* in the order of the file",
+        ),
         (["*** Update File: none.py", "@@", "-a", "+b"], "none.py does not exist; list or glob"),
         (["*** Delete File: none.py"], "none.py does not exist"),
         (["*** Add File: app.py", "+x"], r"app.py exists. Change it with \*\*\* Update File:"),
@@ -117,7 +121,7 @@ async def test_where_one_file_does_not_fit_none_is_changed(
     ("text", "problem"),
     [
         ("", "Line 1 of the patch, '': a patch begins with"),
-        ("*** Begin Patch\n*** Update File: a\n-x", "a patch ends with .*; was it cut off"),
+        ("*** Begin Patch\n*** Update File: a\n-x", "a patch ends with .*; perhaps it was cut off"),
         ("*** Begin Patch\n*** End Patch", "changes no file"),
         (patch("*** Update File: a", "@@", "x"), "Line 4 of the patch, 'x': lines of a chunk begin with"),
         (patch("*** Add File: a", "x"), "every line of a new file begins with"),
@@ -136,6 +140,16 @@ def test_ways_of_writing_that_mean_the_same_are_taken() -> None:
     for written in (body, f"<<'EOF'\n{body}\nEOF", f"```\n{body}\n```", f"\n{body}\n\n", body.replace("\n", "\r\n")):
         (one,) = parse_patch(written)
         assert apply_chunks("x\n", one.chunks, "a").text == "y\n"
+
+
+def test_no_line_of_a_new_file_gets_lost() -> None:
+    (one, two) = parse_patch(patch("*** Add File: a", "", "+x", "", "  ", "+y", "", "*** Add File: b", "+z", ""))
+    assert (one.content, two.content) == ("x\n\n\ny\n", "z\n")
+
+
+def test_marks_of_other_ways_of_writing_are_passed_over() -> None:
+    (one,) = parse_patch(patch("  *** Update File: a", "@@", "-x", "\\ No newline at end of file", "+y"))
+    assert apply_chunks("x", one.chunks, "a").text == "y"
 
 
 def test_the_place_is_found_by_what_stands_above_and_around() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -28,6 +29,7 @@ class Outer:
     count: int = 3
     share: float | None = None
     word: str | None = None
+    where: str = "."
     quiet: bool = False
     inner: list[Inner] = field(default_factory=list)
 
@@ -49,6 +51,8 @@ class Outer:
         (None, "word", None),
         ("null", "word", "null"),  # a text may say that
         ("", "word", ""),
+        ("", "where", "."),
+        (None, "where", "."),
         (5, "word", "5"),
         (None, "inner", []),
         ({"text": "a", "often": None}, "inner", [Inner("a")]),
@@ -69,29 +73,61 @@ def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, 
         validate(Outer, {"name": "n", **given}, "tool")
 
 
+CALLS: dict[str, dict[str, Any]] = {
+    "read": {"path": "a"}, "write": {"path": "b", "content": "c"}, "list": {}, "glob": {"pattern": "*"},
+    "apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
+    "edit": {"path": "a", "edits": [{"old_string": "x", "new_string": "y", "replace_all": None}]},
+    "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
+    "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"}, "jobs": {},
+    "ask": {"question": "which?", "choices": ["a", "b"]}, "present_plan": {"plan": "1. do it"},
+}  # fmt: skip
+"""A call of every tool, with what it needs alone."""
+
+
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
 def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
-    calls: dict[str, dict[str, Any]] = {
-        "read": {"path": "a"}, "write": {"path": "b", "content": "c"}, "list": {}, "glob": {"pattern": "*"},
-        "apply_patch": {"input": "*** Begin Patch\n*** Delete File: a\n*** End Patch"},
-        "edit": {"path": "a", "edits": [{"old_string": "x", "new_string": "y", "replace_all": None}]},
-        "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
-        "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"}, "jobs": {},
-        "ask": {"question": "which?", "choices": ["a", "b"]}, "present_plan": {"plan": "1. do it"},
-    }  # fmt: skip
-    needed = calls[tool.schema.name]
+    needed = CALLS[tool.schema.name]
     optional = set(tool.schema.parameters["properties"]) - set(tool.schema.parameters.get("required", []))
     with_nulls: dict[str, Any] = {**dict.fromkeys(optional), **needed}
     assert tool.intent(with_nulls, context) == tool.intent(needed, context)
+
+
+HARD: list[Any] = [
+    None, "", " ", [], {}, True, 0, -1, 1.5, float("inf"), float("nan"), 10**30, "\0", "\ud800", "a\0b", "x" * 5_000,
+    "/x" * 3_000, [None], [{}], ["a"], [[]], {"a": 1}, "~", "~nobody/x", "/dev/zero", ".", "\n", "\u202e", "null", "[]",
+    "{}", "1e999",
+]  # fmt: skip
+
+
+NONE: list[dict[str, Any]] = [{}, {"edits": None}, {"edits": []}]
+
+
+@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any, tmp_path: Path) -> None:
+    context = make_context(tmp_path / "project")
+    (context.root / "a").write_text("x\n")
+    for name in tool.schema.parameters["properties"]:
+        for value in HARD:
+            with contextlib.suppress(ToolError):
+                tool.intent({**CALLS[tool.schema.name], name: value}, context).summary.encode()
+
+
+def test_an_edit_written_flat_beside_an_empty_list_is_taken(tmp_path: Path) -> None:
+    context = make_context(tmp_path / "project")
+    (context.root / "a").write_text("x\n")
+    flat = {"path": "a", "old_string": "x", "new_string": "y"}
+    for more in NONE:
+        assert EditTool().intent({**flat, **more}, context) == EditTool().intent(flat, context)
 
 
 def test_unknown_arguments_are_named_at_every_depth() -> None:
     schema = EditTool().schema.parameters
     right = {"path": "a", "edits": [{"old_string": "x", "new_string": "y"}]}
     assert unknown_arguments(schema, right) == []
-    assert unknown_arguments(schema, {"path": "a", "old_string": "x", "new_string": "y"}) == []
+    for more in NONE:
+        assert unknown_arguments(schema, {"path": "a", **more, "old_string": "x", "new_string": "y"}) == []
     wrong = {**right, "explanation": "because", "edits": [{"old_string": "x", "new_string": "y", "line": 3}]}
     assert set(unknown_arguments(schema, wrong)) == {"explanation", "edits.line"}
     assert unknown_arguments(schema, {**right, "replace_all": True}) == ["replace_all"]

@@ -123,7 +123,9 @@ def unasked(lane: Lane) -> dict[Domain, list[str]]:
     found: dict[Domain, list[str]] = {"look": [], "work": [], "free": []}
     for command in lines("hostile.txt"):
         for mode in MODES:
-            permissions = Permissions(world.root, world.root, PermissionsConfig(mode), holds=lane.jail.holds)
+            permissions = Permissions(
+                world.root, world.root, PermissionsConfig(mode), holds=lane.jail.holds, has_ports=lane.jail.has_ports
+            )
             decision = permissions.decide("bash", Intent("command", command, command=command))
             if decision.action == "allow" and command not in found[decision.domain]:
                 found[decision.domain].append(command)

@@ -54,6 +54,8 @@ def offered(said: str) -> str:
         ("# a café - or two", "Quotes, dashes or spaces", "# a café \u2013 or two"),
         ("# a cafe\u0301 \u2013 or two", "Accents", "# a café \u2013 or two"),
         ('return f\\"Bye, {name}\\"', "escaped once too often", 'return f"Bye, {name}"'),
+        ('\treturn f"Hello, {name}"', "Only white space", '    return f"Hello, {name}"'),
+        ('    return f"Bye, {name}"\n\n\n', "line breaks around it", '    return f"Bye, {name}"'),
         ("DEF  leave(NAME: str)", "case differ", "def leave(name: str)"),
     ],
 )
@@ -69,6 +71,15 @@ def test_mixed_line_ends_are_told_apart() -> None:
     text = "one\r\ntwo\nthree\r\n"
     said = why_missing(text, "one\ntwo\n")
     assert said.startswith("The line ends differ") and offered(said) == "one\r\ntwo\n" and "\r" not in said
+
+
+@pytest.mark.parametrize("text", ["a\u00a0b", "a\u200bb c", "cafe\u0301", "a\u2003b", "\ufeffa b"])
+def test_what_cannot_be_seen_is_offered_as_its_number(text: str) -> None:
+    said = why_missing(
+        f"{text}\n", text.translate({0x00A0: " ", 0x200B: None, 0x0301: None, 0x2003: " ", 0xFEFF: None})
+    )
+    line = next(line for line in said.split("\n") if line.startswith("To change this"))
+    assert line.isascii() and offered(said) in text
 
 
 def test_nothing_near_is_said_so() -> None:

@@ -179,7 +179,7 @@ vi src/a.py
 curl http://example.org
 wget http://example.org
 nc -l 80
-cat $HOME
+cat $SECRETS
 cat $(echo src/a.py)
 cat `echo src/a.py`
 $CMD
@@ -227,6 +227,7 @@ cat src/../../outside/secret
 ls /
 ls ..
 ls ~
+cat $HOME
 head -n1 < /etc/passwd
 head -n1 < file-link
 grep root /etc/passwd

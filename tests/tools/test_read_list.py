@@ -33,6 +33,7 @@ async def test_lines_are_numbered_and_ranges_say_how_to_go_on(context: ToolConte
         await read(context, "a.txt", offset=2, limit=2) == "2\ttwo\n3\tthree\n[lines 2-3 of 4; continue with offset 4]"
     )
     assert await read(context, "a.txt", offset=4, limit=1) == "4\tfour"
+    assert await read(context, "a.txt", offset=0, limit=1) == await read(context, "a.txt", offset=1, limit=1)
     assert await read(context, "a.txt", offset=9) == "[the file has only 4 lines]"
 
 

@@ -8,7 +8,7 @@ import pytest
 from textual.color import Color
 
 from agent_tui.config import Settings
-from agent_tui.ui.theme import VARIABLES, load_themes, start_theme
+from agent_tui.ui.theme import DEFAULT_THEME, VARIABLES, load_theme, load_themes, start_theme
 from tests.support.app import running
 
 SHIPPED = load_themes(Path("/nonexistent")).themes
@@ -53,6 +53,21 @@ def test_broken_user_themes_are_one_line_each(tmp_path: Path) -> None:
     assert "good" in found.themes and "agent-dark" in found.themes
     assert len(found.problems) == 4
     assert all("\n" not in p and str(tmp_path) in p for p in found.problems)
+
+
+def test_the_default_theme_needs_no_file_and_is_the_shipped_one(tmp_path: Path) -> None:
+    built_in, problem = start_theme(DEFAULT_THEME, tmp_path)
+    assert problem is None
+    assert built_in == SHIPPED[DEFAULT_THEME]
+
+
+def test_a_users_own_file_replaces_the_default_theme(tmp_path: Path) -> None:
+    file = tmp_path / f"{DEFAULT_THEME}.toml"
+    file.write_text('[colors]\nprimary = "#ff0000"\n')
+    assert start_theme(DEFAULT_THEME, tmp_path) == (load_theme(file), None)
+    file.write_text("[colors\n")
+    theme, problem = start_theme(DEFAULT_THEME, tmp_path)
+    assert theme == SHIPPED[DEFAULT_THEME] or problem is not None
 
 
 def test_a_theme_that_does_not_exist_is_said_and_the_default_used(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from agent_tui.config import Settings, UiConfig
+from agent_tui.models.context import SessionTotals
 from agent_tui.models.events import (
     BackendChanged,
     MessageAdded,
@@ -22,6 +24,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.money import Cost
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.models.steps import Step
 from tests.support.app import running
@@ -201,3 +204,26 @@ async def test_sending_goes_to_the_end(tmp_path: Path) -> None:
         await run.type("hello there")
         await run.pilot.press("enter")
         await run.until(lambda: run.app.transcript.follow and "hello there" in run.shown())
+
+
+@pytest.mark.parametrize(
+    ("on", "cost", "shown"),
+    [
+        (True, Cost(0.0123), "· $0.01 · 84 % cached"),
+        (True, Cost(0.0087, 2), "· ≥ $0.0087 · 84 % cached"),
+        (True, Cost(), None),
+        (True, Cost(0.0, 1), None),
+        (False, Cost(0.0123), None),
+    ],
+)
+async def test_a_turn_ends_with_one_quiet_figure_where_it_says_something(
+    on: bool, cost: Cost, shown: str | None, tmp_path: Path
+) -> None:
+    settings = Settings(ui=UiConfig(turn_cost=on))
+    async with running(tmp_path, settings=settings) as run:
+        run.agent.publish(TurnStarted("t"))
+        run.agent.publish(TurnEnded("end", None, SessionTotals(1_000, 50, None, 840, cost=cost)))
+        run.agent.publish(Notice("info", "Over.", "x"))
+        await run.until(lambda: "Over." in run.shown())
+        lines = [line.strip() for line in run.shown().splitlines() if "% cached" in line]
+        assert lines == ([] if shown is None else [shown])

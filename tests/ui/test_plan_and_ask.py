@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -210,7 +211,7 @@ async def test_what_the_model_is_told_of_its_mode_is_no_attachment_of_the_users(
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -> Home:
     return make_home(tmp_path, monkeypatch)
 
 
@@ -239,3 +240,56 @@ async def test_from_a_question_to_a_plan_to_its_end(home: Home) -> None:
         await chat.shows("All done.")
         assert "accept-edits" in chat.status
     assert (home.project / "a.txt").read_text() == "done\n"
+
+
+async def test_the_prompts_text_is_typed_while_a_question_waits_and_tab_leads_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        assert "Tab: back here" not in run.shown()
+        await run.pilot.press("tab")
+        await run.until(lambda: run.app.prompt.has_focus)
+        await run.pilot.press("2")
+        await run.until(lambda: "Tab: back here" in run.shown())
+        assert run.app.prompt.text == "2" and not run.agent.called("answer_question")
+        await run.pilot.press("tab")
+        await run.until(lambda: panel(run).has_focus)
+        await run.until(lambda: "Tab: back here" not in run.shown())
+        run.clock.now += PAUSE + 1
+        await run.pilot.press("2")
+        await run.until(lambda: run.agent.called("answer_question"))
+        assert run.agent.called("answer_question") == [("q1", ("green",), "")]
+        assert run.app.prompt.text == "2", "what was typed stays"
+
+
+async def test_a_plan_is_changed_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nprintf "%s" "# Other" > "$1"\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(editor))
+    async with running(tmp_path) as run:
+        monkeypatch.setattr(run.app, "suspend", contextlib.nullcontext)
+        await shown(run, plan())
+        await run.pilot.press("ctrl+g")
+        await run.until(lambda: "changed by you" in run.shown())
+        assert "# Other" in run.shown() and not run.agent.called("answer_plan")
+        run.clock.now += PAUSE + 1
+        await run.pilot.press("y")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "ask", "# Other", "")]
+
+
+async def test_an_editor_that_leaves_the_plan_alone_or_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as run:
+        monkeypatch.setattr(run.app, "suspend", contextlib.nullcontext)
+        await shown(run, plan())
+        for editor in ("true", "false", "/nowhere/editor"):
+            monkeypatch.setenv("VISUAL", editor)
+            await run.pilot.press("ctrl+g")
+            await run.pilot.pause()
+            run.clock.now += PAUSE + 1
+        assert "changed by you" not in run.shown()
+        await run.pilot.press("y")
+        await run.until(lambda: run.agent.called("answer_plan"))
+        assert run.agent.called("answer_plan") == [("p1", "ask", PLAN, "")]

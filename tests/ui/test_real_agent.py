@@ -49,7 +49,7 @@ def calls(name: str, **arguments: object) -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -> Home:
     return make_home(tmp_path, monkeypatch)
 
 

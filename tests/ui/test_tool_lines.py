@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
+from rich.style import Style
 
 from agent_tui.models.messages import Metadata, ToolResultPart
+from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
 
@@ -20,3 +23,27 @@ def test_the_lines_there_are_and_the_lines_that_were_sent(display: Metadata, exp
     block = ToolBlock("k", "c", "bash", '{"command": "seq 1 200000"}')
     block.result = ToolResultPart("c", "bash", "1\n2", display=display)
     assert list(block._facts()) == expected
+
+
+@pytest.mark.parametrize(
+    ("display", "expected"),
+    [
+        ({"kind": "text", "answer": "not approved", "text": "# Plan\n\n1. x"}, ["not approved"]),
+        ({"kind": "text", "answer": "a \x1b[31mlong" + "g" * 90}, ["a long" + "g" * 53 + "…"]),
+    ],
+)
+def test_what_the_user_answered_stands_in_the_line(display: Metadata, expected: list[str]) -> None:
+    block = ToolBlock("k", "c", "present_plan", '{"plan": "# Plan"}')
+    block.result = ToolResultPart("c", "present_plan", "The user …", display=display)
+    assert list(block._facts()) == expected
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_long_refusal_leaves_room_for_what_was_refused(width: int) -> None:
+    block = ToolBlock("k", "c", "bash", '{"command": "git push origin main"}')
+    block.result = ToolResultPart("c", "bash", "Refused: git reaches out only if trusted; x" * 3, is_error=True)
+    (flow,) = block._header(False)
+    (line,) = flow.lay(0, width, Palette({}, Style()))
+    text = "".join(piece for piece, _ in line.segments)
+    assert cell_len(text) <= width and text.rstrip().endswith("▸")
+    assert "bash git push" in text and "Refused: git" in text

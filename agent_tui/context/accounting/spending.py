@@ -164,6 +164,6 @@ def unpriced_text(model: str, names: Sequence[BudgetName]) -> str:
     """Told once: a budget in dollars does not hold for a model without a price."""
     settings = " and ".join(SETTINGS[name] for name in names)
     return (
-        f"The price of {model} is not known, so {settings} cannot be held for it; budget.session_tokens can, "
-        "and prices in its [models] table make it known."
+        f"The price of {model} is not known, so {settings} cannot be held for it, but for what the provider itself "
+        "reports of a call's cost after it; budget.session_tokens can, and prices in its [models] table make it known."
     )

@@ -31,7 +31,8 @@ Commands are judged before they run; what is plain runs without a question:
 - Every command starts in the working directory: no `cd` to it, paths relative to it.
 - One plain command per call. Chains, loops, substitutions and inline scripts (`python -c`, here-documents) are harder
   to judge; to try something longer, write a file and run it.
-- read, grep, glob, edit and write instead of cat, grep, find, sed or echo in the shell.
+- read, grep, glob and the tools that change files instead of cat, grep, find, sed or echo in the shell.
+- What runs on (a server, a watcher) or long starts with `background: true`, not with `&`; jobs tells what it says.
 - Write a commit message to a file with the write tool, then `git commit -F FILE`.
 - No command can wait for typing: pass the flags that answer or skip prompts. No editors, no pagers.
 - What is refused stays refused: do not work around it. Say what you need and why, or take a way that is allowed.

@@ -114,8 +114,8 @@ class ProjectFacts:
         if jail is None:
             return ["none"]
         sandbox = await jail.ready()
-        network = jail.config.network
-        domains = [words.described(sandbox, d, network) for d in ("look", "work") if sandbox.holds(d)]
+        network, loopback = jail.config.network, jail.config.loopback
+        domains = [words.described(sandbox, d, network, loopback) for d in ("look", "work") if sandbox.holds(d)]
         meaning = words.unheld(self._parts.permissions.mode, sandbox)
         return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
 

@@ -75,13 +75,15 @@ def learned_rows(store: Store) -> list[Row]:
 
 
 def _sandbox(parts: AgentParts) -> Row:
-    from agent_tui.tools.sandbox.words import status_line, unheld
+    from agent_tui.tools.sandbox.words import ports_line, status_line, unheld
 
     if parts.jail is None:
         return ("warn", "sandbox", "none")
     sandbox = parts.jail.tried()
     meaning = unheld(parts.permissions.mode, sandbox)
-    line = status_line(sandbox) + (f"; {meaning}" if meaning else "")
+    config = parts.jail.config
+    said = (status_line(sandbox), ports_line(sandbox, config.network, config.loopback), meaning)
+    line = "; ".join(part for part in said if part)
     return ("ok" if sandbox.holds("look") and sandbox.holds("work") else "warn", "sandbox", line)
 
 

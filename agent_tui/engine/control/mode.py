@@ -36,8 +36,12 @@ class ModeControl:
         self.tell_reach()
 
     def tell_reach(self) -> None:
-        """Says what the mode means where no sandbox holds, once that is known."""
-        if self.now in ("auto", "bypass") and self._jail is not None:
+        """Says what the mode means: of ``bypass`` at once, of ``auto`` where no sandbox holds, once that is known."""
+        if self.now == "bypass":
+            from agent_tui.tools.sandbox.words import BYPASS
+
+            self._hub.publish(Notice("warning", BYPASS, "unheld"))
+        elif self.now == "auto" and self._jail is not None:
             self._hub.spawn(self._tell_unheld(self._jail), "sandbox")
 
     async def _tell_unheld(self, jail: Jail) -> None:

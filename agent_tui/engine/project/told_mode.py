@@ -24,7 +24,10 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
 )
 """By mode, what the model has to know of it."""
 
-NOBODY = "Nobody can answer: what would need a question is refused. Decide yourself, say what you assumed, and finish."
+NOBODY = (
+    "Nobody can answer: what would need a question is refused. Decide yourself, say what you assumed, and finish: "
+    "commands in the background end with the run."
+)
 NOBODY_PLANS = f"Nobody can answer: {PLAN_TOOL} ends the run, and the plan is your answer."
 SUBAGENT = (
     "Nobody can answer you, and a plan is not yours to present: your last message is all that the caller gets. "

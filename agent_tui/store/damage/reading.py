@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from agent_tui.errors import StoreDamagedError, StoreError, StoreUnwritableError
+from agent_tui.store.passing import PassingFolder
 from agent_tui.store.store import BUSY_TIMEOUT, Store
-from agent_tui.store.tables.database import Database
+from agent_tui.store.tables.database import Database, copied_files
 
 
 def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
@@ -22,10 +21,10 @@ def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
     except (StoreUnwritableError, StoreDamagedError) as error:
         if _no_folder(path):
             raise
-        folder = TemporaryDirectory(prefix="agent-tui-")
+        folder = PassingFolder()
         try:
             make = _salvaged if isinstance(error, StoreDamagedError) else _copied
-            database = make(path, Path(folder.name), busy_timeout)
+            database = make(path, folder.path, busy_timeout)
         except (OSError, sqlite3.Error, StoreError):
             folder.cleanup()
             raise error from None
@@ -44,11 +43,7 @@ def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
     """A copy of a database that cannot be written, with what its log holds. Raises OSError and ``StoreError``."""
     if not path.exists():
         return Database.in_memory(path)
-    for suffix in ("", "-wal"):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            shutil.copyfile(source, folder / source.name)
-    return Database.open(folder / path.name, busy_timeout)
+    return Database.open(copied_files(path, folder), busy_timeout)
 
 
 def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent_tui.errors import StoreError
+from agent_tui.errors import NoSessionError
 from agent_tui.store.tables.database import Database, damaged
 from agent_tui.store.tables.rows import encode
 
 
-def no_session(session_id: str) -> StoreError:
+def no_session(session_id: str) -> NoSessionError:
     """What to raise where a session is not in the store."""
-    return StoreError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+    return NoSessionError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
 
 
 class Tables:

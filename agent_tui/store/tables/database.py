@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -167,6 +168,15 @@ class Database:
             self.connection.close()
         except FAULTS as error:
             raise explain(error, self.path) from error
+
+
+def copied_files(path: Path, folder: Path) -> Path:
+    """A copy in ``folder`` of a database that cannot be written, with what its log holds. Raises OSError."""
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, folder / source.name)
+    return folder / path.name
 
 
 def explain(error: Exception, path: Path) -> StoreError:

@@ -80,7 +80,9 @@ class ApplyPatchTool:
         plan = await in_thread(lambda stop: _plan(patches, context))
         _apply(plan, context)
         display = await in_thread(lambda stop: _display(plan))
-        lines = [f"Changed {plural(len(plan.changes), 'file')}:", *map(_line, plan.changes.values())]
+        moved = {change.moved_to for change in plan.changes.values()} - {""}
+        told = [_line(change) for change in plan.changes.values() if change.name not in moved]
+        lines = [f"Changed {plural(len(told), 'file')}:", *told]
         if plan.notes:
             lines += ["Check these places:", *plan.notes]
         return ToolOutcome("\n".join(lines), display=display)

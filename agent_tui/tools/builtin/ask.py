@@ -55,7 +55,7 @@ class AskTool:
             raise ToolError(NOBODY)
         answer = await context.user.choose(args.question, tuple(args.choices), args.several)
         summary, text = said(answer)
-        return ToolOutcome(text, display={"kind": "text", "summary": summary})
+        return ToolOutcome(text, display={"kind": "text", "summary": summary, "answer": summary})
 
 
 def said(answer: QuestionAnswer) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import os
 import shutil
 import signal
@@ -13,8 +12,9 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
-from agent_tui.text.clean import pictured, program_output
+from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
+from agent_tui.tools.background.output import Cleaned
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
@@ -116,10 +116,8 @@ class _Run:
     def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
         self._group, self._context, self._domain = group, context, domain
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self._masked = context.secrets.stream()
+        self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
-        self._held = ""  # decoded text whose meaning depends on what follows: an open escape sequence or line
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
@@ -168,18 +166,12 @@ class _Run:
             self._bytes += len(data)
             if self._bytes > MAX_BYTES:
                 return False
-            self._take(self._decode(data))
-        self._take(self._decode(b"", True), last=True)
+            self._take(data)
+        self._take(b"", last=True)
         return True
 
-    def _take(self, text: str, last: bool = False) -> None:
-        text = self._held + text
-        cut = len(text) if last else text.rfind("\n") + 1
-        if cut == 0 and len(text) > 100_000:
-            cut = len(text)
-        ready, self._held = self._masked.feed(program_output(text[:cut])), text[cut:]
-        if last:
-            ready += self._masked.flush()
+    def _take(self, data: bytes, last: bool = False) -> None:
+        ready = self._cleaned.feed(data, last)
         self._collector.feed(ready)
         self._live = (self._live + ready)[-_LIVE_CHARACTERS:]
         if self._live and self._flush_later is None:
@@ -192,13 +184,13 @@ class _Run:
 
     def _said_so_far(self) -> str:
         try:
-            self._take("", last=True)
+            self._take(b"", last=True)
             return self._collector.finish().text.rstrip("\n")
         except ToolError as error:  # the disk is full: what it said is no reason not to end
             return str(error)
 
     def _finish(self, code: int, notes: list[str]) -> ToolOutcome:
-        self._take("", last=True)
+        self._take(b"", last=True)
         capped = self._collector.finish()
         ended = bool(notes)
         if not ended and code != 0:

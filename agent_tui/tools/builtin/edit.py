@@ -115,7 +115,7 @@ def _unplaced(edits: list[Edit], name: str) -> Metadata:
 
 def _arguments(arguments: Metadata) -> EditArguments:
     """A single edit written flat is what many models were trained on; it is taken too."""
-    if "edits" not in arguments and "old_string" in arguments:
+    if not arguments.get("edits") and "old_string" in arguments:
         flat = {k: arguments[k] for k in ("old_string", "new_string", "replace_all") if k in arguments}
         rest = {k: v for k, v in arguments.items() if k not in flat}
         arguments = {**rest, "edits": [flat]}

@@ -65,7 +65,7 @@ class PresentPlanTool:
 
 
 def _display(summary: str, plan: str) -> Metadata:
-    return {"kind": "text", "summary": summary, "text": plan}
+    return {"kind": "text", "summary": summary, "answer": summary, "text": plan}
 
 
 def _checked(arguments: Metadata) -> PresentPlanArguments:

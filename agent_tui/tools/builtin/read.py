@@ -67,6 +67,7 @@ class ReadTool:
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(ReadArguments, arguments, "read")
+        args.offset = args.offset or 1  # counted from 0 elsewhere
         if args.offset < 1 or args.limit < 1:
             raise ToolError("read: offset and limit begin at 1.")
         path = resolve(args.path, context)

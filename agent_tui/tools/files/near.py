@@ -49,12 +49,14 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'", "\\\\": "\\"}
 @dataclass(slots=True, frozen=True)
 class _Level:
     """Something that may differ. ``flat`` takes it out of a text; ``pieces`` finds the parts that come out as one
-    character, None where every character stays one. ``mends``: only the text that was looked for is mended."""
+    character, None where every character stays one. ``mends``: only the text that was looked for is mended.
+    ``spaces``: white space is among it, also in front."""
 
     reason: str
     flat: Callable[[str], str]
     pieces: re.Pattern[str] | None = None
     mends: bool = False
+    spaces: bool = False
 
     def span(self, text: str, start: int, length: int) -> tuple[int, int]:
         """Where in ``text`` a part of its flat form stands."""
@@ -69,6 +71,8 @@ def why_missing(text: str, wanted: str, name: str = "old_string") -> str:
     lines numbered as ``read`` shows them and the exact text to use. ``name`` is what the model called ``wanted``."""
     if len(text) > SEARCHED:
         text = text[:SEARCHED]
+    if (bare := wanted.strip("\n")) and bare != wanted and (at := text.find(bare)) >= 0:
+        return _told(text, at, at + len(bare), "The line breaks around it differ.", name)
     for level in _LEVELS:
         if (found := _found(text, wanted, level)) is not None:
             start, end = found
@@ -129,11 +133,12 @@ _LEVELS = (
         lambda text: unicodedata.normalize("NFC", text),
         re.compile(r"[\s\S][\u0300-\u036f]*"),
     ),
-    _Level("Only white space differs.", lambda text: _SPACES.sub(" ", text), re.compile(r"\s+|\S")),
+    _Level("Only white space differs.", lambda text: _SPACES.sub(" ", text), re.compile(r"\s+|\S"), spaces=True),
     _Level(
         "White space, quotes, dashes or case differ.",
         lambda text: _lower(_SPACES.sub(" ", text).translate(VARIANTS)),
         re.compile(r"\s+|\S"),
+        spaces=True,
     ),
 )
 
@@ -149,12 +154,13 @@ def _found(text: str, wanted: str, level: _Level) -> tuple[int, int] | None:
             return _found(text, flat, spaces)
         at, look = text.find(flat), flat
     else:
-        look = flat.strip()
+        look = flat.strip() if level.spaces else flat
         at = level.flat(text).find(look) if look else -1
     if at < 0 or not look:
         return None
     start, end = level.span(text, at, len(look))
-    if level.pieces is not None and level.flat(text[start:end]).strip() != look:
+    there = level.flat(text[start:end])
+    if level.pieces is not None and (there.strip() if level.spaces else there) != look:
         return None  # a rare composition: its places are not these
     # The indentation belongs to it where the text that was looked for begins a line.
     line = text.rfind("\n", 0, start) + 1
@@ -290,4 +296,13 @@ def _starts(text: str) -> list[int]:
 def _json(text: str) -> str:
     """A text as JSON, the form in which it is to be sent; what would act on a terminal is escaped."""
     written = json.dumps(text, ensure_ascii=False)
-    return written if pictured(written) == written and _sendable(written) else json.dumps(text)
+    if pictured(written) != written or not _sendable(written):
+        return json.dumps(text)
+    composed = unicodedata.normalize("NFC", written) == written
+    return "".join(json.dumps(c)[1:-1] if _unseen(c, composed) else c for c in written)
+
+
+def _unseen(char: str, composed: bool) -> bool:
+    """Whether nobody can tell this character from another, or from none, by looking at it."""
+    kind = "" if char.isascii() else unicodedata.category(char)
+    return kind in ("Zs", "Zl", "Zp", "Cf") or (kind == "Mn" and not composed)

@@ -76,12 +76,12 @@ def parse_patch(text: str) -> list[FilePatch]:
         raise _wrong(start, lines[start], f"a patch begins with {BEGIN}")
     end = next((i for i in range(len(lines) - 1, start, -1) if lines[i].strip()), start)
     if lines[end].strip() != END:
-        raise _wrong(end, lines[end], f"a patch ends with {END}; was it cut off?")
+        raise _wrong(end, lines[end], f"a patch ends with {END}; perhaps it was cut off")
     patches: list[FilePatch] = []
     at = start + 1
     while at < end:
-        line = lines[at]
-        if not line.strip():
+        line = lines[at].strip()
+        if not line:
             at += 1
             continue
         for mark, kind in _MARKS:
@@ -89,9 +89,9 @@ def parse_patch(text: str) -> list[FilePatch]:
                 patch = FilePatch(kind, line.removeprefix(mark).strip())
                 break
         else:
-            raise _wrong(at, line, "a file begins here, with its *** line")
+            raise _wrong(at, lines[at], "a file begins here, with its *** line")
         if not patch.path:
-            raise _wrong(at, line, "the path is missing")
+            raise _wrong(at, lines[at], "the path is missing")
         at = _body(patch, lines, at + 1, end)
         patches.append(patch)
     if not patches:
@@ -110,13 +110,16 @@ def _body(patch: FilePatch, lines: Sequence[str], at: int, end: int) -> int:
         return at
     if patch.kind == "add":
         added: list[str] = []
+        empty = 0
         while not over():
-            if not lines[at].startswith("+"):
-                if not lines[at].strip():
-                    at += 1
-                    continue
+            if not lines[at].strip():
+                empty += 1
+            elif lines[at].startswith("+"):
+                # Between two lines an empty one without its sign is one, too; around them it is none.
+                added += [""] * (empty if added else 0) + [lines[at][1:]]
+                empty = 0
+            else:
                 raise _wrong(at, lines[at], "every line of a new file begins with +")
-            added.append(lines[at][1:])
             at += 1
         patch.content = "".join(f"{line}\n" for line in added)
         return at
@@ -144,6 +147,8 @@ def _body(patch: FilePatch, lines: Sequence[str], at: int, end: int) -> int:
             chunk.lines.append(("+", line[1:]))
         elif line.startswith("-"):
             chunk.lines.append(("-", line[1:]))
+        elif line.startswith(_NO_NEWLINE):
+            pass
         elif line.startswith(" ") or not line:
             if line or not _trailing(lines, at, end):
                 chunk.lines.append((" ", line[1:]))
@@ -155,6 +160,8 @@ def _body(patch: FilePatch, lines: Sequence[str], at: int, end: int) -> int:
         raise ToolError(f"The patch changes nothing in {pictured(patch.path)[:200]}. {SHAPE}")
     return at
 
+
+_NO_NEWLINE = "\\ No newline"  # of a unified diff: the file's last line ends as it did
 
 _NUMBERS = re.compile(r"^-\d+(?:,\d+)? \+\d+(?:,\d+)?(?: @@.*)?$")  # of a unified diff: they say nothing here
 
@@ -189,7 +196,7 @@ def apply_chunks(text: str, chunks: Sequence[Chunk], name: str) -> Patched:
         for header in chunk.above:
             place = _seek(lines, [header], at, False)
             if place is None:
-                raise _lost(text, chunk, [header], name, "the line after @@")
+                raise _lost(text, chunk, [header], name, "the line after @@", at)
             at = place.index + 1
         old = chunk.old
         if not old:
@@ -201,7 +208,7 @@ def apply_chunks(text: str, chunks: Sequence[Chunk], name: str) -> Patched:
         if place is None and chunk.above:
             place = _seek(lines, old, at - 1, chunk.at_end)
         if place is None:
-            raise _lost(text, chunk, old, name, "the lines")
+            raise _lost(text, chunk, old, name, "the first of the lines", at)
         if place.how:
             notes.append(f"line {place.index + 1}: {place.how}")
         if place.others and not chunk.above:
@@ -254,11 +261,15 @@ def _seek(lines: Sequence[str], wanted: Sequence[str], start: int, at_end: bool)
     return None
 
 
-def _lost(text: str, chunk: Chunk, wanted: Sequence[str], name: str, what: str) -> ToolError:
+def _lost(text: str, chunk: Chunk, wanted: Sequence[str], name: str, what: str, at: int) -> ToolError:
+    """``at``: how many lines of the file lie before the place where the chunk was looked for."""
+    first = pictured(next((line for line in wanted if line.strip()), ""))[:120]
+    what = f"{name}: {what} of the chunk in line {chunk.line} of the patch, {first!r},"
+    if at and (above := _seek(text.split("\n"), wanted, 0, False)) is not None:
+        return ToolError(
+            f"{what} stands in line {above.index + 1} of the file, above the place of the chunk or @@ line before it. "
+            "Nothing was changed. Put the chunks in the order of the file."
+        )
     near = nearest_lines(text, "\n".join(wanted))
     hint = f"The nearest lines are:\n{near}\nSend the patch again with these" if near else "Read the file again"
-    first = pictured(next((line for line in wanted if line.strip()), ""))[:120]
-    return ToolError(
-        f"{name}: {what} of the chunk in line {chunk.line} of the patch, {first!r}, are not in the file (after the "
-        f"chunks before). Nothing was changed. {hint}."
-    )
+    return ToolError(f"{what} is not in the file as it stands in the patch. Nothing was changed. {hint}.")

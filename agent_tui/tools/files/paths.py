@@ -14,23 +14,25 @@ def resolve(path: str, context: ToolContext) -> Path:
     """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
     cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
     resolved = resolve_from(path, context.cwd)
-    try:
-        resolved.lstat()
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise ToolError(f"The path {path[:80]!r}… is too long.") from None
     if context.allowed_paths is not None and resolved not in context.allowed_paths:
         raise ToolError("The path leads elsewhere now than when the call was allowed. Look again before another try.")
     return resolved
 
 
 def resolve_from(path: str, cwd: Path) -> Path:
+    """The same without regard to any call. Raises ToolError for what cannot be a path."""
     if not path or "\0" in path:
         raise ToolError("The path is empty or contains a NUL character.")
     try:
-        return (cwd / Path(path).expanduser()).resolve()
+        resolved = (cwd / Path(path).expanduser()).resolve()
     except (RuntimeError, OSError, ValueError) as error:
         raise ToolError(f"The path {path[:200]!r} cannot be resolved: {error}") from None
+    try:
+        resolved.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise ToolError(f"The path {path[:80]!r}… is too long.") from None
+    return resolved
 
 
 def is_within(path: Path, folders: Iterable[Path]) -> bool:

@@ -13,7 +13,7 @@ _WHOLE = word_set(
     "pytest py.test mypy pyright ruff black isort flake8 pylint bandit eslint prettier tsc jest vitest mocha "
     "tox nox rspec rubocop phpunit phpstan golangci-lint shellcheck stylelint biome standard clippy mkdir touch jq tree"
 )
-_CODE_TOOLS = _WHOLE | word_set("unittest doctest coverage")
+_CODE_TOOLS = _WHOLE | word_set("unittest doctest")
 _RUNNERS = word_set("npx bunx uvx")
 _ONE: dict[str, frozenset[str]] = {
     "git": word_set(
@@ -54,6 +54,7 @@ _TWO: dict[str, frozenset[tuple[str, str]]] = {
 _SCRIPTS = word_set("npm pnpm yarn bun")
 _BEHIND_RUN = {"uv": "run", "poetry": "run", "pipenv": "run", "hatch": "run", "bundle": "exec", "pdm": "run"}
 _OWN = re.compile(r"(?:\./)?(?:\.?venv/bin|env/bin|node_modules/\.bin)/\w[\w-]*")
+_PYTHON = re.compile(r"(?:[\w./-]+/)?python[\d.]*")
 _PLAIN = re.compile(r"[A-Za-z0-9@_][\w.@/:-]*")
 
 
@@ -83,6 +84,23 @@ def prefix(line: Sequence[str]) -> list[str]:
 
 
 def _module(line: Sequence[str]) -> list[str]:
-    """``python -m pytest``, with the interpreter as it was named."""
-    interpreter = re.fullmatch(r"(?:[\w./-]+/)?python[\d.]*", line[0])
-    return list(line[:3]) if interpreter and len(line) > 2 and line[1] == "-m" and line[2] in _CODE_TOOLS else []
+    """``python -m pytest``, with the interpreter as it was named; ``python -m coverage run -m pytest`` too."""
+    if not _PYTHON.fullmatch(line[0]) or list(line[1:2]) != ["-m"] or len(line) < 3:
+        return []
+    if line[2] == "coverage":
+        behind = list(line[3:5]) == ["run", "-m"] and len(line) > 5 and line[5] in _CODE_TOOLS
+        return list(line[:6]) if behind else []
+    return list(line[:3]) if line[2] in _CODE_TOOLS else []
+
+
+def tool_and_arguments(line: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The program that a line is about, with what it is given: ``pylint`` for ``python -m pylint`` and ``uv run
+    pylint``."""
+    name, rest = line[0].rpartition("/")[2], line[1:]
+    if _PYTHON.fullmatch(line[0]) and rest[:1] == ["-m"] and len(rest) > 1:
+        return tool_and_arguments(rest[1:])
+    if _BEHIND_RUN.get(name) == "".join(rest[:1]) and len(rest) > 1:
+        return tool_and_arguments(rest[1:])
+    if name in _RUNNERS and rest and not rest[0].startswith("-"):
+        return tool_and_arguments(rest)
+    return name, rest

@@ -7,17 +7,20 @@ sandbox's to say.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.judge.bypass import bypassed
 from agent_tui.tools.judge.kinds import PRIVILEGED, REMOVERS, WRAPPERS
 from agent_tui.tools.judge.looking import looked_at, looks
+from agent_tui.tools.judge.nested import given_text, is_that_text
 from agent_tui.tools.judge.running import named_files, runs, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.values import own_variable
+from agent_tui.tools.judge.values import NOTHING, own_variable
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.ground import Ground
@@ -58,14 +61,16 @@ def _outside(ground: Ground, source: str) -> Decision:
     return replace(found, domain="free")
 
 
-def _whole(ground: Ground, source: str, tool: str) -> Decision:
+def _whole(ground: Ground, source: str, tool: str, within: Iterable[Path] = ()) -> Decision:
+    """``within`` are the folders it may run in, where that is not the one of the session: the shell is one that the
+    line starts then, with variables that the line may have changed."""
+    folders = set(within) or {ground.cwd}
     try:
-        commands = parse_command(source)
+        commands = parse_command(source, NOTHING if within else ground.variables)
     except (NotUnderstoodError, RecursionError) as problem:
         return _not_understood(ground, source, tool, str(problem))
     if not commands:
         return ALLOWED
-    folders = {ground.cwd}
     decisions: list[Decision] = []
     for command in commands:
         try:
@@ -96,7 +101,22 @@ def _decision(subject: Subject) -> Decision:
         raise NotUnderstoodError("where cd leads is not clear")
     if subject.named_by("deny", broadly=True):
         return denied_command(subject.name)
-    return worst([*_redirects(subject), _program(subject)])
+    return worst([*_redirects(subject), _given(subject) or _program(subject)])
+
+
+def _given(subject: Subject) -> Decision | None:
+    """The decision on the command line that a shell is given as a word, where that says it all: rules deny and ask
+    about what is in it as if it stood alone, and bash does no more than it."""
+    text = given_text(subject.command)
+    if text is None or subject.started.given:
+        return None
+    inner = _whole(subject.ground, text, subject.tool, subject.folders)
+    if inner.action == "deny":
+        return inner
+    if is_that_text(subject.command) and (inner.action == "allow" or not subject.named_by("allow")):
+        asks = subject.named_by("ask", broadly=True)
+        return replace(inner, action="ask", reason=f"a rule says to ask about {subject.name}") if asks else inner
+    return worst([inner, _program(subject)]) if "a rule says to ask" in inner.reason else None
 
 
 def _redirects(subject: Subject) -> list[Decision]:

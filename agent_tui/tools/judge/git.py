@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -21,8 +22,9 @@ _LISTS: dict[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         ("branch", r"-[arv]+|--(all|remotes|show-current|list|no-color|verbose|contains|merged|no-merged|sort|format)"
                    r"(=.*)?", r""),
         ("tag", r"-l|--list|-n\d*|--(sort|contains|merged|points-at|format)=.*", r""),
-        ("remote", r"-v|--verbose", r"(get-url [\w.-]+)?"),
-        ("stash", r"(list|show) .*", r"list|show( (stash@\{)?\d+\}?)?"),
+        ("remote", r"-v|--verbose", r"(show|get-url [\w.-]+)?"),
+        ("stash", r"-p|--patch|--(stat|name-only|name-status|oneline)|-\d+|-n\d+",
+                  r"list|show( (stash@\{)?\d+\}?)?"),
         ("worktree", r"--porcelain|-v", r"list"),
         ("reflog", r"-n\d*|-\d+|--oneline|--date=\w+", r"(show)?( ?[\w./@{}-]+)?"),
         ("symbolic-ref", r"--short|-q", r"HEAD"),
@@ -57,6 +59,14 @@ _CONTENT = word_set("diff show grep blame annotate cat-file diff-tree diff-index
 _TREE_ONLY = word_set("diff grep blame annotate diff-files")
 _PATCH = re.compile(r"-[pu]|-U\d*|--patch.*|--unified.*|-L.*|--cc|-c|--patch-with-.*|-m")
 _NO_PATCH = re.compile(r"--(stat|name-only|name-status|numstat|shortstat|summary|dirstat|no-patch|quiet|check)\b.*|-s")
+
+
+_SEARCHES = {
+    **dict.fromkeys(("log", "rev-list"), word_set("-S -G -n --author --grep --since --until")),
+    **dict.fromkeys(("blame", "annotate"), word_set("-L")),
+}
+"""Options whose value is a pattern, a range of lines or a number, and comes as the next word. Not of ``diff``,
+which would read what only seems to be one outside the repository."""
 
 
 def split_globals(arguments: Sequence[Word]) -> tuple[list[Word], list[Word], bool]:
@@ -108,7 +118,11 @@ def git_reading(arguments: list[Word]) -> Reading | None:
 
 def _operands(found: Reading, subcommand: str, arguments: list[Word]) -> None:
     """Everything that may be a path: git leaves the repository for two files named to ``diff``."""
-    operands = [word for word in arguments if not word.text.startswith("-")]
+    operands = [
+        word
+        for before, word in zip([Word(), *arguments], arguments, strict=False)
+        if not word.text.startswith("-") and not (before.text in _SEARCHES.get(subcommand, ()) and not word.glob)
+    ]
     if any(word.glob for word in arguments if word.text.startswith("-")):
         raise NotUnderstoodError("an option is a file pattern")
     if subcommand == "grep" and operands and not any(word.text.startswith("-e") for word in arguments):
@@ -159,6 +173,20 @@ def _means(word: str, option: str) -> bool:
     return len(name) > 2 and name.startswith("--") and option.startswith(name)
 
 
+_WITH_MESSAGE = word_set("commit merge notes revert stash tag")
+
+
+def messages(arguments: Sequence[Word]) -> list[Word]:
+    """The words that are no more than a message: what stands in quotes behind ``-m``, whatever it becomes."""
+    if not arguments or arguments[0].text not in _WITH_MESSAGE:
+        return []
+    return [
+        word
+        for before, word in itertools.pairwise(arguments)
+        if word.quoted and re.fullmatch(r"-[aqsvn]*m|--message", before.text)
+    ]
+
+
 _STARTS = (
     *("--exec", "--upload-pack", "--receive-pack", "--config", "--template", "--open-files-in-pager", "--ext-diff"),
     *("--textconv", "--extcmd", "--tool", "--strategy", "--gpg-sign", "--config-env", "--exec-path", "--git-dir"),
@@ -170,6 +198,7 @@ _STARTS = (
         "--separate-git-dir",
         "--reference",
         "--credential-helper",
+        "--unsafe-paths",
     ),
 )
 _KNOWN = word_set(
@@ -203,17 +232,46 @@ def git_asks(arguments: Sequence[Word]) -> str:
     return "it reaches a place it names" if names_a_place(arguments) else ""
 
 
+_REMOTE_FLAGS = re.compile(
+    r"-[46adfknpqrtuv]+|-[jn]\d+|-j|--(all|append|atomic|autostash|commit|delete|dry-run|edit|ff|ff-only|follow-tags|force"
+    r"|force-if-includes|force-with-lease(=.*)?|heads|ipv4|ipv6|jobs(=\d+)?|keep|depth(=\d+)?|deepen(=\d+)?|mirror|no-autostash"
+    r"|no-commit|no-edit|no-ff|no-force-with-lease|no-progress|no-rebase|no-recurse-submodules|no-signed|no-stat|no-tags|no-thin"
+    r"|no-verify|porcelain|progress|prune|prune-tags|quiet|rebase(=\w+)?|refs|set-upstream|squash|stat|symref|tags|thin|unshallow"
+    r"|update-shallow|verbose|verify)"
+)
+_NUMBERED = word_set("-j --jobs --depth --deepen")
+
+
 def names_a_place(arguments: Sequence[Word]) -> bool:
-    """Whether git would reach an address or folder named in the command, not one of the repository's remotes."""
+    """Whether git would reach an address or folder named in the command, not one of the repository's remotes. So would
+    it where an option is not known: the word behind it may be its value, or that place."""
     _, rest, _ = split_globals(arguments)
-    operands = [word.text for word in rest[1:] if not word.text.startswith("-")]
-    return bool(
-        rest and rest[0].text in _REMOTES and operands and not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", operands[0])
-    )
+    if not rest or rest[0].text not in _REMOTES:
+        return False
+    before, operands = "", []
+    for word in rest[1:]:
+        if word.text.startswith("-") and word.text != "--":
+            if not _REMOTE_FLAGS.fullmatch(word.text):
+                return True
+        elif word.text != "--" and not (before in _NUMBERED and word.text.isdigit()):
+            operands.append(word.text)
+        before = word.text
+    return bool(operands) and not re.fullmatch(r"\w[\w-]*(\.[\w-]+)*", operands[0])
+
+
+def without_globals(arguments: Sequence[Word]) -> list[Word]:
+    """The subcommand and what follows, for rules that name it: whatever options stand before it."""
+    at = 0
+    while at < len(arguments) and arguments[at].text.startswith("-"):
+        at += 2 if arguments[at].text in _GLOBAL_VALUES else 1
+    return list(arguments[at:])
+
+
+_GLOBAL_VALUES = word_set("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
 
 
 def starting(texts: Sequence[str]) -> bool:
-    """Whether options have git start a program, however abbreviated."""
+    """Whether options have git start a program, or leave the project, however abbreviated."""
     return any(_means(text, option) for text in texts for option in _STARTS) or any(
         re.match(r"-O.", text) for text in texts
     )
@@ -222,4 +280,8 @@ def starting(texts: Sequence[str]) -> bool:
 def git_reaches_out(arguments: Sequence[Word]) -> bool:
     """Whether a git command needs the network."""
     _, rest, _ = split_globals(arguments)
-    return bool(rest) and (rest[0].text in _REMOTES or rest[0].text in ("submodule", "send-email", "remote", "lfs"))
+    if not rest:
+        return False
+    if rest[0].text == "submodule":
+        return any(word.text in ("add", "update") for word in rest[1:])
+    return rest[0].text in _REMOTES or rest[0].text in ("send-email", "remote", "lfs")

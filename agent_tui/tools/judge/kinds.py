@@ -35,7 +35,7 @@ SHELL_FREE = word_set("find dd install ln")
 
 INTERPRETERS = word_set(
     "bash sh zsh dash ksh fish python pypy node nodejs deno bun perl ruby php lua osascript tclsh wish guile "
-    "racket Rscript R julia groovy scala ghci irb pry ipython"
+    "racket Rscript R julia groovy scala ghci irb pry ipython elixir iex erl sbcl clisp jshell gnuplot octave dc gjs"
 )  # fmt: skip
 """They run code given to them."""
 
@@ -51,17 +51,44 @@ COPIERS = word_set("cp mv ln tar zip 7z rsync scp gzip bzip2 xz zstd cpio pax dd
 STARTING = {
     "cargo": re.compile(r"--config.*|-Z.*"),
     "go": re.compile(r"--?(exec|toolexec|vettool|overlay|modfile).*"),
-    "tar": re.compile(r"--(to-c|checkpoint-a|use-c|rsh|info-s|new-volume|rmt).*|-\w*[IF].*"),
+    "tar": re.compile(
+        r"--(to-c|checkpoint-a|use-c|rsh|info-s|new-volume|rmt|absolute).*|-\w*[IFP].*|[cxtrud][a-z]*[IFP][a-zA-Z]*"
+    ),
     "rsync": re.compile(r"-\w*e.*|--rsh.*|--rsync-path.*"),
     "zip": re.compile(r"-T.*|--unzip-command.*"),
     "make": re.compile(r"SHELL.*|\.SHELL.*|--eval.*|-\w*[fCIE].*|MAKEFLAGS.*|--(file|makefile|directory).*"),
-    "tox": re.compile(r"-c.*|--(conf|root|workdir|override).*|-x.*"),
+    "tox": re.compile(r"exec|e|-c.*|--(conf|root|workdir|override).*|-x.*"),
     "nox": re.compile(r"-f.*|--(noxfile|envdir).*"),
     "pytest": re.compile(r"--(rootdir|confcutdir|basetemp).*/.*"),
     "npm": re.compile(r"--(script-shell|node-options|prefix|userconfig|globalconfig).*"),
     "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint.*|fls)"),
+    "pylint": re.compile(r"--(i|load|rc).*"),
+    "mypy": re.compile(r"--(python-e|config|custom|install-t|[a-z]*-report).*"),
+    "rake": re.compile(r"-\w*[eEpfrRIglN].*|--(exec|req|rakef|libd|rakelib|sys|no-s).*"),
+    "rspec": re.compile(r"-\w*[rI].*|--(require|options).*"),
+    "kubectl": re.compile(r"-s.*|--(kubec|se|tok|cl|cont|u|as|ce|cl|pas|ins|tls|pr|cache|dis).*"),
+    "mvn": re.compile(
+        r".*:.*|-(f|s|gs|gt|t|l|pl|P|C).*|-D(?!(test|skipTests|it\.test)(=|$)).*|--(file|set|glob|def|proj|tool).*"
+    ),
+    "dotnet": re.compile(
+        r"[-/]+(p|prop|propert).*|@.*|--(logger|test-adapter|settings|collect|source|use-).*|-[lars].*"
+    ),
+    "zig": re.compile(r"--(build-file|test-cmd|test-runner|libc|zig-lib).*"),
+    "mocha": re.compile(r"-[rR].*|--(require|import|loader|eval|reporter|config|package|ui|exp|node).*"),
+    "jest": re.compile(
+        r"-c.*|--(config|rootDir|global|runner|run|set|test[ERS]|trans|reporters|resolver|filter|preset|env|snap).*"
+    ),
+    "vitest": re.compile(r"-[cr].*|--(config|root|dir|pool|glob|environment|reporter|browser|outputF|exec).*"),
+    "eslint": re.compile(r"-[cf].*|--(config|rulesdir|plugin|parser|resolve|format|flag).*"),
+    "prettier": re.compile(r"--(plugin|config|find).*"),
+    "phpunit": re.compile(r"-[cd].*|--(bootstrap|prepend|conf|ext|include|loader|printer).*"),
+    "phpstan": re.compile(r"-[ac].*|--(auto|conf).*"),
+    "rubocop": re.compile(r"-[rcf].*|--(req|conf|form|plugin|server).*"),
+    "stylelint": re.compile(r"-[cf].*|--(config|custom|format).*"),
+    "mix": re.compile(r"-r.*|--(require|import|no-start|formatter|include-|exec).*|do|run"),
 }
-"""Options by which programs start others: what a rule with a star allows does not reach them."""
+"""Options by which programs start others, run code that is given there, or read settings that do: what a rule with a
+star allows does not reach them."""
 
 HARMLESS_SETTINGS = re.compile(
     r"(CI|LANG|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|TERM|NODE_ENV|RUST_BACKTRACE|PYTHONUNBUFFERED"

@@ -19,9 +19,7 @@ from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
 def looked_at(subject: Subject) -> Reading | None:
     """What a program looks at that does no more than that; None for all others."""
     command = subject.command
-    if not subject.words or "/" in subject.words[0] or any(
-        not HARMLESS_SETTINGS.fullmatch(word.text) or word.dynamic for word in command.assignments
-    ):  # fmt: skip
+    if not subject.words or "/" in subject.words[0] or not all(_harmless(subject, w) for w in command.assignments):
         return None
     found = reading(command.words)
     if found is None:
@@ -36,6 +34,13 @@ def looked_at(subject: Subject) -> Reading | None:
         if subject.folders != {cwd} or names_programs(cwd):
             found.held = found.held or "git reads the settings of the folder it is in"
     return found
+
+
+def _harmless(subject: Subject, setting: Word) -> bool:
+    """Whether a setting in front of a command changes nothing of what it does."""
+    if subject.words[0] == "read" and setting.text.startswith("IFS="):
+        return not setting.dynamic
+    return HARMLESS_SETTINGS.fullmatch(setting.text) is not None and not setting.dynamic
 
 
 def looks(subject: Subject, look: Reading) -> Decision:

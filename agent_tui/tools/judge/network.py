@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_tui.errors import ToolError
@@ -34,7 +35,7 @@ _FETCHING = {
     "pnpm": word_set("install i add update outdated audit publish dlx"),
     "yarn": word_set("install add upgrade outdated audit publish dlx"),
     "bun": word_set("install add update x"),
-    "uv": word_set("sync add pip tool lock"),
+    "uv": word_set("sync add tool lock install compile"),
     "poetry": word_set("install add update lock publish"),
     "cargo": word_set("add install update fetch publish search"),
     "go": word_set("get mod install"),
@@ -68,12 +69,34 @@ def _installed(arguments: Sequence[Word], folders: Iterable[Path]) -> bool:
     return plain and all((folder / "node_modules/.bin" / rest[0]).exists() for folder in folders)
 
 
+@dataclass(slots=True, frozen=True)
+class Transfer:
+    """What a line of curl or wget does: the addresses, the options as they stand there and the files it writes.
+    ``problem``: why that cannot be said; empty where it can."""
+
+    problem: str = ""
+    urls: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    written: tuple[Word, ...] = ()
+
+
 def transfer_asks(line: Sequence[Word]) -> tuple[str, list[Word]]:
     """For curl and wget: why it is asked about even where the network may be reached (empty where it need not be), and
     the files it writes."""
+    done = transfer(line)
+    if done.problem:
+        return done.problem, []
+    for url in done.urls:
+        if problem := _problem(url):
+            return problem, []
+    return ("" if done.urls else "where it reaches is not visible here"), list(done.written)
+
+
+def transfer(line: Sequence[Word]) -> Transfer:
     name, arguments = line[0].text, list(line[1:])
     flags, values = (_CURL_FLAGS, _CURL_VALUES) if name == "curl" else (_WGET_FLAGS, _WGET_VALUES)
     urls: list[str] = []
+    options: list[str] = []
     written: list[Word] = []
     saves = name == "wget"
     at = 0
@@ -81,17 +104,19 @@ def transfer_asks(line: Sequence[Word]) -> tuple[str, list[Word]]:
         word = arguments[at]
         at += 1
         if word.dynamic or word.glob:
-            return "where it reaches is only known when it runs", []
+            return Transfer("where it reaches is only known when it runs")
         option, _, given = word.text.partition("=") if word.text.startswith("--") else (word.text, "", "")
         if not word.text.startswith("-"):
             urls.append(word.text)
         elif flags.fullmatch(word.text):
+            options.append(word.text)
             saves = (saves or "O" in word.text) and "O-" not in word.text
         elif values.fullmatch(option) and (given or at < len(arguments)):
             value = Word(given) if given else arguments[at]
             at += not given
+            options.append(option)
             if value.dynamic or value.text.startswith("@") or (option.endswith("e") and "=" in value.text):
-                return "it sends a file, or what is only known when it runs", []
+                return Transfer("it sends a file, or what is only known when it runs")
             if option == "--url":
                 urls.append(value.text)
             elif (option.endswith(("o", "O")) and not option.startswith("--")) or option in (
@@ -101,13 +126,11 @@ def transfer_asks(line: Sequence[Word]) -> tuple[str, list[Word]]:
                 saves = False
                 written += [] if value.text == "-" else [value]
         else:
-            return f"what {word.text[:40]} does is not known here", []
-    for url in urls:
-        if problem := _problem(url):
-            return problem, []
-        if saves:
+            return Transfer(f"what {word.text[:40]} does is not known here")
+    if saves:
+        for url in urls:
             written.append(Word(PurePosixPath(url.partition("?")[0]).name or "index.html"))
-    return ("" if urls else "where it reaches is not visible here"), written
+    return Transfer("", tuple(urls), tuple(options), tuple(written))
 
 
 def _problem(url: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from agent_tui.tools.judge.arguments import Reading, UnknownOptionError, read_arguments
+from agent_tui.tools.judge.find import find_reading
 from agent_tui.tools.judge.git import git_reading
 from agent_tui.tools.judge.scripts import awk_only_prints, jq_only_filters, sed_only_edits
 from agent_tui.tools.judge.specs import specs
@@ -22,6 +23,9 @@ _PLAIN_NAMES = word_set(
 _VERSIONS = word_set("python python3 node ruby perl java gcc g++ clang bash rg jq sed awk make cmake git curl")
 # They may read the project's settings first, and with them start something.
 _PROJECT_VERSIONS = word_set("npm npx pnpm yarn bun deno cargo rustc rustup go pip pip3 uv poetry tox docker gh tsc")
+_VERSION_WORDS = frozenset(
+    {("node", "-v"), ("ruby", "-v"), ("perl", "-v"), ("java", "-version"), ("npm", "-v"), ("go", "version")}
+)
 
 
 def reading(line: Sequence[Word]) -> Reading | None:
@@ -32,17 +36,18 @@ def reading(line: Sequence[Word]) -> Reading | None:
         found = _look(name, arguments)
     except UnknownOptionError:
         return None
-    if found is not None and not found.held and any(word.dynamic for word in arguments):
-        little = name in _PRINTS and all(_tells_little(word.text) for word in arguments)
-        found.held, found.unseen = ("", False) if little else (_LATER, True)
+    if found is not None and any(word.dynamic for word in arguments):
+        little = not found.held and name in _PRINTS and all(_tells_little(word.text) for word in arguments)
+        found.held, found.unseen = ("", False) if little else (found.held or _LATER, True)
     return found
 
 
 def _look(name: str, arguments: list[Word]) -> Reading | None:
-    if len(arguments) == 1 and arguments[0].text in ("--version", "-V") and not arguments[0].dynamic:
-        if name in _VERSIONS:
+    if len(arguments) == 1 and not arguments[0].dynamic:
+        asked = arguments[0].text in ("--version", "-V") or (name, arguments[0].text) in _VERSION_WORDS
+        if asked and name in _VERSIONS:
             return Reading()
-        if name in _PROJECT_VERSIONS:
+        if asked and name in _PROJECT_VERSIONS:
             return Reading(held="it may read the project's settings first")
     if name in _PRINTS and name != "printf":
         return Reading()
@@ -87,70 +92,6 @@ def _test(arguments: list[Word]) -> Reading | None:
     if any(word.text.startswith("-") and word.text not in _TESTS for word in arguments):
         return None
     return Reading(paths=[word for word in arguments if word.text not in _TESTS and not word.dynamic])
-
-
-_FIND_VALUES = word_set(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -maxdepth -mindepth -size "
-    "-mtime -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -regextype -printf -fstype "
-    "-lname -ilname"
-)
-_FIND_PATHS = word_set("-newer -anewer -cnewer -samefile")
-_FIND_PLAIN = word_set(
-    "-print -print0 -prune -quit -ls -empty -not -and -or -a -o ! ( ) , -true -false -depth -d -mount -xdev "
-    "-daystart -executable -readable -writable -P -noleaf -nowarn -warn -nouser -nogroup -ignore_readdir_race"
-)
-
-
-def _find(arguments: list[Word]) -> Reading | None:
-    found = Reading()
-    at = 0
-    while at < len(arguments) and (arguments[at].text in ("-P", "-L", "-H") or arguments[at].text[:1] not in "-(!,"):
-        if arguments[at].text in ("-L", "-H"):
-            found.follows = True
-        elif arguments[at].text != "-P":
-            found.paths.append(arguments[at])
-        at += 1
-    found.paths = found.paths or [Word(".")]
-    started: list[list[Word]] = []
-    regular = False
-    while at < len(arguments):
-        text = arguments[at].text
-        if arguments[at].dynamic or arguments[at].glob:
-            raise NotUnderstoodError("what find is told to do is only known when it runs")
-        at += 1
-        if text == "-follow":
-            found.follows = True
-        elif text in _FIND_VALUES or text in _FIND_PATHS:
-            if at >= len(arguments):
-                return None
-            if arguments[at].glob:
-                raise NotUnderstoodError("a file pattern is not quoted")
-            regular = regular or (text == "-type" and arguments[at].text == "f")
-            if text in _FIND_PATHS:
-                found.paths.append(arguments[at])
-            at += 1
-        elif text in ("-exec", "-execdir"):
-            end = next((i for i in range(at, len(arguments)) if arguments[i].text in (";", "+")), None)
-            if end is None or text == "-execdir":
-                return None
-            started.append(arguments[at:end])
-            at = end + 1
-        elif text not in _FIND_PLAIN:
-            return None
-    return _with_started(found, started, regular and not found.follows)
-
-
-def _with_started(found: Reading, started: list[list[Word]], regular: bool) -> Reading | None:
-    for line in started:
-        inner = reading(line) if line else None
-        if inner is None or inner.written or line[0].text in ("cd", "xargs", "find", "uniq", "xxd", "base64"):
-            return None
-        found.paths += [word for word in inner.paths if "{}" not in word.text]
-        found.walks = True
-        found.held = found.held or inner.held
-        found.follows = found.follows or not regular  # what it finds may be links
-        found.unseen = found.unseen or bool(found.held)
-    return found
 
 
 def _sed(arguments: list[Word], *, in_place: bool = False) -> Reading | None:
@@ -216,7 +157,22 @@ def _awk(arguments: list[Word]) -> Reading | None:
 def _jq(arguments: list[Word]) -> Reading | None:
     if not all(jq_only_filters(word.text) for word in arguments):
         return None
-    return read_arguments(specs()["jq"], arguments)
+    return read_arguments(specs()["jq"], _without_named(arguments))
+
+
+def _without_named(arguments: list[Word]) -> list[Word]:
+    """Without ``--arg NAME VALUE``: texts that a filter uses by their name."""
+    rest: list[Word] = []
+    at = 0
+    while at < len(arguments) and arguments[at].text != "--":
+        if arguments[at].text in ("--arg", "--argjson"):
+            if any(word.glob or (word.dynamic and not word.quoted) for word in arguments[at : at + 3]):
+                raise NotUnderstoodError("a value may become several words")
+            at += 3
+        else:
+            rest.append(arguments[at])
+            at += 1
+    return rest + arguments[at:]
 
 
 def _env(arguments: list[Word]) -> Reading | None:
@@ -254,7 +210,9 @@ def _npm(arguments: list[Word]) -> Reading | None:
     if (
         arguments
         and arguments[0].text in ("ls", "list", "ll")
-        and all(re.fullmatch(r"--(depth=\d+|all|json|long|parseable)|[\w@/.-]+", word.text) for word in arguments[1:])
+        and all(
+            re.fullmatch(r"--(depth=\d+|all|json|long|parseable)|[\w@][\w@/.-]*", word.text) for word in arguments[1:]
+        )
     ):
         return Reading(held="it reads the project's settings first")
     return None
@@ -267,7 +225,7 @@ _BY_HAND: dict[str, Callable[[list[Word]], Reading | None]] = {
     "command": _command,
     "date": _date,
     "env": _env,
-    "find": _find,
+    "find": lambda arguments: find_reading(arguments, reading),
     "gawk": _awk,
     "git": git_reading,
     "jq": _jq,

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import holds_denied
-from agent_tui.tools.judge.git import git_asks
+from agent_tui.tools.judge.git import git_asks, messages
 from agent_tui.tools.judge.kinds import (
     CHANGERS,
     COPIERS,
@@ -21,6 +21,8 @@ from agent_tui.tools.judge.kinds import (
     SHELL_FREE,
     setting_within,
 )
+from agent_tui.tools.judge.loopback import stays_here
+from agent_tui.tools.judge.nested import given_text
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.readers import known_reader, sed_in_place
@@ -73,6 +75,8 @@ def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decis
 
 def _domain(subject: Subject) -> Domain:
     """The domain it has to run in to do what it is for."""
+    if _stays_here(subject):
+        return "work"
     if (subject.name in PRIVILEGED and not _ends_its_own(subject)) or (
         _reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")
     ):
@@ -93,14 +97,24 @@ def _ends_its_own(subject: Subject) -> bool:
 
 
 def _reaches_out(subject: Subject) -> bool:
-    return bool(subject.command.words) and reaches_out(subject.command.words, subject.folders)
+    words = subject.command.words
+    return bool(words) and reaches_out(words, subject.folders) and not _stays_here(subject)
+
+
+def _stays_here(subject: Subject) -> bool:
+    """Whether it talks to ports of this machine alone, which it may do where it is held."""
+    plain = not subject.command.assignments and not subject.started.given
+    return plain and subject.ground.has_ports() and stays_here(subject.command.words)
 
 
 def named_files(subject: Subject) -> Decision:
     """The decision on all files that a program is given, which may do anything with them."""
     ground = subject.ground
     decisions: list[Decision] = []
+    texts = messages(subject.command.words[1:]) if subject.name == "git" else []
     for word in [*subject.command.assignments, *subject.command.words[1:]]:
+        if any(word is text for text in texts):
+            continue
         if subject.name in REMOVERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
         if word.made == "temporary" and runs_unseen(ground):
@@ -186,15 +200,31 @@ def _problem(subject: Subject) -> str:
         return "settings in front of it may change what runs"
     if name.rstrip("0123456789.") in INTERPRETERS and not _runs_a_file(subject):
         return f"runs code given to {name} directly"
+    if any(word in _CODE_WORDS.get(name, ()) for word in subject.words[1:]) or _times(subject.words):
+        return f"runs code given to {name} directly"
     if name == "git":
         return git_asks(arguments) if subject.ground.trusted else "git may start what an untrusted folder names"
     if name == "sed":
         return "" if sed_in_place(list(arguments)) else "what the script does is not visible here"
-    if name in ("npx", "bunx", "uvx", "pipx") and subject.words[1:2] != ["--version"]:
+    if _fetches_what_runs(subject):
         return "" if prefix(subject.words) else f"{name} may fetch and run what it names"
     if subject.starts_others() or (known_reader(name) and name not in SHELL_FREE):
         return f"what an option of {name} does is not visible here"
     return ""
+
+
+def _fetches_what_runs(subject: Subject) -> bool:
+    """``npx``, ``pnpm dlx`` and their like: what they run need not be there yet."""
+    first = subject.words[1:2]
+    if subject.name in ("npx", "bunx", "uvx", "pipx"):
+        return first != ["--version"]
+    return bool(first) and (subject.name, first[0]) in _FETCHING_RUNNERS
+
+
+_FETCHING_RUNNERS = frozenset(
+    {("npm", "exec"), ("npm", "x"), ("npm", "explore"), ("yarn", "dlx"), ("pnpm", "dlx"), ("bun", "x"), ("uv", "tool")}
+)
+_CODE_WORDS = {"deno": word_set("eval repl"), "cmake": word_set("-P -E"), "php": word_set("-R -B -E -F")}
 
 
 def _activates(subject: Subject) -> bool:
@@ -203,8 +233,15 @@ def _activates(subject: Subject) -> bool:
     return len(words) == 1 and not words[0].startswith(("/", "~")) and words[0].endswith("/bin/activate")
 
 
+def _times(words: list[str]) -> bool:
+    """``python -m timeit CODE``."""
+    return any(words[at : at + 2] == ["-m", "timeit"] for at in range(1, len(words)))
+
+
 def _runs_a_file(subject: Subject) -> bool:
     """An interpreter with a script or module to run, not with code on its command line or from a pipe."""
+    if given_text(subject.command) is not None or any(word.pipe for word in subject.command.words):
+        return False
     for word in subject.words[1:]:
         if word == "-m":
             return subject.words[-1] != "-m"

@@ -47,7 +47,7 @@ def _names(program: str) -> str:
     return re.sub(r'"(?:[^"\\\n]|\\.)*"|/(?:[^/\\\n]|\\.)*/', "", program)
 
 
-_JQ_READS = re.compile(r"\b(?:import|include|env|input_filename|getpath_file|\$__prog_args|modulemeta)\b|\$ENV")
+_JQ_READS = re.compile(r"\b(?:import|include|env|input_filename|getpath_file|\$__prog_args|modulemeta|ENV)\b|__prog")
 
 
 def jq_only_filters(text: str) -> bool:

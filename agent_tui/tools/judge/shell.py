@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import replace
 
 from agent_tui.tools.judge.compounds import Compounds
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Redirect, SimpleCommand, Word
-from agent_tui.tools.judge.values import Values
+from agent_tui.tools.judge.values import NOTHING, Values
 from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
 from agent_tui.tools.word_sets import word_set
 
@@ -27,9 +28,9 @@ MAX_COMMANDS = 2_000
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 
 
-def parse_command(source: str) -> list[SimpleCommand]:
-    """All simple commands of ``source`` in order, those of substitutions and subshells included. Raises
-    NotUnderstoodError."""
+def parse_command(source: str, given: Mapping[str, str] = NOTHING) -> list[SimpleCommand]:
+    """All simple commands of ``source`` in order, those of substitutions and subshells included. ``given`` are the
+    variables whose values are certain when it starts. Raises NotUnderstoodError."""
     if len(source) > MAX_LENGTH:
         raise NotUnderstoodError("the command is very long")
     for char in source:
@@ -38,7 +39,7 @@ def parse_command(source: str) -> list[SimpleCommand]:
     if re.search(r"[^ \t]\\\n", source):
         # The shell joins such lines before it looks at them, so an operator may be spread over two.
         raise NotUnderstoodError("a line is continued in the middle of a word")
-    reader = WordReader(source, 0, 0, [], Values(source), _read_commands)
+    reader = WordReader(source, 0, 0, [], Values(source, given), _read_commands)
     _read_commands(reader, None)
     return reader.commands
 

@@ -75,7 +75,7 @@ diff: -abBdeEinNpqsStTwy -c -u -r+ -U: -C: -F: -I: -L: -W: -x: -X< --brief --col
     --report-identical-files --show-c-function --side-by-side --strip-trailing-cr --suppress-common-lines --text
     --unified? --width: FILES LINKS
 file: -0bhikLnNpr --brief --mime --mime-type --mime-encoding --keep-going --dereference --no-dereference FILES
-grep,egrep,fgrep: -EFGPabcHhilLnoqsTUvwxyZz -r+ -R~ -e^ -f< -m: -A: -B: -C: --after-context: --before-context:
+grep,egrep,fgrep: -EFGIPabcHhilLnoqsTUvwxyZz -r+ -R~ -e^ -f< -m: -A: -B: -C: --after-context: --before-context:
     --binary-files: --byte-offset --basic-regexp --color? --colour? --context: --count --exclude: --exclude-dir:
     --exclude-from< --extended-regexp --files-with-matches --files-without-match --fixed-strings --ignore-case
     --no-ignore-case --include: --initial-tab --invert-match --label: --line-buffered --line-number --line-regexp

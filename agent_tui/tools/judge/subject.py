@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.files.paths import is_within
-from agent_tui.tools.judge.always import prefix
-from agent_tui.tools.judge.git import names_a_place, starting
+from agent_tui.tools.judge.always import prefix, tool_and_arguments
+from agent_tui.tools.judge.git import messages, names_a_place, starting, without_globals
 from agent_tui.tools.judge.kinds import INTERPRETERS, STARTING, WRAPPERS
 from agent_tui.tools.judge.paths import named_paths
 from agent_tui.tools.judge.syntax import Word
@@ -72,14 +73,16 @@ class Subject:
         """Whether a rule names this command. ``broadly`` (to refuse or ask): also with a path before the program's
         name, without assignments, and behind programs that run others."""
         # What gets operands that are not seen here is allowed by a rule for the whole of it.
-        texts = {self.started.outer[0].text if self.started.given else self.command.text}
+        whole = self.started.outer[0] if self.started.given else self.command
+        texts = {whole.text, whole.written}
         if broadly:
             for command in (self.command, *self.started.outer):
                 parts = [word.text for word in command.words]
                 name = parts[0].rpartition("/")[2] if parts else ""
-                texts |= {command.text, " ".join([name, *parts[1:]])}
+                texts |= {command.text, command.written, " ".join([name, *parts[1:]])}
                 if name in WRAPPERS:
                     texts |= {" ".join(parts[start:]) for start in range(1, len(parts))}
+                texts |= {" ".join([name, *rest]) for rest in _behind_options(name, command.words[1:])}
         starts = which == "allow" and self.starts_others()
 
         def matches(rule: Rule) -> bool:
@@ -92,10 +95,15 @@ class Subject:
 
     def starts_others(self) -> bool:
         """Whether an option makes it start what it is given: more than a rule with a star was meant for."""
-        arguments = self.words[1:]
         if self.name == "git":
-            return starting(arguments) or names_a_place(self.command.words[1:])
-        pattern = STARTING.get(self.name)
+            return starting(self.words[1:]) or names_a_place(self.command.words[1:])
+        if not self.words:
+            return False
+        name, arguments = tool_and_arguments(self.words)
+        if name == "coverage":
+            # What it is to run is part of what the rule names, or it is anything.
+            return arguments[:1] == ["run"] and not prefix(self.words)
+        pattern = STARTING.get(name)
         return pattern is not None and any(pattern.fullmatch(word) for word in arguments)
 
     def _takes_code(self) -> bool:
@@ -108,11 +116,32 @@ class Subject:
     def patterns(self) -> list[str]:
         """What "always" would allow: the program with its subcommand, or exactly this where that would be a blank
         cheque."""
-        if not self.words or self.command.dynamic or self.started.given or self._takes_code():
+        if not self.words or self.started.given or self._takes_code():
             return []
+        told = messages(self.command.words[1:]) if self.name == "git" else []
+        unknown = [word for word in (*self.command.assignments, *self.command.words) if word.dynamic]
+        if any(not any(word is text for text in told) for word in unknown) or (unknown and not prefix(self.words)):
+            return []
+        if self.name in ("pushd", "popd"):
+            return []  # where they lead is not in their words
         start = [] if self.command.assignments or self.starts_others() else prefix(self.words)
         pattern = f"{' '.join(exact(word) for word in start)} *" if start else exact(self.command.text)
         return [f"{self.tool}({pattern})"]
+
+
+def _behind_options(name: str, arguments: Sequence[Word]) -> Iterator[list[str]]:
+    """What follows the options in front of a subcommand, each of which may have a value: ``git -C src push`` and ``npm
+    --prefix src publish`` are what rules for ``git push`` and ``npm publish`` are about."""
+    if name == "git":
+        yield [word.text for word in without_globals(arguments)]
+        return
+    at = 0
+    while at < len(arguments) and arguments[at].text.startswith("-"):
+        at += 1
+        yield [word.text for word in arguments[at:]]
+        if at < len(arguments) and not arguments[at].text.startswith("-"):
+            yield [word.text for word in arguments[at + 1 :]]
+            at += "=" not in arguments[at - 1].text
 
 
 def runs_unseen(ground: Ground) -> bool:

@@ -17,7 +17,8 @@ class NotUnderstoodError(Exception):
 class Word:
     """A word after quotes are removed. ``dynamic``: its value is only known when it runs. ``glob``: it holds
     unquoted ``*``, ``?`` or ``[``. ``tilde``: it begins with an unquoted ``~``. ``made`` says of a word that is one
-    variable and nothing else that the line made what it names."""
+    variable and nothing else that the line made what it names. ``written``: how it stands there, without quotes, where
+    variables that are given are replaced in ``text``."""
 
     text: str = ""
     dynamic: bool = False
@@ -26,6 +27,7 @@ class Word:
     quoted: bool = False
     pipe: bool = False
     made: Made | None = None
+    written: str = ""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,11 @@ class SimpleCommand:
     @property
     def text(self) -> str:
         return " ".join(word.text for word in [*self.assignments, *self.words])
+
+    @property
+    def written(self) -> str:
+        """The same as the user reads it, with the names of variables."""
+        return " ".join(word.written or word.text for word in [*self.assignments, *self.words])
 
     @property
     def dynamic(self) -> bool:

@@ -1,4 +1,5 @@
-"""What variables are known to hold: those that a command line sets itself, once, where nothing can keep it from that.
+"""What variables are known to hold: those that a command line sets itself, once, where nothing can keep it from that,
+and those that the shell is started with, as long as nothing in the line can change them.
 
 The others are only known when it runs.
 """
@@ -7,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from agent_tui.tools.judge.syntax import Made, Word
 from agent_tui.tools.sandbox.environment import CACHES, ONLINE_CACHES, QUIET
@@ -43,11 +46,16 @@ def own_variable(name: str) -> bool:
     return name not in os.environ and name not in _SET_BY_US
 
 
-class Values:
-    """Of one command line. Every part of it asks the same object."""
+_MOVES = re.compile(r"\b(?:cd|pushd|popd|chdir)\b")
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, source: str) -> None:
+
+class Values:
+    """Of one command line. Every part of it asks the same object. ``given`` is what the shell starts with, by name."""
+
+    def __init__(self, source: str, given: Mapping[str, str] = NOTHING) -> None:
         self._source = source
+        self._given = given
         self._fixed = not _ELSEWHERE.search(source)
         self._known: dict[str, Word] = {}
         self._made: dict[str, Made] = {}
@@ -75,10 +83,24 @@ class Values:
 
     def text(self, name: str, quoted: bool) -> str | None:
         """The text that ``$name`` stands for as a part of a word; None when that is not known."""
-        value = self._known.get(name)
+        value = self._known.get(name) or self._as_given(name)
         if value is None or value.glob or not (quoted or _PLAIN.fullmatch(value.text)):
             return None
         return value.text
+
+    def _as_given(self, name: str) -> Word | None:
+        """A variable that the shell is started with and that nothing here names but to use it."""
+        if name not in self._given or not self._fixed or self._named(name) or (name == "PWD" and self._moves):
+            return None
+        return Word(self._given[name])
+
+    @property
+    def _moves(self) -> bool:
+        return _MOVES.search(self._source) is not None
+
+    def given(self, name: str) -> bool:
+        """Whether ``$name`` stands here for what the shell is started with."""
+        return name not in self._known and self._as_given(name) is not None
 
     def pattern(self, name: str) -> Word | None:
         """What ``"$name"`` as a whole word stands for, where that is one of the files a pattern matches."""
@@ -98,7 +120,12 @@ class Values:
         return True
 
     def _set_once(self, name: str) -> bool:
-        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
+        # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
+        return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source)) == 1
+
+    def _named(self, name: str) -> int:
+        """How often a variable may be named other than by a plain use of it."""
+        return len(re.findall(rf"(?<![\w$])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
 
     @staticmethod
     def usable(value: Word) -> bool:

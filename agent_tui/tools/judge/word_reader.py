@@ -13,7 +13,7 @@ MAX_NUMBERS = 100
 OPERATOR_START = frozenset("|&;()<>\n")
 
 _END = r"(?=[\s;|&<>)]|$)"
-_BRACES = re.compile(r"([\w./@:+%*?-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
+_BRACES = re.compile(r"([\w./@:+%*?=-]*)\{((?:[\w./@:+%*?-]*,)+[\w./@:+%*?-]*|\d+\.\.\d+)\}([\w./@:+%*?-]*)" + _END)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\}|!)")
 _WHOLE_VALUE = re.compile(r'"\$(?:(\w+)|\{(\w+)\})"' + _END)
 # Without := (it sets the variable), @ (may run its value) and ! (names another), and with numbers for places alone.
@@ -93,7 +93,7 @@ class WordReader:
             if pattern is not None:
                 self.at = match.end()
                 return pattern
-        word = Word()
+        word, begin = Word(), self.at
         first, brace = True, False
         while char := self.peek():
             if char in " \t" or (char in OPERATOR_START and not self._process_substitution(word)):
@@ -126,6 +126,8 @@ class WordReader:
             first = False
         if self.peek() == "(":
             raise NotUnderstoodError("it defines a function, an array or an extended pattern")
+        if word.written:
+            word.written = re.sub("[\"']", "", self.source[begin : self.at])
         if word.dynamic and (variable := _VARIABLE.fullmatch(word.text)):
             word.made = "job" if word.text == "$!" else self.values.made(variable[1] or variable[2] or "")
         return word
@@ -206,6 +208,8 @@ class WordReader:
             known = self.values.text(match[1] or match[2] or "", quoted)
             if known is not None:
                 word.text += known
+                if self.values.given(match[1] or match[2] or ""):
+                    word.written = "$"
                 return
         elif rest.startswith("{"):
             match = _EXPANSION.match(self.source, self.at)

@@ -61,13 +61,13 @@ def servers_of(path: Path) -> dict[str, McpServer]:
     """The servers of a file in the format of ``.mcp.json`` that the user named themselves. Raises ConfigError."""
     entries, problem = _read_file(path)
     if problem or not path.is_file():
-        raise ConfigError(f"{path}: {problem or 'no such file'}.")
+        raise ConfigError(f"--mcp-config {path}: {problem or 'no such file'}.")
     found: dict[str, McpServer] = {}
     for name, entry in entries.items():
         try:
             found[name] = _parse(entry)
         except BadServer as error:
-            raise ConfigError(f"{path}: mcpServers.{name}: {error}.") from None
+            raise ConfigError(f"--mcp-config {path}: mcpServers.{name}: {error}.") from None
     return found
 
 

@@ -19,6 +19,7 @@ from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
 
@@ -32,12 +33,13 @@ class Permissions:
     ``root`` and ``added_dirs`` are where work happens; ``readable`` may be read besides (saved tool output);
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
-    ``sees`` whether a path outside the project is there for a command that is held, and ``network`` what ``work`` may
-    reach; in a folder that is not ``trusted`` git never runs outside the sandbox.
-    ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with ``*``): they run in
-    every mode without a question, where their server says the same of them. With
-    ``can_ask`` False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a
-    rule that cannot be read.
+    ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
+    reach, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
+    not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
+    temporary files. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
+    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
+    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
+    cannot be read.
     """
 
     def __init__(
@@ -55,9 +57,11 @@ class Permissions:
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
+        has_ports: Callable[[], bool] = lambda: False,
         trusted: Callable[[], bool] = lambda: True,
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
+        temporary: Path | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -72,6 +76,7 @@ class Permissions:
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
+        self.has_ports, self._temporary = has_ports, temporary
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -81,12 +86,22 @@ class Permissions:
         """A copy that judges by ``mode`` as where no sandbox holds."""
         other = copy(self)
         other.holds = lambda domain: domain == "free"
+        other.has_ports, other._temporary = (lambda: False), None
         other.mode = mode
         return other
 
     @property
     def trusted(self) -> bool:
         return self._trusted()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a shell is certain to be started with: its folder, the home, and where every command has one of its
+        own, the folder for temporary files."""
+        found = {"PWD": str(self.cwd), "HOME": str(Path.home())}
+        if self._temporary is not None and self.holds("look") and self.holds("work"):
+            found["TMPDIR"] = str(self._temporary)
+        return found
 
     def change_mode(self, mode: PermissionMode) -> None:
         """Judges by another mode from now on, and tells those who wait for that."""
@@ -278,7 +293,9 @@ def _refusal(decision: Decision, mode: PermissionMode | None) -> str:
     ways = []
     if decision.reason != PLAN_REASON and decision.patterns:
         ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
-    elif "outside the project" in decision.reason:
+    elif "outside the project" in decision.reason and not any(
+        f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
+    ):
         ways.append("--add-dir for the folder")
     if mode is not None:
         ways.append(f"--permission-mode {mode}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -28,6 +28,11 @@ class Ground(Protocol):
     def folders(self) -> Sequence[Path]: ...
 
     @property
+    def variables(self) -> Mapping[str, str]:
+        """What a shell is certain to be started with."""
+        ...
+
+    @property
     def network(self) -> Network: ...
 
     @property
@@ -42,6 +47,10 @@ class Ground(Protocol):
 
     def holds(self, domain: Domain, /) -> bool:
         """Whether commands are held to a domain of the sandbox here."""
+        ...
+
+    def has_ports(self) -> bool:
+        """Whether a command that a sandbox holds may use ports on 127.0.0.1 and ::1."""
         ...
 
     def sees(self, path: Path, kind: Literal["read", "edit"], /) -> bool:

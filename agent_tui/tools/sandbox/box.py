@@ -10,14 +10,15 @@ from typing import Literal, Protocol
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, free
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, free
 
 SandboxMode = Literal["auto", "required", "off"]
 
 
 class Backend(Protocol):
     """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
-    ``own_tmp``: inside, ``/tmp`` is a private folder."""
+    ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
+    this machine while the network is closed."""
 
     @property
     def name(self) -> str: ...
@@ -28,13 +29,16 @@ class Backend(Protocol):
     @property
     def own_tmp(self) -> bool: ...
 
+    @property
+    def loopback(self) -> frozenset[Loopback]: ...
+
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
     ) -> Launch:
         """The process that runs ``argv`` held to ``domain``; never asked for ``free``."""
         ...
 
-    def enforces(self, domain: Domain, network: Network) -> list[str]: ...
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]: ...
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,11 +59,15 @@ class Sandbox:
         """Whether commands were seen to be held to ``domain`` here. ``free`` promises nothing, so it holds."""
         return domain == "free" or (self.backend is not None and domain in self.proven)
 
-    def enforces(self, domain: Domain, network: Network = "ask") -> list[str]:
+    def has_ports(self, loopback: Loopback) -> bool:
+        """Whether ``work`` may listen and connect on 127.0.0.1 and ::1 while the network is closed."""
+        return self.backend is not None and self.holds("work") and loopback in self.backend.loopback
+
+    def enforces(self, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> list[str]:
         """What the domain means here, in words for people; empty where nothing is enforced."""
         if domain == "free" or self.backend is None or not self.holds(domain):
             return []
-        return self.backend.enforces(domain, network)
+        return self.backend.enforces(domain, network, loopback)
 
     def refusal(self, domain: Domain) -> str:
         """Why nothing may run in ``domain``, in one line; empty where it may."""
@@ -134,4 +142,4 @@ def backends() -> list[Backend]:
     version = abi()
     program = find("bwrap")
     found: list[Backend] = [Bubblewrap(program, version)] if program else []
-    return [*found, Landlock(version)] if version else found
+    return [*found, Landlock(version, ports=True), Landlock(version)] if version else found

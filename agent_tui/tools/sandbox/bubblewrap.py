@@ -10,9 +10,9 @@ from pathlib import Path
 from agent_tui.tools.sandbox import filters, places
 from agent_tui.tools.sandbox.files import as_file
 from agent_tui.tools.sandbox.landlock import watches
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy
 from agent_tui.tools.sandbox.start import confined
-from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING
+from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING, network_words
 
 _SCOPED = 6
 """The version of Landlock that knows abstract unix sockets."""
@@ -24,6 +24,7 @@ class Bubblewrap:
 
     subtracts = True
     own_tmp = True
+    loopback: frozenset[Loopback] = frozenset({"own", "machine"})
 
     def __init__(self, program: str, landlock: int = 0) -> None:
         self.program = program
@@ -40,7 +41,9 @@ class Bubblewrap:
         options = _options(domain, policy, network)
         fds: list[int] = []
         # A command of its own namespace may listen and connect in it; to look nobody needs to.
-        families = (filters.AF_UNIX, filters.AF_INET, filters.AF_INET6, filters.AF_NETLINK)
+        families: tuple[int, ...] = (filters.AF_UNIX,)
+        if network or policy.loopback != "deny":
+            families += filters.INTERNET
         program = filters.program(families if domain == "work" else (), metadata=True)
         if program is not None:
             fds.append(as_file(program))
@@ -59,17 +62,15 @@ class Bubblewrap:
             carrier=True,
         )
 
-    def enforces(self, domain: Domain, network: Network) -> list[str]:
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
             words = [NO_WRITING, NO_HOME]
             return [*words, NO_SOCKETS, "sees no other processes"]
         words = [PROJECT_WRITING, NO_HOME]
         words += [GIT_HELD]
-        if network == "allow":
-            words += ["network open"]
-            words += [] if self._landlock >= _SCOPED else ["reaches unix sockets that have no file"]
-        else:
-            words += ["no network beyond the command itself"]
+        words += [network_words(network, "own" if loopback == "machine" else loopback)]
+        if network == "allow" and self._landlock < _SCOPED:
+            words += ["reaches unix sockets that have no file"]
         return [*words, "sees no other processes"]
 
 

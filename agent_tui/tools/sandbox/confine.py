@@ -24,6 +24,10 @@ _PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 36, 38, 4
 _KEPT_CAPABILITIES = (0, 1, 3, 4)
 """To own, read and change files as root is used to: which ones is Landlock's to say."""
 
+_NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
+"""Requests about a device of the network, and the flag that switches it on."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -117,8 +121,28 @@ def _landlock(rules: list[tuple[str, str]] | None, network: bool) -> None:
     os.close(ruleset)
 
 
-def _drop_capabilities() -> None:
-    if os.geteuid() == 0:
+def _own_network() -> None:
+    """Moves this process into a network that has nothing but a loopback. Raises OSError where the kernel does not let
+    it: user namespaces may be switched off."""
+    if os.geteuid() != 0 or _libc.unshare(_NEW_NETWORK) < 0:
+        user, group = os.geteuid(), os.getegid()
+        _checked(_libc.unshare(_NEW_USER | _NEW_NETWORK), "a network of its own")
+        _prctl(_PR_SET_DUMPABLE, 1)  # else these files belong to root
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+                file.write(text)
+        unreadable()
+    fd = _checked(_libc.socket(2, 2, 0), "a network of its own")
+    request = ctypes.create_string_buffer(b"lo", 40)
+    _checked(_libc.ioctl(fd, ctypes.c_ulong(_GET_FLAGS), request), "loopback")
+    request[16] = bytes((ord(request[16]) | _UP,))
+    _checked(_libc.ioctl(fd, ctypes.c_ulong(_SET_FLAGS), request), "loopback")
+    os.close(fd)
+
+
+def _drop_capabilities(inside: bool) -> None:
+    """``inside``: a user namespace of its own has given this process all of them, whoever it is."""
+    if os.geteuid() == 0 or inside:
         for capability in range(64):
             if capability not in _KEPT_CAPABILITIES and _prctl(_PR_CAPBSET_DROP, capability) < 0:
                 if ctypes.get_errno() == 22:
@@ -133,9 +157,12 @@ def _seccomp(program: bytes) -> None:
 
 
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
-    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``seccomp``. Raises OSError."""
+    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``own_network``, ``seccomp``. Raises
+    OSError."""
+    if spec.get("own_network"):
+        _own_network()
     if spec.get("capabilities", True):
-        _drop_capabilities()
+        _drop_capabilities(bool(spec.get("own_network")))
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
     if spec.get("rules") is not None or spec.get("scope"):
         _landlock(spec.get("rules"), spec.get("network", True))

@@ -65,6 +65,10 @@ class Jail:
         """Whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
 
+    def has_ports(self) -> bool:
+        """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
+        return self.sandbox is not None and self.sandbox.has_ports(self.config.loopback)
+
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
         the private folders. What others keep in ``/tmp`` is not there where a command has its own."""
@@ -102,6 +106,7 @@ class Jail:
                     ]
                 ),
                 network=self.config.network,
+                loopback=self.config.loopback,
                 hidden=tuple(self.hidden),
             )
         return self._base if network is None else replace(self._base, network=network)

@@ -7,20 +7,30 @@ from functools import lru_cache
 from pathlib import Path
 
 from agent_tui.tools.sandbox import filters, places
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, Watch
-from agent_tui.tools.sandbox.words import NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, Watch
+from agent_tui.tools.sandbox.words import NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING, network_words
 
 
 class Landlock:
     """``version`` is the kernel's ABI. It adds rights and cannot take away from what it gave: a folder with holes is
-    given in parts, and what a writable folder must keep is put back by the starter."""
+    given in parts, and what a writable folder must keep is put back by the starter.
 
-    name = "Landlock"
+    It knows ports and no addresses, so it cannot open those of this machine alone. ``ports``: commands get a network
+    of their own from the kernel, which has nothing but a loopback."""
+
     subtracts = False
     own_tmp = False
 
-    def __init__(self, version: int) -> None:
-        self.version = version
+    def __init__(self, version: int, *, ports: bool = False) -> None:
+        self.version, self._ports = version, ports
+
+    @property
+    def name(self) -> str:
+        return "Landlock with a network namespace" if self._ports else "Landlock"
+
+    @property
+    def loopback(self) -> frozenset[Loopback]:
+        return frozenset({"own", "machine"}) if self._ports else frozenset()
 
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
@@ -29,18 +39,18 @@ class Landlock:
             list(argv),
             {**env, "TMPDIR": str(policy.temporary)},
             domain,
-            confine=spec(domain, policy),
+            confine=spec(domain, policy, self._ports),
             watch=watches(policy) if domain == "work" else (),
         )
 
-    def enforces(self, domain: Domain, network: Network) -> list[str]:
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         if domain == "look":
             words = [NO_WRITING, NO_HOME]
             words += [NO_SOCKETS]
         else:
             words = [PROJECT_WRITING, NO_HOME]
             words += ["git hooks and configuration are put back as they were"]
-            words += ["network open" if network == "allow" else "no network, not even on this machine"]
+            words += [network_words(network, "own" if loopback in self.loopback else "deny")]
             words += ["cannot keep modes and times of other files of yours"]
         words.append("sees which processes run")
         if self.version < 6:
@@ -48,14 +58,16 @@ class Landlock:
         return words
 
 
-def spec(domain: Domain, policy: SandboxPolicy) -> dict[str, object]:
+def spec(domain: Domain, policy: SandboxPolicy, ports: bool = False) -> dict[str, object]:
     """What the starter lays on."""
     network = domain == "work" and policy.network == "allow"
+    own = ports and domain == "work" and not network and policy.loopback != "deny"
     # A unix socket leads to whoever listens: containers, agents, the desktop. Landlock does not see it.
-    sockets = (filters.AF_INET, filters.AF_INET6, filters.AF_NETLINK) if network else ()
+    sockets = filters.INTERNET if network or own else ()
     return {
         "rules": rules(domain, policy),
-        "network": network,
+        "network": network or own,
+        "own_network": own,
         "seccomp": filters.program(sockets, metadata=domain == "work", apart=False),
     }
 

@@ -214,6 +214,11 @@ def secrets(policy: SandboxPolicy) -> list[Path]:
     return [*(path for path in usual if path not in explicit), *sorted(hidden)]
 
 
+def secret_places() -> tuple[Path, ...]:
+    """Places that no command in the sandbox may read, whatever folders are added around them."""
+    return _usual_secrets(home(), moment())
+
+
 @lru_cache(maxsize=4)
 def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
     named = [Path(path) for path in SYSTEM_SECRETS] + [below / path for path in SECRETS]

@@ -19,14 +19,19 @@ DOMAINS: tuple[Domain, ...] = ("look", "work", "free")
 
 Network = Literal["ask", "allow", "deny"]
 
+Loopback = Literal["own", "machine", "deny"]
+"""Ports on 127.0.0.1 and ::1 while the network is closed: ``own`` ones that nobody else reaches, those of the
+``machine`` where a system can tell them from the rest of the network, or none."""
+
 
 @dataclass(slots=True, frozen=True)
 class SandboxPolicy:
     """The places of one project.
 
     ``root`` is the project, ``writable`` are further folders that ``work`` may write in, ``readable`` may be read
-    besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first.
-    ``protected`` paths are read-only in every writable folder, whether they exist or not, and come on top of those
+    besides. ``network`` is that of ``work``: only ``allow`` opens it, ``ask`` means that a question comes first;
+    ``loopback`` is what it has of this machine's while that is closed. ``protected`` paths are read-only in every
+    writable folder, whether they exist or not, and come on top of those
     every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
     caches live below it; it is made when it is missing. Commands write in the folders of ``private``, not in itself: a
     link in the place of one of them would lead the next command out.
@@ -37,6 +42,7 @@ class SandboxPolicy:
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
     network: Network = "ask"
+    loopback: Loopback = "own"
     protected: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
 

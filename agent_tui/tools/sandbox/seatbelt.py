@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.tools.sandbox import places
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
-from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_WRITING, PROJECT_WRITING
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy
+from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_WRITING, PROJECT_WRITING, network_words
 
 _BASE = """(version 1)
 (deny default)
@@ -31,6 +31,8 @@ class Seatbelt:
     name = "Seatbelt"
     subtracts = True
     own_tmp = False
+    # It goes by address, so this machine can be told from the others; but its ports are everybody's here.
+    loopback: frozenset[Loopback] = frozenset({"machine"})
 
     def __init__(self, program: str) -> None:
         self.program = program
@@ -41,12 +43,12 @@ class Seatbelt:
         command = [self.program, "-p", profile(domain, policy), *argv]
         return Launch(command, {**env, "TMPDIR": str(policy.temporary)}, domain)
 
-    def enforces(self, domain: Domain, network: Network) -> list[str]:
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         words = [NO_HOME]
         if domain == "look":
             return [NO_WRITING, *words, "no network"]
         words = [PROJECT_WRITING, *words, GIT_HELD]
-        return [*words, "network open" if network == "allow" else "no network"]
+        return [*words, network_words(network, loopback if loopback == "machine" else "deny")]
 
 
 def profile(domain: Domain, policy: SandboxPolicy) -> str:
@@ -65,6 +67,9 @@ def profile(domain: Domain, policy: SandboxPolicy) -> str:
         lines.append("(allow network-outbound (remote ip)) (allow network-bind network-inbound (local ip))")
         lines.append('(allow mach-lookup (global-name "com.apple.SystemConfiguration.configd"))')
         lines.append('(allow network-outbound (literal "/private/var/run/mDNSResponder"))')
+    elif domain == "work" and policy.loopback == "machine":
+        lines.append('(allow network-outbound (remote ip "localhost:*"))')
+        lines.append('(allow network-bind network-inbound (local ip "localhost:*"))')
     return "\n".join(lines)
 
 

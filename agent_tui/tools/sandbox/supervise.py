@@ -96,11 +96,12 @@ class Supervisor:
                     signal.signal(getattr(signal, name), signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
             os.setsid()
+            if self._spec.get("confine") is not None:
+                confine.lay_on(self._spec["confine"])
+            # Last: a change of what the process may do can take it off again.
             confine.die_with_parent(signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
-            if self._spec.get("confine") is not None:
-                confine.lay_on(self._spec["confine"])
             os.execvpe(self._argv[0], self._argv, os.environ)
         except OSError as error:
             os.write(started, str(error.errno or 0).encode())

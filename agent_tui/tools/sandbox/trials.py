@@ -57,6 +57,12 @@ tried("write hooks", lambda: write(project + "/.git/hooks/new"))
 tried("write temporary", lambda: write(os.environ["TMPDIR"] + "/new-" + str(os.getpid())))
 tried("tcp", lambda: connect(socket.AF_INET, ("127.0.0.1", int(tcp))))
 tried("udp", send)
+def ports():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        connect(socket.AF_INET, one.getsockname())
+tried("ports of its own", ports)
 tried("unix", lambda: connect(socket.AF_UNIX, outside + "/socket"))
 if sys.platform == "linux":
     tried("abstract", lambda: connect(socket.AF_UNIX, "\0" + hidden))
@@ -113,6 +119,7 @@ def _trial(backend: Backend, domain: Domain, folder: Path) -> str:
 
 def _verdict(backend: Backend, domain: Domain, could: set[str]) -> str:
     needed = _ALWAYS | ({"write project"} if domain == "work" else set())
+    needed |= {"ports of its own"} if domain == "work" and "own" in backend.loopback else set()
     refused = _NEVER | (set() if domain == "work" else {"write project"})
     if domain == "look" or backend.subtracts:
         refused |= {"write hooks"}

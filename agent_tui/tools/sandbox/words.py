@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent_tui.tools.sandbox.box import Sandbox
-from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.policy import Domain, Loopback, Network
 
 NO_WRITING = "writes nothing but private temporary files"
 PROJECT_WRITING = "writes only in the project and added folders"
@@ -34,6 +34,17 @@ _ABSENT = r"no such file or directory|ENOENT"
 _NAMED = r"""(?<![\w.:/~-])([/~](?:[^\s:'"‘’“”`,;()\[\]]){1,300})"""
 
 
+_HERE = re.compile(r"(?<![\w.])(?:localhost|127\.\d+\.\d+\.\d+|::1)(?![\w.])", re.IGNORECASE)
+
+
+def network_words(network: Network, loopback: Loopback) -> str:
+    """What ``work`` reaches, in the words that /status lists."""
+    if network == "allow":
+        return "network open"
+    ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
+    return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
+
+
 def refused(output: str, domain: Domain, network: Network | None = None) -> list[str]:
     """A line for a failed command that the sandbox may have stopped, naming what it reached for, and how it may be
     asked for outside; none where its output does not look like it."""
@@ -42,7 +53,8 @@ def refused(output: str, domain: Domain, network: Network | None = None) -> list
     tail = output[-_TAIL:]
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
-        return [f"[sandbox: this ran without a network ({domain}).{again}]"]
+        ports = " It reaches ports that it opens itself, no others of this machine." if _HERE.search(tail) else ""
+        return [f"[sandbox: this ran without a network ({domain}).{ports if domain == 'work' else ''}{again}]"]
     what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
         path = _path(tail, _DENIED)
@@ -78,13 +90,13 @@ def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
     return [f"[sandbox: {path} {words[word]}]" for word, path in kept[:20]]
 
 
-def described(sandbox: Sandbox, domain: Domain, network: Network = "ask") -> str:
+def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> str:
     """One line on a domain: ``look (bubblewrap): writes nothing …``."""
     if domain == "free":
         return "free: no sandbox, all that you may do"
     if not sandbox.holds(domain):
         return f"{domain}: not enforced here"
-    return f"{domain} ({sandbox.name}): {', '.join(sandbox.enforces(domain, network))}"
+    return f"{domain} ({sandbox.name}): {', '.join(sandbox.enforces(domain, network, loopback))}"
 
 
 UNHELD = (
@@ -105,6 +117,17 @@ def unheld(mode: str, sandbox: Sandbox) -> str:
     if mode == "bypass":
         return BYPASS
     return UNHELD if mode == "auto" and not sandbox.holds("work") and sandbox.mode != "required" else ""
+
+
+def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
+    """What tests that open ports will find, and what would change it; empty where nothing holds commands."""
+    if not sandbox.holds("work") or sandbox.backend is None:
+        return ""
+    if network != "allow" and loopback != "deny" and not sandbox.has_ports(loopback):
+        ways = [word for word in sorted(sandbox.backend.loopback) if word != loopback]
+        way = f'[sandbox] loopback = "{ways[0]}"' if ways else 'bubblewrap, or [sandbox] network = "allow"'
+        return f"commands cannot open ports on 127.0.0.1: {way} would let them"
+    return network_words(network, loopback if loopback == "deny" or "own" not in sandbox.backend.loopback else "own")
 
 
 def status_line(sandbox: Sandbox) -> str:

@@ -9,6 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_tui.text.cells import shorten
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.flow.wrap import chop, wrap
 
@@ -114,7 +115,8 @@ class Flow:
         """The row's lines at ``width`` cells."""
         first, rest = bounded(self.first, width), bounded(self.rest, width)
         indent = max(_cells(first), _cells(rest))
-        room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(self.right) + 2))
+        right = self._right(width - indent)
+        room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(right) + 2))
         if not self.wide:
             room = min(room, MAX_PROSE)
         fill = palette(self.fill)
@@ -127,8 +129,19 @@ class Flow:
                 starts.append(-1)
             self._text(segments, starts, start, end, palette, room)
             out.append(Line(row, self.text, segments, starts, fill))
-        self._finish(out[0], width, palette)
+        self._finish(out[0], right, width, palette)
         return out
+
+    def _right(self, width: int) -> str:
+        """What is drawn at the right end: beside a text that is cut it takes no more than half of the line, unless the
+        text leaves it more. What stands behind its last dot stays."""
+        if self.wrap != "cut":
+            return self.right
+        room = max(width // 2, width - cell_len(self.text) - 2)
+        if cell_len(self.right) <= room:
+            return self.right
+        before, dot, last = self.right.rpartition(" · ")
+        return shorten(before, max(1, room - cell_len(dot + last))) + dot + last
 
     def _ranges(self, room: int) -> list[tuple[int, int]]:
         if not self.text:
@@ -166,15 +179,15 @@ class Flow:
             if run_end >= end:
                 break
 
-    def _finish(self, line: Line, width: int, palette: Palette) -> None:
+    def _finish(self, line: Line, right: str, width: int, palette: Palette) -> None:
         actions: list[tuple[int, int, Action]] = []
-        if self.right:
+        if right:
             used = sum(cell_len(text) for text, _ in line.segments)
-            at = width - 1 - cell_len(self.right)
+            at = width - 1 - cell_len(right)
             if at > used:
                 line.segments += [
                     (" " * (at - used), palette(self.fill)),
-                    (self.right, palette(f"{self.fill} label")),
+                    (right, palette(f"{self.fill} label")),
                 ]
                 line.starts += [-1, -1]
                 if self.right_action is not None:

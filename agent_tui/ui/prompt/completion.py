@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import CompletesWords, NamesResources
@@ -18,8 +17,7 @@ _FILE_WORD = re.compile(r"(?:^|(?<=[\s(\[{,]))@(\"[^\"]*|[^\s\"]*)$")
 LIMIT = 200
 
 
-@dataclass(slots=True, frozen=True)
-class Query:
+class Query(NamedTuple):
     """A word that can be completed: ``start`` is its column on the cursor's line, ``text`` without its sign."""
 
     kind: Kind
@@ -27,8 +25,7 @@ class Query:
     text: str
 
 
-@dataclass(slots=True, frozen=True)
-class Proposal:
+class Proposal(NamedTuple):
     """``insert`` replaces the line from the query's start to the cursor."""
 
     insert: str

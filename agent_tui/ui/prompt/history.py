@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -44,6 +43,8 @@ class History:
             return
         self.entries.append(text)
         del self.entries[:-KEPT]
+        import json  # here and below: not before the first frame
+
         line = json.dumps({"time": round(time.time()), "project": self.project, "text": text})
         try:
             private_dir(self.path.parent)
@@ -82,6 +83,8 @@ class History:
         return [e for e in unique if all(w in e.lower() for w in words)][:limit]
 
     def _read(self) -> list[str]:
+        import json
+
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -114,9 +117,13 @@ class History:
         if text:
             drafts[self.project] = text
         kept = dict(list(drafts.items())[-100:])
+        import json
+
         self._replace(self.draft_path, json.dumps(kept))
 
     def _drafts(self) -> dict[str, object]:
+        import json
+
         try:
             found = json.loads(self.draft_path.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agent_tui.text.numbers import plural
@@ -25,13 +24,13 @@ def is_long(text: str) -> bool:
     return len(text) > MAX_CHARS or text.count("\n") + 1 > MAX_LINES
 
 
-@dataclass(slots=True)
 class Placeholders:
     """What the placeholders of the current prompt stand for."""
 
-    texts: dict[str, str] = field(default_factory=dict)
-    images: dict[str, AttachmentPart] = field(default_factory=dict)
-    _count: int = 0
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.images: dict[str, AttachmentPart] = {}
+        self._count = 0
 
     def collapse(self, text: str) -> str:
         """A placeholder for a long text; short text is returned as it is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
@@ -85,18 +84,20 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         Binding("ctrl+end", "app.scroll_transcript(1000)", "Transcript end", show=False, id="end"),
     ]
 
-    @dataclass
     class Asked(Message):
         """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
         ``keys``, ``panel``."""
 
-        what: str
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
 
-    @dataclass
     class Completing(Message):
         """What is to be completed changed; None when nothing is."""
 
-        query: Query | None
+        def __init__(self, query: Query | None) -> None:
+            super().__init__()
+            self.query = query
 
     def __init__(self, history: History) -> None:
         self.history_file = history

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, REFUSED, ToolResultPart
+from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.flow.caps import cap_line
@@ -114,6 +115,8 @@ class ToolBlock(GrowingBlock):
             yield progress(items)
         elif result.is_error:
             yield _refusal(result.text) or drawable_output(text.strip().split("\n", 1)[0])[:60] or "failed"
+        elif answer := (result.display or {}).get("answer"):
+            yield shorten(drawable_output(str(answer)), 60)
         elif kind == "diff":
             lines = text.split("\n")
             added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)

@@ -80,8 +80,15 @@ class PlanPanel(QuestionPanel):
     PlanPanel.-editing .body { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+g", "editor", "Change it in $EDITOR", show=False, id="editor"),
         *(Binding(choice.key, f"answer('{choice.key}')", choice.label, show=False) for choice in CHOICES),
     ]
+
+    @dataclass
+    class Edits(Message):
+        """The text is to be changed in the user's editor."""
+
+        panel: PlanPanel
 
     @dataclass
     class Answered(Message):
@@ -133,12 +140,26 @@ class PlanPanel(QuestionPanel):
         if not self.has_class("-editing"):
             await super().on_paste(event)
 
+    def action_editor(self) -> None:
+        self.post_message(self.Edits(self))
+
+    @property
+    def text(self) -> str:
+        """The plan as it is now, spelled out."""
+        return self.query_one(TextArea).text
+
+    def changed(self, text: str) -> None:
+        """The plan as the user's editor left it."""
+        self.query_one(TextArea).text = text
+        self.add_class("-editing")
+        self.action_escape()
+
     def choose(self, choice: Question) -> None:
         assert isinstance(choice, Choice)
         if choice.edit:
             self.add_class("-editing")
             self._choices.display = False
-            self._title.tell("change it · Esc when done")
+            self._title.tell("change it · Esc when done · Ctrl+G in $EDITOR")
             self.query_one(TextArea).focus()
         elif choice.feedback:
             self.ask_for_words(choice)

@@ -238,8 +238,23 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         self._arrange(self.screen.size.height)
 
+    def on_focus(self) -> None:
+        self.border_subtitle = ""
+
+    def on_blur(self) -> None:
+        """Keys are the prompt's, or those of a line in here."""
+        self.call_after_refresh(self._say_the_way)
+
+    def on_descendant_blur(self) -> None:
+        self.call_after_refresh(self._say_the_way)
+
+    def _say_the_way(self) -> None:
+        here = self.has_focus or self.has_focus_within
+        self.border_subtitle = "" if here else "Tab: back here, then the keys answer"
+
     def on_mount(self) -> None:
         self._arrange(self.screen.size.height)
+        self._say_the_way()
         self.guard.appeared()
         # Counted anew from when it is drawn: a busy screen shows it later.
         self.call_after_refresh(self._drawn)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_tui.text.cells import shorten
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error", "bypass": "error"}
 
 
-@dataclass(slots=True)
 class StatusFacts:
     """What the line shows. ``usage`` is the calculator's answer as it is; ``in_flight`` tokens are on top. ``jobs``
     commands run in the background."""

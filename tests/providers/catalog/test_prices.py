@@ -199,3 +199,37 @@ def test_prices_cross_the_pipe() -> None:
 )
 def test_what_the_provider_billed(usage: dict[str, object], dollars: float | None) -> None:
     assert billed(usage) == (None if dollars is None else pytest.approx(dollars))
+
+
+def test_the_users_own_prices_come_before_the_table() -> None:
+    own = {"input": 2.0, "output": 8.0, "cache_read": 0.2}
+    prices = describe(ModelSpec("m", "openai/gpt-5", prices=own)).prices
+    assert prices.cost(TokenUsage(3_000_000, 1_000_000, cache_read=1_000_000)) == pytest.approx(2 * 2.0 + 0.2 + 8.0)
+    assert describe(ModelSpec("m", "openai/nobody-knows", prices=own)).prices.cost(
+        TokenUsage(1_000_000, 0)
+    ) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("model", ["ollama_chat/llama3.2", "lm_studio/x", "hosted_vllm/x"])
+def test_a_server_people_run_themselves_sends_no_bill(model: str) -> None:
+    prices = describe(ModelSpec("m", model)).prices
+    assert prices.free and prices.cost(TokenUsage(5, 5, source="estimated")) == 0.0
+
+
+def test_what_is_not_known_is_not_free() -> None:
+    for model in ("ollama_chat/gpt-oss:120b-cloud", "openai/nobody-knows"):
+        prices = describe(ModelSpec("m", model)).prices
+        assert not prices.free and prices.cost(TokenUsage(5, 5)) is None
+
+
+def test_an_estimate_is_no_bill() -> None:
+    prices = Prices(3e-6, 15e-6)
+    assert prices.cost(TokenUsage(1_000, 10)) is not None
+    assert prices.cost(TokenUsage(1_000, 10, source="estimated")) is None
+    assert prices.cost(TokenUsage(1_000, 10, output_source="estimated")) is None
+
+
+def test_openrouters_fee_is_not_the_cost_of_a_call_on_the_users_own_key() -> None:
+    assert billed({"cost": 0.0005, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.01}}) == 0.0105
+    assert billed({"cost": 0.0005, "is_byok": True}) is None
+    assert billed({"cost": 0, "is_byok": False}) == 0.0, "what is said to cost nothing is free, not unknown"

@@ -11,7 +11,7 @@ from agent_tui.errors import ConfigError, ToolError
 from agent_tui.tools.sandbox import box, places, words
 from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy, domain_for, free
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
 
 
@@ -21,13 +21,14 @@ class Pretender:
     name = "Pretender"
     subtracts = True
     own_tmp = False
+    loopback: frozenset[Loopback] = frozenset()
 
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
     ) -> Launch:
         return free(argv, {**env, "TMPDIR": str(policy.temporary)})
 
-    def enforces(self, domain: Domain, network: Network) -> list[str]:
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
         return ["everything"]
 
 

@@ -1,4 +1,4 @@
-"""Writing the prompt in the user's editor."""
+"""Writing the prompt, or a plan, in the user's editor."""
 
 from __future__ import annotations
 
@@ -26,13 +26,18 @@ class Editor:
         self._configured = configured
 
     async def edit(self) -> None:
-        """The screen comes back when the editor ends."""
+        """The prompt. The screen comes back when the editor ends."""
+        changed = await self.changed(self._prompt.whole_text, "message.md")
+        if changed is not None:
+            self._prompt.set_text(changed)
+
+    async def changed(self, text: str, name: str) -> str | None:
+        """What becomes of ``text`` in the editor, in a file called ``name``; None where it stays as it is."""
         import shlex
 
         editor = self._configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-        text = self._prompt.whole_text
         with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
-            path = Path(folder, "message.md")
+            path = Path(folder, name)
             path.write_text(text, encoding="utf-8")
             try:
                 with self._lends.suspend():
@@ -42,9 +47,8 @@ class Editor:
                 changed = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
             except SuspendNotSupported:
                 self._tells.say("warning", "This terminal cannot be lent to an editor.")
-                return
+                return None
             except (OSError, ValueError) as error:
                 self._tells.say("warning", f"Editor {editor}: {getattr(error, 'strerror', None) or error}")
-                return
-        if done.returncode == 0 and changed != text:
-            self._prompt.set_text(changed)
+                return None
+        return changed if done.returncode == 0 and changed != text else None
