@@ -10,7 +10,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import cut, one_line
-from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tenths_of, tokens, whole_percent
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
 
 CHILDREN_SHOWN = 40
 """Children of a row in the plain text; the JSON has all."""
@@ -101,9 +101,9 @@ def accuracy_line(usage: ContextUsage) -> str:
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
     s = usage.session
-    parts = [f"in {tokens(s.input_tokens)}", f"out {tokens(s.output_tokens)}"]
+    parts = [f"in {tokens(s.input_tokens, False)}", f"out {tokens(s.output_tokens, False)}"]
     if s.reasoning_tokens is not None:
-        parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
+        parts.append(f"reasoning {tokens(s.reasoning_tokens, False)}")
     if s.cache_read_tokens is not None and s.input_tokens:
         parts.append(f"cached {whole_percent(s.cache_read_tokens, s.input_tokens)}")
     parts.append(money(s.cost))
@@ -111,7 +111,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if s.compactions:
         change = ""
         if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
-            change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
+            change = f" ({tokens(newest.before_tokens, newest.before_estimated)} → {tokens(newest.after_tokens, True)})"
         parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
     return " · ".join(parts)
 
@@ -140,9 +140,9 @@ def subtitle(usage: ContextUsage, request: str = "") -> str:
     """When it will be compacted and how long that is; ``request`` says what the next request costs."""
     if usage.limit is None:
         return "unknown window: never compacted automatically; set context_window for this model"
-    parts = [f"compacts at {tokens(usage.limit)}"]
+    parts = [f"compacts at {tokens(usage.limit, False)}"]
     if usage.over:
-        parts = [f"over the limit of {tokens(usage.limit)} by {usage.over:,}"]
+        parts = [f"over the limit of {tokens(usage.limit, False)} by {usage.over:,}"]
     elif usage.turns_left is not None:
         parts.append(f"about {plural(usage.turns_left, 'turn')} left")
     if usage.window_origin.startswith("learned"):
@@ -155,13 +155,13 @@ def subtitle(usage: ContextUsage, request: str = "") -> str:
 
 def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
     """Tokens of the window, percentage, and how they were made."""
-    mark = "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
+    rough = in_flight > 0 or usage.approximate
     total = usage.total + in_flight
-    size = f"{mark}{tokens(total)} / {tokens(usage.window)}" if usage.window else f"{mark}{tokens(total)} / unknown"
-    part = f"{mark}{share(tenths_of(total, usage.window))}" if usage.window else ""
+    size = f"{tokens(total, rough)} / {tokens(usage.window, False) if usage.window else 'unknown'}"
+    part = f"{share_in(total, usage.window, rough)} of the window" if usage.window else ""
     basis: str = usage.basis
     if in_flight:
-        basis = f"{tokens(in_flight)} in flight"
+        basis = f"{tokens(in_flight, True)} in flight"
     elif usage.estimated_tokens and usage.basis != "estimated":
-        basis = f"{usage.basis}, {tokens(usage.estimated_tokens)} estimated"
+        basis = f"{usage.basis}, {tokens(usage.estimated_tokens, True)} estimated"
     return size, part, basis

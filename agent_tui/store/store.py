@@ -17,8 +17,8 @@ from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
-from agent_tui.store.tables.offers import OfferTables
 from agent_tui.store.tables.messages import walk
+from agent_tui.store.tables.offers import OfferTables
 from agent_tui.store.tables.rows import encode
 from agent_tui.store.tables.salvage import Content, salvage
 from agent_tui.store.tables.session_rows import read_row

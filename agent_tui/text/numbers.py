@@ -98,9 +98,10 @@ def share(tenths: int | None, some: bool = False) -> str:
     return "<0.1 %" if some and not tenths else percent(tenths / 10).replace("-", "−")
 
 
-def share_in(part: int, whole: int) -> str:
-    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``."""
-    return share(tenths_of(part, whole), part > 0)
+def share_in(part: int, whole: int, approximate: bool = False) -> str:
+    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that is an estimate."""
+    text = share(tenths_of(part, whole), part > 0)
+    return text if not approximate or text.startswith("<") else f"~{text}"
 
 
 def whole_percent(part: int, whole: int) -> str:

@@ -300,11 +300,14 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
 
 
 def test_texts() -> None:
-    text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=Cost(0.021))
-    assert text == "171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, cost=Cost(0.021, 1))
-    assert done_text(20_000, 9_000, cleared=1) == "20k → 9k · cleared 1 old tool result · /compact undo"
-    assert [tokens(n) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
+    text = done_text(171_234, 24_111, before_estimated=False, kept=6, seconds=8.2, cost=Cost(0.021))
+    assert text == "171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
+    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, before_estimated=False, cost=Cost(0.021, 1))
+    assert (
+        done_text(20_000, 9_000, before_estimated=True, cleared=1)
+        == "~20k → ~9k · cleared 1 old tool result · /compact undo"
+    )
+    assert [tokens(n, False) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
         "0",
         "999",
         "1k",

@@ -134,7 +134,9 @@ class User:
         await self.agent.set_model("wide" if self.agent.spec.key == "demo" else "demo")
 
     async def act(self) -> None:
-        act = self.random.choice([self.send, self.send, self.pin, self.edit_memory, self.compact, self.undo, self.switch])
+        act = self.random.choice(
+            [self.send, self.send, self.pin, self.edit_memory, self.compact, self.undo, self.switch]
+        )
         self.done.append(act.__name__)
         await act()
         await self.agent.join()

@@ -157,7 +157,9 @@ class Compactor:
         if work.cancelled():
             if not self._cancelled:
                 raise asyncio.CancelledError
-            return self._result(plan, "cancelled", notices.cancelled_text(plan.before, plan.before_estimated), "it was cancelled")
+            return self._result(
+                plan, "cancelled", notices.cancelled_text(plan.before, plan.before_estimated), "it was cancelled"
+            )
         return work.result()
 
     def taken_steps(self) -> list[Step]:

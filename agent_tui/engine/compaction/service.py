@@ -82,13 +82,11 @@ class CompactionService:
                 case Stop(text):
                     emit(Notice("error", text, "context_full"))
                     return text
-                case Proceed(None):
-                    self._warn(usage, emit)
-                    return None
                 case Proceed(notice):
-                    # It says how full the context is, and more.
-                    self.auto.warning(usage)
-                    emit(notice)
+                    warning = self.auto.warning(usage)
+                    # A line about the limit says how full the context is, and more.
+                    if (line := notice or warning) is not None:
+                        emit(line)
                     return None
 
     async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:

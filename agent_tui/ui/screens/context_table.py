@@ -152,9 +152,11 @@ def _note(line: Shown) -> str:
     elif row.path:
         parts.append(row.path)
     if row.deferred_tokens:
-        parts.append(f"{tokens(row.deferred_tokens)} deferred")
+        parts.append(f"{tokens(row.deferred_tokens, True)} deferred")
     if not parts and row.children and not line.open and line.depth == 0:
         largest = max(row.children, key=lambda c: c.tokens)
         if len(row.children) > 1 and largest.tokens:
-            parts.append(f"{one_line(largest.label, 60)} {tokens(largest.tokens)}")
+            parts.append(
+                f"{one_line(largest.label, 60)} {tokens(largest.tokens, largest.approximate or largest.basis == 'estimated')}"
+            )
     return one_line(" · ".join(parts), 300)
