@@ -105,8 +105,8 @@ def share_in(part: int, whole: int, approximate: bool = False) -> str:
 
 
 def whole_percent(part: int, whole: int) -> str:
-    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all, else
-    ``<1 %`` and ``>99 %``."""
+    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all,
+    else ``<1 %`` and ``>99 %``."""
     value = (200 * part + whole) // (2 * whole)
     if part <= 0 or part == whole or 0 < value < 100 or part > whole:
         return percent(value, 0)
@@ -152,8 +152,8 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds for people: ``<0.1 s``, ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below five
-    seconds, where they tell something."""
+    """Seconds for people: ``<0.1 s``, ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below
+    five seconds, where they tell something."""
     if seconds is None:
         return "?"
     if seconds and not round(seconds, 1):

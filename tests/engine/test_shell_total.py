@@ -1,4 +1,4 @@
-"""What ``agent-tui context --session`` says of a session is what the running one says, and no server is started for it."""
+"""What ``agent-tui context --session`` says of a session is what the running one says; no server is started for it."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ class User:
 
     async def edit_memory(self) -> None:
         (self.project / "AGENTS.md").write_text("Use tabs.\n" * self.random.randrange(1, 60))
-        await self.agent.refresh_context()
+        # A running session goes on with the file as it was sent, which only its process knows: from the next beginning
+        # of the prompt on both have the new one.
+        await self.switch()
 
     async def compact(self) -> None:
         await self.agent.compact()

@@ -27,7 +27,8 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
         how = " without a summary, because that failed three times in a row" if settings.off else ""
         return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
     if usage.total <= usage.limit:
-        return f"Does not compact: the next input of {total} is {_whole(usage.limit - usage.total, usage)} below the limit of {limit}."
+        below = _whole(usage.limit - usage.total, usage)
+        return f"Does not compact: the next input of {total} is {below} below the limit of {limit}."
     above = f"the next input of {total} is {_whole(usage.total - usage.limit, usage)} above the limit of {limit}"
     if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."

@@ -191,8 +191,8 @@ class AutoCompaction:
         return []
 
     def undone(self, usage: ContextUsage) -> Notice | None:
-        """After an undo, which made the next input as long as ``usage`` says. Over the limit the next step would compact
-        again at once, were that not paused; below it there is nothing to pause. Returns what the user is to be told."""
+        """After an undo, which made the next input as long as ``usage`` says. Over the limit the next step would
+        compact again at once, were that not paused; below it there is nothing to pause. Returns what is to be told."""
         self._tried = None
         self._last_resort = False
         self.paused = _would_compact(usage)

@@ -156,7 +156,6 @@ def _note(line: Shown) -> str:
     if not parts and row.children and not line.open and line.depth == 0:
         largest = max(row.children, key=lambda c: c.tokens)
         if len(row.children) > 1 and largest.tokens:
-            parts.append(
-                f"{one_line(largest.label, 60)} {tokens(largest.tokens, largest.approximate or largest.basis == 'estimated')}"
-            )
+            rough = largest.approximate or largest.basis == "estimated"
+            parts.append(f"{one_line(largest.label, 60)} {tokens(largest.tokens, rough)}")
     return one_line(" · ".join(parts), 300)
