@@ -146,7 +146,7 @@ def _places(line: BudgetLine) -> int | None:
 def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call") -> str:
     """Why the call is not made, with the numbers and the ways on."""
     cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
-    size = f"expected {tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
+    size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
     held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else call.usd

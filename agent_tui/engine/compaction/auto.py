@@ -185,7 +185,7 @@ class AutoCompaction:
         if result.reason == "manual" and self.off:
             self.off = False
             return [Notice("info", "Automatic compaction is on again.", "compaction_on")]
-        if before is not None and result.reason == "auto" and before.quiet:
+        if before is not None and self._last_resort and before.quiet:
             # Room was made after all: nothing that follows says what went wrong before.
             return [Notice("warning", before.text, "compaction_failed")]
         return []
