@@ -158,7 +158,7 @@ def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
     rough = in_flight > 0 or usage.approximate
     total = usage.total + in_flight
     size = f"{tokens(total, rough)} / {tokens(usage.window, False) if usage.window else 'unknown'}"
-    part = f"{share_in(total, usage.window, rough)} of the window" if usage.window else ""
+    part = share_in(total, usage.window, rough) if usage.window else ""
     basis: str = usage.basis
     if in_flight:
         basis = f"{tokens(in_flight, True)} in flight"

@@ -10,6 +10,10 @@ from agent_tui.models.steps import StepKind
 
 Basis = Literal["measured", "derived", "estimated"]
 
+ROUGH_SHARE = 0.05
+"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so what
+is less than that moves a total by half a percent."""
+
 
 @dataclass(slots=True)
 class ContextRow:
@@ -145,5 +149,5 @@ class ContextUsage:
 
     @property
     def approximate(self) -> bool:
-        """Whether the total is an estimate, in whole or in part, so that ``~`` stands before it."""
-        return self.pending or self.basis == "estimated" or self.estimated_tokens > 0
+        """Whether the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
+        return self.pending or self.basis == "estimated" or self.estimated_tokens > ROUGH_SHARE * self.total

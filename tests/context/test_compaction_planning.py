@@ -275,7 +275,14 @@ def test_the_preview_tells_what_goes_and_what_stays() -> None:
     world.tool_step("src/app.py", 200)
     chat(world, 40)
     text = preview_text(world.plan("manual"))
-    for words_ in ("Now ", "afterwards expected ~", "replaced by one summary", "Stays word for word", "src/app.py", "undo"):
+    for words_ in (
+        "Now ",
+        "afterwards expected ~",
+        "replaced by one summary",
+        "Stays word for word",
+        "src/app.py",
+        "undo",
+    ):
         assert words_ in text
 
 
