@@ -30,6 +30,11 @@ class Paths(NamedTuple):
         return self.state / "agent-tui.log"
 
     @property
+    def exports(self) -> Path:
+        """Where files go that are written on a key, without a path."""
+        return self.data / "exports"
+
+    @property
     def themes(self) -> Path:
         return self.config / "themes"
 
@@ -59,6 +64,21 @@ def private_dir(path: Path) -> Path:
     """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
+
+
+def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
+    """Writes a file that was not there before, ``stem-2`` where ``stem`` was taken, and returns its path. Raises
+    ``OSError`` when that is impossible."""
+    number = 1
+    while True:
+        path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{suffix}"
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
 
 
 def project_root(cwd: Path) -> Path:

@@ -95,9 +95,10 @@ def _context(values: argparse.Namespace) -> int:
         try:
             usage = await agent.inspect()
             if values.json:
-                door.say_json(context_json(usage))
+                door.say_json(context_json(usage, agent.steps))
             else:
-                door.say(context_text(usage, agent.records))
+                info = agent.model_info
+                door.say(context_text(usage, agent.records, info.prices if info is not None else None))
         finally:
             await agent.close()
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
+    from agent_tui.models.steps import Step
     from agent_tui.paths import Paths
 
 
@@ -86,6 +87,8 @@ class ChoosesModel(Protocol):
 class CountsContext(Protocol):
     """What fills the window, and what always stays in it."""
 
+    @property
+    def steps(self) -> Sequence[Step]: ...
     def context_usage(self) -> ContextUsage: ...
     def context_stats(self) -> str: ...
     def reset_context_stats(self) -> None: ...

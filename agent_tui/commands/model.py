@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, get_args
 
+from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.errors import OPEN_ELSEWHERE
@@ -136,6 +137,7 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("  reasoning", _count(totals.reasoning_tokens)),
         ("Cost", money(totals.cost)),
         *_by_kind(totals),
+        *sum_rows(agent.steps),
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]

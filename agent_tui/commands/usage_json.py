@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
+from agent_tui.commands.cache_words import cache_json
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.money import cost_fields
-from agent_tui.models.steps import StepKind
+from agent_tui.models.steps import Step, StepKind
 
 
-def context_json(usage: ContextUsage) -> dict[str, Any]:
-    """A JSON-able dict of a ContextUsage. Absent numbers are None, never 0. A ``share`` is in percent of the window, to
-    one digit, as it is shown elsewhere: those of one level add up to the one above."""
+def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, Any]:
+    """A JSON-able dict of a ContextUsage, with what the session's steps read from the cache. Absent numbers are None,
+    never 0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up
+    to the one above."""
     shares = window_shares(usage)
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
@@ -54,6 +57,7 @@ def context_json(usage: ContextUsage) -> dict[str, Any]:
             "calls": accuracy.calls,
             "ratio": accuracy.ratio,
         },
+        "cache": cache_json(steps),
         "session": {
             "input_tokens": session.input_tokens,
             "output_tokens": session.output_tokens,

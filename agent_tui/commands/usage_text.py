@@ -3,56 +3,97 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+from agent_tui.commands.usage_words import estimated, facts, in_words, total_mark
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.models.usage import Prices
 from agent_tui.text.clean import cut, one_line
-from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, share_in, tokens, whole_percent
+from agent_tui.text.numbers import factor, grouped, money, percent, plural, share, tokens, whole_percent
 
 CHILDREN_SHOWN = 40
 """Children of a row in the plain text; the JSON has all."""
 
 
-def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = ()) -> str:
+Tone = Literal["plain", "good", "bad", "warning"]
+
+
+@dataclass(slots=True, frozen=True)
+class Entry:
+    """One line of the bookkeeping: how the number was made, and whether it holds."""
+
+    name: str
+    text: str
+    tone: Tone = "plain"
+
+
+def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = (), prices: Prices | None = None) -> str:
     """All numbers of the context screen as plain text."""
-    size, part, basis = header(usage, 0)
-    lines = [f"{one_line(usage.model, 80)}  {size}  {part}".rstrip() + f"  {basis}", subtitle(usage), ""]
+    lines = [in_words(usage), facts(usage, prices=prices), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
     shares = window_shares(usage)
     for index, row in enumerate(usage.rows):
         if row.tokens or row.children or row.deferred_tokens:
             lines += _row(row, 0, None if shares is None else shares.rows[index])
     if shares is not None:
-        rest = [(FREE.label, usage.free or 0, shares.free), (RESERVE.label, usage.reserve or 0, shares.reserve)]
+        mark = total_mark(usage)
+        reserve = _numbers(RESERVE.label, 0, "", usage.reserve or 0, shares.reserve)
         if usage.over:
-            rest = [rest[1], ("Over the limit", -usage.over, -shares.over)]
-        lines += [_numbers(name, 0, grouped(count), part) for name, count, part in rest]
+            lines += [reserve, _numbers("Over the limit", 0, mark, -usage.over, -shares.over)]
+        else:
+            lines += [_numbers(FREE.label, 0, mark, usage.free or 0, shares.free), reserve]
+    entries = bookkeeping(usage, usage.total, records)
+    return "\n".join([*lines, "", *(f"{entry.name:<12} {entry.text}" for entry in entries)])
+
+
+def bookkeeping(usage: ContextUsage, trigger: int, records: Sequence[CompactionRecord] = ()) -> list[Entry]:
+    """How the number was made and how well such numbers were met so far, the session's sums, the proof, and why it
+    compacts or does not. ``trigger`` is the compactor's own total."""
+    proof, holds = proof_line(usage, trigger, adds_up(usage))
     entries = [
-        ("Calculation", calculation_text(usage)),
-        ("Accuracy", accuracy_line(usage)),
-        ("Session", session_line(usage, records)),
-        ("Proof", proof_line(usage, usage.total, adds_up(usage))[0]),
-        ("Compaction", usage.why),
-        *(("Warning", one_line(warning, 400)) for warning in usage.warnings),
+        Entry("Calculation", calculation_text(usage)),
+        Entry("Accuracy", accuracy_line(usage)),
+        Entry("Session", session_line(usage, records)),
+        Entry("Proof", proof, "good" if holds else "bad"),
     ]
-    return "\n".join([*lines, "", *(f"{name:<12} {value}" for name, value in entries if value)])
+    if usage.why:
+        entries.append(Entry("Compaction", one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)))
+    return entries + [Entry("Warning", one_line(warning, 400), "warning") for warning in usage.warnings]
+
+
+def folded(usage: ContextUsage, holds: bool) -> Entry:
+    """The bookkeeping where there is no room for it: proof, limit and why, in one line. ``holds``: the proof does."""
+    parts = [f"✓ adds up to {usage.total:,}" if holds else f"✗ does not add up to {usage.total:,}"]
+    if usage.limit is None:
+        parts.append("no limit: unknown window")
+    else:
+        parts.append(f"limit {usage.limit:,}")
+        away = abs(usage.total - usage.limit)
+        side = "over" if usage.total > usage.limit else "below"
+        parts.append(f"{away:,} {side}{', compacts' if usage.would_compact else ''}")
+    if usage.held and not usage.would_compact:
+        parts.append(usage.held)
+    if usage.warnings:
+        parts.append(plural(len(usage.warnings), "warning"))
+    return Entry("", " · ".join(parts), "good" if holds else "bad")
 
 
 def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
-    rough = row.approximate or row.basis == "estimated"
-    line = _numbers(one_line(row.label, 200), depth, f"{'~' if rough else ''}{grouped(row.tokens)}", tenths)
+    line = _numbers(one_line(row.label, 200), depth, "~" if estimated(row) else "", row.tokens, tenths)
     notes: list[str] = [row.basis]
     if row.estimated_tokens and row.basis != "estimated":
-        notes.append(f"{row.estimated_tokens:,} estimated")
+        notes.append(f"~{row.estimated_tokens:,} estimated")
     if row.deferred_tokens:
-        notes.append(f"{row.deferred_tokens:,} deferred")
+        notes.append(f"~{row.deferred_tokens:,} deferred")
     if row.cached_tokens is not None and row.tokens:
-        read = f"{row.cached_tokens:,} cached" if row.cached_tokens else "not cached"
-        notes.append("cached" if row.cached else read)
+        read = f"{row.cached_tokens:,} cached last" if row.cached_tokens else "not cached last"
+        notes.append("cached last" if row.cached else read)
     if row.replay:
-        notes.append(one_line(row.replay, 80))
+        notes.append(one_line(row.replay, 200))
     yield f"{line}  {', '.join(notes)}"
     shares: list[int | None] = [None] * len(row.children)
     if tenths is not None:
@@ -62,41 +103,39 @@ def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
     earlier = row.children[:-CHILDREN_SHOWN]
     if earlier:
         rest = None if tenths is None else sum(part or 0 for part in shares[: len(earlier)])
-        tokens_left = grouped(sum(child.tokens for child in earlier))
-        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, tokens_left, rest)
+        mark = "~" if any(estimated(child) for child in earlier) else ""
+        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, sum(child.tokens for child in earlier), rest)
 
 
-def _numbers(label: str, depth: int, count: str, tenths: int | None) -> str:
-    return f"{cut('  ' * depth + label, 44):<44} {count:>12} {share(tenths):>8}"
+def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:
+    return f"{cut('  ' * depth + label, 44):<44} {mark + grouped(count):>12} {share(tenths, bool(count)):>10}"
 
 
 def adds_up(usage: ContextUsage) -> bool:
     """Whether rows add up to the total, children to their parents, and everything to the window."""
     if sum(row.tokens for row in usage.rows) != usage.total:
         return False
-    if any(not _row_adds_up(row) for row in usage.rows):
-        return False
+    parents = [row for row in usage.rows if row.children]
+    while parents:
+        row = parents.pop()
+        if sum([child.tokens for child in row.children]) != row.tokens:
+            return False
+        parents += [child for child in row.children if child.children]
     if usage.window is None or usage.free is None or usage.reserve is None:
         return True
     return usage.total + usage.free + usage.reserve - (usage.over or 0) == usage.window
 
 
-def _row_adds_up(row: ContextRow) -> bool:
-    if not row.children:
-        return True
-    return sum(c.tokens for c in row.children) == row.tokens and all(_row_adds_up(c) for c in row.children)
-
-
 def accuracy_line(usage: ContextUsage) -> str:
     a = usage.accuracy
     if not a.calls:
-        return f"no verified call yet · ratio {factor(a.ratio)}"
+        return f"no call to compare with yet · estimates × {factor(a.ratio)}"
     last = "?"
     if a.last_error_percent is not None:
         sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
         last = percent(a.last_error_percent, signed=True) + sign
     median = percent(a.median_error_percent)
-    return f"last {last} · median {median} over {plural(a.calls, 'call')} · ratio {factor(a.ratio)}"
+    return f"last {last} · median {median} over {plural(a.calls, 'call')} · estimates × {factor(a.ratio)}"
 
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
@@ -105,7 +144,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if s.reasoning_tokens is not None:
         parts.append(f"reasoning {tokens(s.reasoning_tokens, False)}")
     if s.cache_read_tokens is not None and s.input_tokens:
-        parts.append(f"cached {whole_percent(s.cache_read_tokens, s.input_tokens)}")
+        parts.append(f"cached so far {whole_percent(s.cache_read_tokens, s.input_tokens)}")
     parts.append(money(s.cost))
     newest = max((r for r in records if r.active), key=lambda r: r.created, default=None)
     if s.compactions:
@@ -132,36 +171,5 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
         minus = " − over" if over else ""
         text += f" · + free + reserve{minus} {sign} {usage.window:,}"
     if usage.misfit:
-        text += f" · rows scaled: the measured parts are off by {abs(usage.misfit):,}"
+        text += f" · rows scaled: {abs(usage.misfit):,} tokens of the provider's counts are not in them"
     return f"{text} {'✓' if holds else '✗'}", holds
-
-
-def subtitle(usage: ContextUsage, request: str = "") -> str:
-    """When it will be compacted and how long that is; ``request`` says what the next request costs."""
-    if usage.limit is None:
-        return "unknown window: never compacted automatically; set context_window for this model"
-    parts = [f"compacts at {tokens(usage.limit, False)}"]
-    if usage.over:
-        parts = [f"over the limit of {tokens(usage.limit, False)} by {usage.over:,}"]
-    elif usage.turns_left is not None:
-        parts.append(f"about {plural(usage.turns_left, 'turn')} left")
-    if usage.window_origin.startswith("learned"):
-        parts.append(f"window {usage.window_origin}")
-    if usage.pending:
-        parts.append("still counting…")
-    parts += [request] if request else []
-    return " · ".join(parts)
-
-
-def header(usage: ContextUsage, in_flight: int) -> tuple[str, str, str]:
-    """Tokens of the window, percentage, and how they were made."""
-    rough = in_flight > 0 or usage.approximate
-    total = usage.total + in_flight
-    size = f"{tokens(total, rough)} / {tokens(usage.window, False) if usage.window else 'unknown'}"
-    part = share_in(total, usage.window, rough) if usage.window else ""
-    basis: str = usage.basis
-    if in_flight:
-        basis = f"{tokens(in_flight, True)} in flight"
-    elif usage.estimated_tokens and usage.basis != "estimated":
-        basis = f"{usage.basis}, {tokens(usage.estimated_tokens, True)} estimated"
-    return size, part, basis

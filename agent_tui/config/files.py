@@ -43,11 +43,11 @@ class Layer(NamedTuple):
     def place(self, key: str, entry: str = "") -> str:
         """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
         where that is certain: its own or that of a table it is in."""
-        from agent_tui.config.lines import line_of  # only errors ask
+        from agent_tui.config.lines import line_number  # only errors ask
 
         parts = key.split(".")
         for length in range(len(parts), 0, -1):
-            if number := line_of(self.text, ".".join(parts[:length]), entry):
+            if number := line_number(self.text, ".".join(parts[:length]), entry):
                 return f"{self.where}, line {number}"
         return self.where
 

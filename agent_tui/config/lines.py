@@ -8,7 +8,7 @@ _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
 _KEY = re.compile(r"\s*([\w\"'. -]+?)\s*=")
 
 
-def line_of(text: str, key: str, entry: str = "") -> int:
+def line_number(text: str, key: str, entry: str = "") -> int:
     """The line of a TOML text, from 1, on which a dotted key, or its table, is set; with ``entry`` the one that holds
     that text below it. 0 where it is not certain."""
     table, keys, entries = "", [], []

@@ -24,7 +24,7 @@ from agent_tui.models.events import Event
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -315,6 +315,14 @@ class Agent:
     def trigger_total(self) -> int:
         """The very integer the compactor compares with the limit."""
         return self._own.accounts.usage().total
+
+    def part_text(self, fingerprint: str) -> str | None:
+        """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
+        return self.runtime.prelude.texts.get(fingerprint)
+
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        """A message as the next request sends it; None where it does not."""
+        return next((item for item in self.conversation.view() if item.message.id == message_id), None)
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

@@ -11,14 +11,15 @@ from agent_tui.models.steps import StepKind
 Basis = Literal["measured", "derived", "estimated"]
 
 ROUGH_SHARE = 0.05
-"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so what
-is less than that moves a total by half a percent."""
+"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so
+what is less than that moves a total by half a percent."""
 
 
 @dataclass(slots=True)
 class ContextRow:
     """A row of the breakdown; children add up to their parent. ``approximate``: the character rule stands in.
 
+    ``fingerprint`` is that of a part which goes with every request: the agent knows the text behind it.
     ``cached_tokens`` is what the provider read from its cache in the newest turn step; ``cached`` whether that was the
     whole row. Both are None where the provider does not say."""
 
@@ -36,6 +37,7 @@ class ContextRow:
     replay: str | None = None
     approximate: bool = False
     cached_tokens: int | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(slots=True)
@@ -118,6 +120,7 @@ class ContextUsage:
     the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
     (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
+    ``held`` says in words why it would not compact by itself at the limit; empty when it would.
     ``misfit`` is not 0 where what was measured contradicts itself by so many tokens and the rows had to be scaled: they
     add up, but are not to be trusted."""
 
@@ -146,6 +149,7 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
+    held: str = ""
 
     @property
     def approximate(self) -> bool:

@@ -11,12 +11,16 @@ from typing import Literal, NamedTuple
 RowId = Literal["system", "environment", "memory", "skills", "servers", "tools", "documents"]
 """Rows of the ephemeral parts of a request."""
 
+MessageRowId = Literal["user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "attachments"]
+"""Rows below the messages: of what kind their parts are."""
+
 
 class RowKind(NamedTuple):
     """``pattern`` fills the row's part of the bar where there are no colours. ``color`` is the theme's own that stands
     in where a theme has no ``context-<id>``. ``counted``: the user adds and takes away its parts, so that its label
     says how many there are. ``sent`` is its place on the wire: providers put the tools before the system prompt,
-    whatever the order of the request's fields. ``always``: it is shown without any part too."""
+    whatever the order of the request's fields. ``always``: it is shown without any part too. ``subject`` begins a
+    sentence about it, with the verb. ``drawn``: it has the colour and the pattern of that row, and no own."""
 
     id: str
     label: str
@@ -25,22 +29,61 @@ class RowKind(NamedTuple):
     counted: bool = False
     sent: int = 0
     always: bool = True
+    subject: str = ""
+    drawn: str = ""
+
+    @property
+    def variable(self) -> str:
+        """The theme's variable for its colour."""
+        return f"context-{(self.drawn or self.id).replace('_', '-')}"
 
 
 FIXED_ROWS: dict[RowId, RowKind] = {
-    "system": RowKind("system", "System prompt", "█", "primary", sent=1),
-    "environment": RowKind("environment", "Environment", "▓", "secondary", sent=2),
-    "memory": RowKind("memory", "Memory", "▒", "accent", counted=True, sent=3),
-    "skills": RowKind("skills", "Skills", "▚", "error", sent=4),
-    "servers": RowKind("servers", "MCP instructions", "▛", "foreground", counted=True, sent=5, always=False),
-    "tools": RowKind("tools", "Tools", "▞", "warning", counted=True, sent=0),
-    "documents": RowKind("documents", "Documents", "▤", "success", counted=True, sent=6),
+    "system": RowKind("system", "System prompt", "█", "primary", sent=1, subject="The system prompt is"),
+    "environment": RowKind("environment", "Environment", "▓", "secondary", sent=2, subject="The environment is"),
+    "memory": RowKind("memory", "Memory", "▒", "accent", counted=True, sent=3, subject="Memory files are"),
+    "skills": RowKind("skills", "Skills", "▚", "error", sent=4, subject="Skills are"),
+    "servers": RowKind(
+        "servers",
+        "MCP instructions",
+        "▛",
+        "foreground",
+        counted=True,
+        sent=5,
+        always=False,
+        subject="MCP instructions are",
+    ),
+    "tools": RowKind("tools", "Tools", "▞", "warning", counted=True, sent=0, subject="Tools are"),
+    "documents": RowKind("documents", "Documents", "▤", "success", counted=True, sent=6, subject="Documents are"),
 }
 """In the order in which they are shown."""
 
-MESSAGES = RowKind("messages", "Messages", "▦", "primary")
+MESSAGES = RowKind("messages", "Messages", "▦", "primary", subject="Messages are")
 CONTEXT_ROWS: tuple[RowKind, ...] = (*FIXED_ROWS.values(), MESSAGES)
+
+_DRAWN = MESSAGES.id
+MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
+    "user": RowKind("user", "user messages", "▦", "primary", subject="Your messages are", drawn=_DRAWN),
+    "assistant": RowKind("assistant", "answers", "▦", "primary", subject="Answers are", drawn=_DRAWN),
+    "tool_calls": RowKind("tool_calls", "tool calls", "▦", "primary", subject="Tool calls are", drawn=_DRAWN),
+    "tool_results": RowKind("tool_results", "tool results", "▥", "secondary", subject="Tool results are"),
+    "reasoning": RowKind("reasoning", "reasoning", "░", "accent", subject="Reasoning is"),
+    "summary": RowKind("summary", "summary", "▦", "primary", subject="The summary is", drawn=_DRAWN),
+    "attachments": RowKind("attachments", "attachments", "▦", "primary", subject="Attachments are", drawn=_DRAWN),
+}
+"""In the order in which they are shown."""
 
 FREE = RowKind("free", "Free", "·", "line")
 RESERVE = RowKind("reserve", "Reserve", "╱", "faint")
 """What is left of the window beside the rows."""
+
+DRAWN_ROWS: tuple[RowKind, ...] = (
+    *CONTEXT_ROWS,
+    *(kind for kind in MESSAGE_ROWS.values() if not kind.drawn),
+    FREE,
+    RESERVE,
+)
+"""All that have a colour and a pattern of their own."""
+
+ROW_KINDS: dict[str, RowKind] = {kind.id: kind for kind in (*DRAWN_ROWS, *MESSAGE_ROWS.values())}
+"""By id; other ids are of parts and messages."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.cache import CacheMiss, Sent
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.rows import RowId
@@ -55,7 +56,10 @@ class Step:
     steps of versions that did not store it), ``expected_usd`` what the call was expected to cost,
     ``estimated_messages`` what the messages alone were estimated at where
     none of them was measured, ``dropped_blocks`` how many blocks of it the provider says it dropped.
-    Times are seconds since the epoch.
+    ``sent`` is what its request was made of (None in steps of versions that did not store it, and where nothing was
+    sent), ``expected_read`` the tokens of it that an earlier step had sent to the same cache, ``miss`` what of them was
+    paid anew, ``cache_life`` the seconds that what it left in the cache is kept there without being used, where that
+    is known for sure. Times are seconds since the epoch.
     """
 
     id: str
@@ -90,6 +94,10 @@ class Step:
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
     dropped_blocks: int = 0
+    sent: Sent | None = None
+    expected_read: int | None = None
+    miss: CacheMiss | None = None
+    cache_life: float | None = None
     expected_usd: float | None = None
 
     @property
@@ -122,6 +130,7 @@ class Step:
         self.provider, self.api, self.model = step.provider, step.api, step.model
         self.usage, self.actual_input, self.cost_usd = step.usage, step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
+        self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
 
     @property
     def _ended(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 UsageSource = Literal["provider", "estimated"]
@@ -22,7 +22,8 @@ class TokenUsage:
     (the client library made it up, or the report was absurd); such usage never anchors. ``context`` is False when
     the numbers add up several hidden calls and so are not the size of one context; it does not anchor either.
     ``output_source`` is ``estimated`` where the provider counted the input but not its own answer.
-    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more.
+    ``cache_write_1h`` are those of ``cache_write`` that are kept for an hour, which costs more. ``told`` is what else
+    the provider says of its cache, under its own names: a second witness, which decides nothing.
     """
 
     input: int
@@ -35,6 +36,7 @@ class TokenUsage:
     reasoning_source: UsageSource = "provider"
     output_source: UsageSource = "provider"
     cache_write_1h: int | None = None
+    told: dict[str, float] | None = field(default=None, compare=False)
 
     @property
     def anchors(self) -> bool:

@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from agent_tui.models.rows import CONTEXT_ROWS, FREE, RESERVE
+from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
 
 DEFAULT_THEME = "agent-dark"
@@ -36,7 +36,7 @@ VARIABLES = (
     "user",
     "diff-add",
     "diff-remove",
-    *(f"context-{row.id}" for row in (*CONTEXT_ROWS, FREE, RESERVE)),
+    *(row.variable for row in DRAWN_ROWS),
 )
 _TOP = {"name", "dark", "ansi", "colors", "variables"}
 
@@ -70,6 +70,8 @@ DEFAULT: dict[str, Any] = {
         "context-documents": "#8fcf7e",
         "context-messages": "#4d86d6",
         "context-free": "#2b333e",
+        "context-tool-results": "#e0765a",
+        "context-reasoning": "#a3b1c6",
         "context-reserve": "#5b4a2a",
     },
 }
@@ -175,8 +177,8 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
         "user": theme.primary,
         "diff-add": theme.success or theme.primary,
         "diff-remove": theme.error or theme.primary,
-        **{f"context-{row.id}": getattr(theme, row.color) or theme.primary for row in CONTEXT_ROWS},
-        **{f"context-{rest.id}": mixed[rest.color] for rest in (FREE, RESERVE)},
+        **{row.variable: getattr(theme, row.color, None) or theme.primary for row in DRAWN_ROWS},
+        **{rest.variable: mixed[rest.color] for rest in (FREE, RESERVE)},
     }
     return {**mixed, **pick}
 

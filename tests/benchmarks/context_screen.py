@@ -21,7 +21,7 @@ from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
-from agent_tui.ui.screens.context import ContextScreen
+from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.benchmarks.context import LIMITS, build
 from tests.support.bench import app, milliseconds, repeat, report
 from tests.support.contexts import model
@@ -62,15 +62,15 @@ async def measure(conversation: Any) -> dict[str, float]:
         out["frame"] = await milliseconds(run, screen.refresh)
         event = ContextChanged(run.agent.context_usage(), 100)
         out["refresh"] = await milliseconds(run, lambda: run.agent.publish(event))
-        keys = {s.key for s in screen.rows.shown}
-        screen.opened |= keys
-        screen.rebuild()
-        screen.opened |= {s.key for s in screen.rows.shown}
-        out["open_all_rows"] = await milliseconds(run, screen.rebuild)
+        keys = {s.key for s in screen.view.rows.shown}
+        screen.view.opened |= keys
+        screen.view.rebuild()
+        screen.view.opened |= {s.key for s in screen.view.rows.shown}
+        out["open_all_rows"] = await milliseconds(run, screen.view.rebuild)
         out["refresh_all_open"] = await milliseconds(run, lambda: run.agent.publish(event))
-        out["rows"] = float(len(screen.rows.shown))
-        out["scroll_to_end"] = await milliseconds(run, screen.rows.action_last)
-        out["page_up"] = await milliseconds(run, lambda: screen.rows.action_page(-1))
+        out["rows"] = float(len(screen.view.rows.shown))
+        out["scroll_to_end"] = await milliseconds(run, screen.view.rows.action_last)
+        out["page_up"] = await milliseconds(run, lambda: screen.view.rows.action_page(-1))
     return out
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.bootstrap import load_settings
 from agent_tui.cli import parse_options
-from agent_tui.config.lines import line_of
+from agent_tui.config.lines import line_number
 from agent_tui.errors import ConfigError
 from agent_tui.paths import user_paths
 
@@ -119,4 +119,4 @@ def test_of_a_list_that_a_variable_and_a_flag_give_together_each_names_its_own(
     ],
 )
 def test_a_line_is_named_only_where_it_is_certain(text: str, key: str, entry: str, line: int) -> None:
-    assert line_of(text, key, entry) == line
+    assert line_number(text, key, entry) == line

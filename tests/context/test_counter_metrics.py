@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.context.accounting.given.accuracy import clamp_ratio, drift, growth_ratio, verified_growth
-from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics, health_hints
+from agent_tui.context.tokens.metrics import ENOUGH, TokenCounterMetrics, format_metrics, health_hints
 from agent_tui.models.steps import Step
 from agent_tui.text.numbers import uptime
 
@@ -50,6 +50,12 @@ def test_the_display_of_the_document() -> None:
 
 def test_health_hints() -> None:
     assert health_hints(TokenCounterMetrics(Clock())) == []
+    few = metrics(0, ENOUGH - 1, 9_000)
+    for _ in range(21):
+        few.recalculation()
+    assert health_hints(few) == [], "a session that has just begun is not unhealthy"
+    few.miss(10)
+    assert len(health_hints(few)) == 3
     assert "under 70 %" in health_hints(metrics(60, 40))[0]
     assert health_hints(metrics(75, 25)) == []
     large = metrics(99, 1, 5_001)

@@ -373,7 +373,7 @@ def test_fixed_rows_that_are_too_large_are_scaled() -> None:
     assert usage.total == 1_000
     assert row(usage, "system").tokens == row(usage, "tools").tokens == 450
     assert row(usage, "messages").tokens == 100
-    assert any("Back-calculated" in w for w in usage.warnings)
+    assert any("rows disagree by" in w for w in usage.warnings)
     assert_identities(usage)
 
 

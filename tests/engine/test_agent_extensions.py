@@ -11,13 +11,16 @@ from pathlib import Path
 from agent_tui.config import McpServer, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.prelude import schema_text
 from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.runtime.requests import build_request
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.contexts import leaves
 from tests.support.waiting import Bell
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
@@ -123,6 +126,29 @@ text = "Done."
         found, called = results(agent)
         assert "mcp__test__calendar_1" in found and called == "1 Oslo"
         assert agent.runtime is not None and [p.fingerprint for p in agent.runtime.prelude.fixed] == before
+
+
+async def test_the_text_behind_every_fixed_row_is_what_is_sent(tmp_path: Path) -> None:
+    async with started(tmp_path, CALLS, "--big", "60") as (agent, _):
+        shown = [leaf for leaf in leaves(agent.context_usage().rows[:-1]) if leaf.id != "preamble"]
+        texts = {leaf.label: agent.part_text(leaf.fingerprint or "") or "" for leaf in shown if leaf.tokens}
+        request = build_request(agent.runtime, "r", None)
+        assert {block.text for block in request.system} <= set(texts.values())
+        assert all(texts[tool.name] == schema_text(tool) for tool in request.tools)
+        assert len(texts) == len(request.system) + len(request.tools)
+        deferred = {leaf.label: agent.part_text(leaf.fingerprint or "") for leaf in shown if leaf.deferred_tokens}
+        assert len(deferred) > 28 and all(text and name in text for name, text in deferred.items())
+        assert agent.part_text("nothing") is None
+
+
+async def test_a_message_is_told_as_it_is_sent(tmp_path: Path) -> None:
+    async with started(tmp_path, CALLS) as (agent, _):
+        agent.submit("do it")
+        await agent.join()
+        for message in agent.messages:
+            item = agent.sent_message(message.id)
+            assert item is not None and item.message is message and item.stored is None
+        assert agent.sent_message("nothing") is None
 
 
 async def test_an_interrupt_ends_a_hanging_call_and_leaves_a_valid_conversation(

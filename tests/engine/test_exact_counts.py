@@ -128,7 +128,7 @@ async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:
         assert await agent.count_exact() is None
         assert provider.asked == []
         assert [e.text for e in seen.of(Notice) if e.code == "exact_counting"] == [
-            "exact counting is off (context.exact_counting)"
+            "Exact counting is off by setting (context.exact_counting)."
         ]
 
 

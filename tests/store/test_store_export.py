@@ -103,6 +103,7 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
         "reasoning_source": "provider",
         "output_source": "provider",
         "context": True,
+        "cache_told": None,
     }
     assert (first["kind"], first["model"], first["message_id"]) == ("turn", "claude-sonnet-4-6", "b")
     assert (first["estimated_input_tokens"], first["actual_input_tokens"]) == (990, 1000)

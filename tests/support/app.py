@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -60,7 +61,7 @@ class Running:
         return shown(self.app)
 
 
-def shown(app: AgentApp) -> str:
+def shown(app: App[Any]) -> str:
     """What stands on the screen of an app, line by line."""
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)

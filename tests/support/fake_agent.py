@@ -17,7 +17,7 @@ from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target
+from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
@@ -155,6 +155,7 @@ class FakeAgent:
         self.effort: Effort = "medium"
         self.messages: list[Message] = list(messages)
         self.records: list[CompactionRecord] = []
+        self.parts: dict[str, str] = {}
         self.steps: list[Step] = []
         self.store = FakeStore()
         self.queue: list[str] = []
@@ -255,6 +256,12 @@ class FakeAgent:
 
     def trigger_total(self) -> int:
         return self.usage.total
+
+    def part_text(self, fingerprint: str) -> str | None:
+        return self.parts.get(fingerprint)
+
+    def sent_message(self, message_id: str) -> SentMessage | None:
+        return next((SentMessage(m, m.id) for m in self.messages if m.id == message_id), None)
 
     async def set_model(self, key: str) -> ModelInfo:
         if key == "nonsense":

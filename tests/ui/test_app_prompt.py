@@ -182,7 +182,7 @@ async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
         assert "[bold][2Jbranch" in run.shown()
         assert "\x1b" not in run.shown()
         run.app.open_screen("context")
-        await run.until(lambda: "Calculation" in run.shown())
+        await run.until(lambda: "of it." in run.shown())
         assert "[link=javascript:1]model" in run.shown()
 
 

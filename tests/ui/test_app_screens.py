@@ -1,8 +1,7 @@
-"""Panels, pickers and the context screen: what they show is what the agent says."""
+"""Panels and pickers: what they show is what the agent says."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.widgets import Input
 
-from agent_tui.commands.usage_json import context_json
-from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.events import (
     CompactionEnded,
     ContextChanged,
@@ -24,18 +21,15 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import Message, SummaryPart, TextPart, user_message
+from agent_tui.models.messages import user_message
 from agent_tui.models.session import SessionInfo, SessionState
-from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.screens.context import ContextScreen
-from agent_tui.ui.screens.context_rows import adds_up, bar_cells, flatten
+from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
-from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.screens.themes import ThemePicker
 from agent_tui.ui.widgets.question import pieces_of
-from tests.support.app import Running, running
-from tests.support.fake_agent import FakeAgent, row, sample_usage
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
 
 
 def asked(**more: Any) -> PermissionAsked:
@@ -191,125 +185,6 @@ async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None
         await run.until(lambda: run.app.theme == "agent-dark")
 
 
-async def open_context(run: Running) -> ContextScreen:
-    run.app.open_screen("context")
-    await run.screen(ContextScreen)
-    await run.pilot.pause()
-    assert isinstance(run.app.screen, ContextScreen)
-    return run.app.screen
-
-
-async def test_context_screen_shows_the_calculators_numbers(tmp_path: Path) -> None:
-    usage = sample_usage()
-    async with running(tmp_path, FakeAgent(tmp_path, usage=usage), size=(200, 50)) as run:
-        await open_context(run)
-        shown = run.shown()
-        for number in ("2,600", "500", "1,400", "9,800", "69,900", "41,000", "6,600", "83,800", "32,000"):
-            assert number in shown
-        assert "84.2k / 200k" in shown and "42.1 %" in shown and "compacts at 168k" in shown
-        assert calculation_text(usage) in shown
-        assert "rows = total = trigger = 84,200" in shown and "✓" in shown
-        assert "about 9 turns left" in shown
-
-
-async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None:
-    usage = sample_usage(3)
-    agent = FakeAgent(tmp_path, [Message("msg_0", "user", [TextPart("the message itself")])], usage)
-    async with running(tmp_path, agent, size=(120, 40)) as run:
-        screen = await open_context(run)
-        labels = [line.label for line in screen.rows.shown]
-        screen.rows.move_to(labels.index("Tool results"))
-        await run.pilot.press("right")
-        await run.until(lambda: "read src/module_0.py" in run.shown())
-        await run.pilot.press("down", "enter")
-        await run.screen(TextScreen)
-        await run.until(lambda: "the message itself" in run.shown())
-        assert "read from the provider's cache" in run.shown()
-        await run.pilot.press("escape")
-        await run.screen(ContextScreen)
-        await run.pilot.press("left", "left")
-        await run.until(lambda: "module_0" not in run.shown())
-
-
-async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path) -> None:
-    async with running(tmp_path, size=(120, 40)) as run:
-        await open_context(run)
-        run.agent.publish(ContextChanged(run.agent.usage, in_flight=1_800))
-        await run.until(lambda: "~86k / 200k" in run.shown())
-        assert "1.8k in flight" in run.shown()
-        assert "rows = total = trigger = 84,200" in run.shown()
-
-
-async def test_context_export_is_the_shared_json(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await open_context(run)
-        await run.pilot.press("e")
-        path = tmp_path / "context-ses_1.json"
-        await run.until(path.exists)
-        await run.until(lambda: "Written to" in run.shown())
-        assert json.loads(path.read_text()) == context_json(run.agent.usage)
-
-
-async def test_context_exact_count_stats_and_preview(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await open_context(run)
-        await run.pilot.press("x")
-        await run.until(lambda: "84,211" in run.shown())
-        await run.pilot.press("s")
-        await run.until(lambda: "Cache Hits: 90" in run.shown())
-        await run.pilot.press("escape", "p")
-        await run.until(lambda: "Would summarise 12 messages." in run.shown())
-
-
-async def test_compaction_history_shows_its_summary(tmp_path: Path) -> None:
-    agent = FakeAgent(tmp_path)
-    agent.records = [
-        CompactionRecord(
-            "r1",
-            "op1",
-            "summary",
-            ["m1"],
-            summary_id="sum",
-            before_tokens=171_200,
-            after_tokens=24_100,
-            kept_messages=6,
-        )
-    ]
-    agent.store.kept = {"sum": Message("sum", "user", [SummaryPart("## Goal\nFix the parser", "r1")])}
-    async with running(tmp_path, agent, size=(100, 40)) as run:
-        screen = await open_context(run)
-        await run.pilot.press("end", "enter")
-        await run.until(lambda: "~171.2k → ~24.1k" in run.shown())
-        screen.rows.action_last()
-        await run.pilot.press("enter")
-        await run.until(lambda: "Fix the parser" in run.shown())
-
-
-async def test_ten_thousand_messages_open_without_walking_them(tmp_path: Path) -> None:
-    usage = sample_usage()
-    children = [row("message", 4, f"message {i}", message_id=f"m{i}", basis="derived") for i in range(10_250)]
-    usage.rows[-1].children[3].children = children
-    async with running(tmp_path, FakeAgent(tmp_path, usage=usage)) as run:
-        screen = await open_context(run)
-        assert len(screen.rows.shown) < 20
-        screen.rows.move_to(next(i for i, s in enumerate(screen.rows.shown) if s.label == "Tool results"))
-        await run.pilot.press("right")
-        await run.until(lambda: len(screen.rows.shown) > 10_000)
-        await run.pilot.press("end")
-        await run.until(lambda: "Reserve" in run.shown())
-
-
-async def test_unknown_window_is_said(tmp_path: Path) -> None:
-    usage = sample_usage()
-    usage.window = usage.limit = usage.reserve = usage.free = usage.over = usage.percent = None
-    async with running(tmp_path, FakeAgent(tmp_path, usage=usage)) as run:
-        await open_context(run)
-        assert "unknown window" in run.shown()
-        await run.pilot.press("escape")
-        await run.until(lambda: len(run.app.screen_stack) == 1)
-        assert "84.2k" in run.shown().splitlines()[-1]
-
-
 @pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 16), (20, 5)])
 async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = FakeAgent(tmp_path, [user_message("a question")])
@@ -376,27 +251,6 @@ async def test_idle_screen_has_no_running_timer(tmp_path: Path) -> None:
         run.agent.publish(TurnEnded("end"))
         assert run.app.activity._timer is None
         assert not run.app.prompt.cursor_blink
-
-
-@given(st.lists(st.integers(0, 50_000), min_size=7, max_size=7), st.integers(1, 300_000), st.integers(4, 200))
-def test_percentages_and_bar_add_up_for_any_numbers(sizes: list[int], limit: int, width: int) -> None:
-    usage = sample_usage()
-    usage.rows = [row(r.id, size) for r, size in zip(usage.rows, sizes, strict=True)]
-    usage.total, usage.limit, usage.window = sum(sizes), limit, limit + 32_000
-    usage.free, usage.over = max(0, limit - usage.total), max(0, usage.total - limit)
-    usage.reserve = 32_000
-    assert adds_up(usage)
-    lines = flatten(usage, set())
-    assert sum(line.tenths or 0 for line in lines) == 1000
-    assert sum(line.tokens or 0 for line in lines) == usage.window
-    assert sum(cells for _, cells in bar_cells(usage, width)) == width
-
-
-def test_a_wrong_sum_is_not_called_right() -> None:
-    usage = sample_usage()
-    assert adds_up(usage)
-    usage.rows[-1].children[0].tokens += 1
-    assert not adds_up(usage)
 
 
 async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,17 +19,19 @@ from agent_tui.commands.model import usage as usage_command
 from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
+from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.money import Cost
-from agent_tui.text.numbers import grouped, share
-from agent_tui.ui.screens.context import ContextScreen
-from agent_tui.ui.screens.context_rows import flatten
+from agent_tui.models.usage import Prices
+from agent_tui.text.numbers import grouped, share, tokens, whole_percent
+from agent_tui.ui.screens.context.rows import flatten
+from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
 
 TOP = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
 LINE = re.compile(
-    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +~?(?P<tokens>−?[\d,]+)(?: +(?P<share>−?[\d.]+ %))?"
+    r"(?P<label>row [\d.]+|Free|Reserve|Over the limit) +(?P<tokens>~?−?[\d,]+)(?: +(?P<share><?−?[\d.]+ %))?"
 )
 
 Figures = dict[str, tuple[str, str]]
@@ -76,8 +79,11 @@ def random_usage(seed: int) -> ContextUsage:
 
 def keys(rows: list[ContextRow], start: str = "") -> Iterator[str]:
     """Names by which the screen opens every row."""
-    for number, r in enumerate(rows):
-        key = f"{start}/{r.message_id or r.id}#{number}" if start else r.id
+    met = Counter[str]()
+    for r in rows:
+        met[r.id] += 1
+        key = f"{start}/{r.id}" if start else r.id
+        key += f"#{met[r.id]}" if met[r.id] > 1 else ""
         yield key
         yield from keys(r.children, key)
 
@@ -88,7 +94,12 @@ def from_lines(text: str) -> Figures:
 
 def from_rows(usage: ContextUsage) -> Figures:
     lines = flatten(usage, set(keys(usage.rows)))
-    return {line.label: (grouped(line.tokens or 0), share(line.tenths)) for line in lines}
+    mark = total_mark(usage)
+    found: Figures = {}
+    for line in lines:
+        rough = mark if line.row is None and line.kind != "reserve" else "~" if line.row and estimated(line.row) else ""
+        found[line.label] = (f"{rough}{grouped(line.tokens or 0)}", share(line.tenths, bool(line.tokens)))
+    return found
 
 
 def from_json(usage: ContextUsage) -> Figures:
@@ -97,7 +108,8 @@ def from_json(usage: ContextUsage) -> Figures:
 
     def walk(rows: list[dict[str, Any]]) -> None:
         for r in rows:
-            found[r["label"]] = (grouped(r["tokens"]), "" if r["share"] is None else share(round(10 * r["share"])))
+            part = "" if r["share"] is None else share(round(10 * r["share"]), bool(r["tokens"]))
+            found[r["label"]] = (("~" if r["basis"] == "estimated" else "") + grouped(r["tokens"]), part)
             walk(r["children"])
 
     walk(data["rows"])
@@ -105,12 +117,21 @@ def from_json(usage: ContextUsage) -> Figures:
         rest = (("Free", "free", 1), ("Reserve", "reserve", 1), ("Over the limit", "over", -1))
         for label, name, sign in rest:
             if label == "Reserve" or (label == "Free") == (not data["over"]):
-                found[label] = (grouped(sign * data[name]), share(sign * round(10 * shares[name])))
+                mark = "~" if data["basis"] == "estimated" and label != "Reserve" else ""
+                part = share(sign * round(10 * shares[name]), bool(data[name]))
+                found[label] = (mark + grouped(sign * data[name]), part)
     return found
 
 
+def total_share(usage: ContextUsage) -> str:
+    """The share of the window that all of it takes, as it is printed."""
+    found = re.search(r"(<?[\d.]+ %) of the window", context_text(usage))
+    assert found is not None
+    return found[1]
+
+
 def tenths(shown: str) -> int:
-    return round(10 * float(shown.replace("−", "-").removesuffix(" %")))
+    return 0 if shown.startswith("<") else round(10 * float(shown.replace("−", "-").removesuffix(" %")))
 
 
 @given(st.integers(0, 10**6))
@@ -128,10 +149,45 @@ def test_text_json_and_screen_agree(seed: int) -> None:
     if usage.window is None:
         assert {part for _, part in plain.values()} == {""}
     else:
-        total = next(line for line in context_text(usage).splitlines() if "%" in line).split("  ")[2].lstrip("~")
+        total = total_share(usage)
         adds_up(total, usage.rows)
         rest = [tenths(plain[label][1]) for label in ("Free", "Reserve", "Over the limit") if label in plain]
         assert tenths(total) + sum(rest) == 1_000
+
+
+@given(st.integers(0, 10**6), st.integers(0, 1), st.sampled_from(["", "automatic compaction is off by setting"]))
+def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str) -> None:
+    usage = replace(random_usage(seed), held=held, would_compact=not held)
+    data = context_json(usage)
+    first = context_text(usage).splitlines()[0]
+    assert first == " ".join(sentences(usage)) == in_words(usage)
+    rough = usage.approximate
+    assert first.startswith(f"{tokens(data['total'], rough)} ")
+    if data["window"] is not None:
+        assert f" of {tokens(data['window'], False)} used." in first
+        room = tokens(data["free"], rough) if data["free"] else "At the limit:"
+        where = f"{tokens(data['over'], rough)} over the limit:" if data["over"] else room
+        assert where in first and (not held or held in first)
+        assert ("Compaction in" in first) == (not held and data["free"] > 0)
+    else:
+        assert "unknown window" in first
+    kinds = [r for r in data["rows"] if r["id"] != "messages" or not r["children"]]
+    kinds += next(r["children"] for r in data["rows"] if r["id"] == "messages")
+    most = max(r["tokens"] for r in kinds)
+    if data["total"] and most:
+        assert f"{whole_percent(most, data['total'])} of it." in first
+    in_flight = sentences(usage, 700 * flying)[0]
+    assert in_flight.lstrip("~").startswith(tokens(data["total"] + 700 * flying, False))
+
+
+@pytest.mark.parametrize("read", [None, 0, 42_100, 84_200])
+def test_what_is_expected_is_told_from_what_was(read: int | None) -> None:
+    usage = replace(sample_usage(), expected_read=read)
+    line = facts(usage, prices=Prices(3e-6, 15e-6, 0.3e-6))
+    said = dict(part.split(": ", 1) for part in line.split(" · ") if ": " in part)
+    assert said["next request"].startswith("expected ~$")
+    assert ("cached" in said["next request"]) == (read is not None) == ("last request" not in said)
+    assert session_line(usage, []).count("cached") == session_line(usage, []).count("cached so far") == 1
 
 
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])
@@ -144,12 +200,12 @@ async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> No
         await run.screen(ContextScreen)
         screen = run.app.screen
         assert isinstance(screen, ContextScreen)
-        screen.opened = set(keys(usage.rows))
-        screen.rebuild()
+        screen.view.opened = set(keys(usage.rows))
+        screen.view.rebuild()
         await run.until(lambda: from_lines(run.shown()) == printed)
         if usage.window is not None:
-            total = next(line for line in context_text(usage).splitlines() if "%" in line).split("  ")[2]
-            assert total in run.shown() and total in status
+            total = total_share(usage)
+            assert f"{total} of the window" in run.shown() and total in status
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
@@ -159,5 +215,5 @@ async def test_the_session_is_summed_up_alike(seed: int, tmp_path: Path) -> None
     assert isinstance(answer, Text)
     line = session_line(agent.usage, [])
     cost = line.split(" · ")[-2]
-    cached = next(part for part in line.split(" · ") if part.startswith("cached")).removeprefix("cached ")
+    cached = next(part for part in line.split(" · ") if part.startswith("cached")).removeprefix("cached so far ")
     assert cost in answer.text and f"({cached})" in answer.text

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from agent_tui.config import Settings
 from agent_tui.models.events import JobsChanged
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.screens.context import ContextScreen
+from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent
@@ -27,7 +27,7 @@ Look = Callable[[AgentApp, "Pilot[Any]"], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for screen in ("sessions", "context", "jobs"):
+    for screen in ("sessions", "context.screen", "jobs"):
         monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", SimpleNamespace(time=lambda: showcase.NOW))
 
 
@@ -123,8 +123,8 @@ class TestScreens:
             await opening("context")(app, pilot)
             screen = app.screen
             assert isinstance(screen, ContextScreen)
-            screen.opened |= {s.key for s in screen.rows.shown} | {"compactions"}
-            screen.rebuild()
+            screen.view.opened |= {s.key for s in screen.view.rows.shown} | {"compactions"}
+            screen.view.rebuild()
 
         picture(snap_compare, tmp_path, size, look)
 

@@ -31,7 +31,7 @@ from agent_tui.context.accounting.messages.unmeasured import split_messages
 from agent_tui.context.accounting.next_input import Sizes, next_input, sizes_of
 from agent_tui.context.accounting.rows import SplitHead, breakdown
 from agent_tui.context.accounting.totals import session_totals
-from agent_tui.context.accounting.why import why_text
+from agent_tui.context.accounting.why import held_text, why_text
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step
@@ -87,6 +87,7 @@ def usage_of(
         max_input=limits.max_input,
         window_origin=limits.origin,
         misfit=made_of.misfit,
+        held=held_text(settings),
     )
     if not fits_to_send(usage):
         # What holds a compaction back counts only while the request can be sent as it is.
@@ -107,9 +108,8 @@ def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
     if problem:
         warnings.append(problem)
     if usage.misfit:
-        warnings.append(
-            f"Back-calculated messages are off by {usage.misfit:,} tokens; the rows are scaled to fit the total."
-        )
+        off = f"{abs(usage.misfit):,} tokens"
+        warnings.append(f"The provider's counts and the rows disagree by {off}; the rows are scaled to fit the total.")
     if usage.window and usage.total > usage.window:
         total, window = tokens(usage.total, usage.approximate, full=True), tokens(usage.window, False, full=True)
         warnings.append(f"The next input of {total} tokens is over the window of {window}.")

@@ -10,6 +10,15 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.text.numbers import tokens
 
 
+def held_text(settings: CompactionSettings) -> str:
+    """Why nothing is compacted automatically at the limit, in words; empty where it is."""
+    if not settings.auto_compact:
+        return "automatic compaction is off by setting"
+    if settings.off:
+        return "automatic compaction is off: it failed three times in a row"
+    return "automatic compaction is paused since an undo" if settings.paused else ""
+
+
 def why_text(usage: ContextUsage, ground: Ground) -> str:
     """The answer to "why did it compact, why not", for the screen and for notices."""
     return f"{_decision(usage, ground.inputs.settings)} {_origin(usage, ground)}"
@@ -54,12 +63,12 @@ def calculation_text(usage: ContextUsage) -> str:
     """The formula with its numbers, as it was calculated."""
     c = usage.calculation
     if c.last_input is None:
-        return f"no anchor: estimate of everything {c.new_messages:,} = {usage.total:,} (estimated)"
-    guessed = " (estimated)" if c.output_estimated else ""
+        return f"nothing is measured yet: system prompt, tools and messages are estimated at ~{usage.total:,}"
+    output = f"~{c.last_output or 0:,} (estimated)" if c.output_estimated else f"{c.last_output or 0:,}"
     changed = f"{'−' if c.fixed_delta < 0 else '+'} changed {abs(c.fixed_delta):,}"
-    new = f"new {c.new_messages:,}{' (estimated)' if c.new_messages else ''}"
+    new = f"new ~{c.new_messages:,} (estimated)" if c.new_messages else "new 0"
     return (
-        f"last input {c.last_input:,} + last output {c.last_output or 0:,}{guessed}"
+        f"last input {c.last_input:,} + last output {output}"
         f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
     )
 

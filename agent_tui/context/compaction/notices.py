@@ -10,7 +10,14 @@ from agent_tui.text.numbers import duration, money, percent, plural, tokens
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
 
-EXACT_OFF = "exact counting is off (context.exact_counting)"
+EXACT_OFF = "Exact counting is off by setting (context.exact_counting)."
+EXACT_ASKED = "Asking the provider for an exact count…"
+EXACT_NONE = "No exact count: the provider cannot count without answering, or did not answer."
+
+
+def exact_text(count: int | None) -> str:
+    """What came of asking the provider for an exact count."""
+    return EXACT_NONE if count is None else f"Exact count of the provider: {count:,} tokens."
 
 
 def done_text(

@@ -106,7 +106,8 @@ def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target,
     turns = [s for s in steps if s.kind in ("turn", "count")]
     if not turns:
         return "no model call yet"
-    return f"the last call cannot be built on: {anchor_problem(turns[-1], prefixes, target, window) or 'unknown'}"
+    reason = anchor_problem(turns[-1], prefixes, target, window)
+    return f"the last call's numbers do not fit what is sent now: {reason or 'unknown'}"
 
 
 def common_prefix(old: list[str], new: list[str]) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 from agent_tui.context.tokens.families import Family
 from agent_tui.context.tokens.media import attachment_tokens
@@ -24,6 +23,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
 from agent_tui.models.steps import FixedPart
 from agent_tui.text.numbers import largest_remainder
 
@@ -35,18 +35,6 @@ CLEARED_RAW = 7
 INTERRUPTED_RAW = 4
 """o200k_base counts of ``CLEARED_RESULT`` and ``INTERRUPTED_RESULT``."""
 
-Kind = Literal["user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "attachments"]
-KINDS: tuple[Kind, ...] = ("user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "attachments")
-KIND_LABELS: dict[Kind, str] = {
-    "user": "user messages",
-    "assistant": "answers",
-    "tool_calls": "tool calls",
-    "tool_results": "tool results",
-    "reasoning": "reasoning",
-    "summary": "summary",
-    "attachments": "attachments",
-}
-
 
 @dataclass(slots=True, frozen=True)
 class MessageEstimate:
@@ -57,7 +45,7 @@ class MessageEstimate:
     """
 
     tokens: int
-    shares: tuple[tuple[Kind, int], ...]
+    shares: tuple[tuple[MessageRowId, int], ...]
     approximate: bool = False
     rough: bool = False
     exact: float = 0.0
@@ -108,7 +96,7 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     ``first_result``: for a tool message, whether it is the first result after its answer. Raises ValueError when the
     stored count is negative.
     """
-    weights: list[tuple[Kind, float]] = []
+    weights: list[tuple[MessageRowId, float]] = []
     rough_tokens = 0.0
     for part in message.parts:
         if isinstance(part, AttachmentPart) and part.text is None:
@@ -133,21 +121,21 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
     return MessageEstimate(total, spread(total, weights), approximate, bool(rough_tokens), exact, rough_tokens)
 
 
-def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[Kind, float]]:
+def overhead_of(message: Message, family: Family, first_result: bool) -> list[tuple[MessageRowId, float]]:
     """What the chat template adds around the message, by kind."""
     if message.role == "tool":
         return [("tool_results", family.first_result if first_result else family.further_result)]
     if message.role == "user":
-        kind: Kind = "summary" if any(isinstance(p, SummaryPart) for p in message.parts) else "user"
+        kind: MessageRowId = "summary" if any(isinstance(p, SummaryPart) for p in message.parts) else "user"
         return [(kind, family.user)]
-    added: list[tuple[Kind, float]] = [("assistant", family.assistant)]
+    added: list[tuple[MessageRowId, float]] = [("assistant", family.assistant)]
     calls = len(message.tool_calls)
     if calls:
         added.append(("tool_calls", family.call * calls))
     return added
 
 
-def kind_of(message: Message, part: Part) -> Kind:
+def kind_of(message: Message, part: Part) -> MessageRowId:
     """The child of ``messages`` a part is shown under."""
     match part:
         case TextPart():
@@ -174,12 +162,12 @@ def estimate_fixed(part: FixedPart, family: Family) -> tuple[float, bool]:
     return (plain * ASCII_TOKENS + (part.chars - plain) * OTHER_TOKENS) * family.char_factor, part.chars > 0
 
 
-def spread(total: int, weights: Iterable[tuple[Kind, float]]) -> tuple[tuple[Kind, int], ...]:
+def spread(total: int, weights: Iterable[tuple[MessageRowId, float]]) -> tuple[tuple[MessageRowId, int], ...]:
     """``total`` split over the kinds in proportion, summing exactly to it."""
-    sums: dict[Kind, float] = {}
+    sums: dict[MessageRowId, float] = {}
     for kind, weight in weights:
         sums[kind] = sums.get(kind, 0.0) + weight
     if len(sums) == 1:
         return ((next(iter(sums)), total),)
-    kinds = [k for k in KINDS if k in sums]
+    kinds = [k for k in MESSAGE_ROWS if k in sums]
     return tuple(zip(kinds, largest_remainder(total, [sums[k] for k in kinds]), strict=True))

@@ -14,6 +14,9 @@ MANY_RECALCULATIONS = 20
 LARGE_MESSAGE = 5_000
 """Thresholds of the token-counting document: percent, percent, per session, tokens."""
 
+ENOUGH = 100
+"""Look-ups before which nothing is said of what they mean: the first messages of every session are unique."""
+
 
 @dataclass(slots=True)
 class TokenCounterMetrics:
@@ -70,9 +73,9 @@ class TokenCounterMetrics:
 
 
 def health_hints(metrics: TokenCounterMetrics) -> list[str]:
-    """What the numbers mean, one line each; empty before anything was counted."""
+    """What the numbers mean, one line each; empty before enough was counted to say it."""
     rate = metrics.hit_rate
-    if rate is None:
+    if rate is None or metrics.hits + metrics.misses < ENOUGH:
         return []
     hints: list[str] = []
     if rate > GOOD_HIT_RATE:

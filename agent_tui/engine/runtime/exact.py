@@ -32,7 +32,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool] = lambda: 
     step = new_step(runtime, "count")
     step.estimated_input = usage.total
     request = build_request(runtime, step.id, max_output_for(usage, runtime.info.limits))
-    record_sent(step, request, runtime.info)
+    record_sent(step, request, runtime)
     asked = _subject(runtime)
     tokens = await runtime.provider.count_exact(request)
     if tokens is None or tokens <= 0:

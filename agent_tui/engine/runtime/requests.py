@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.models.fingerprint import fingerprint
 from agent_tui.models.messages import new_id
-from agent_tui.models.requests import ModelInfo, ModelRequest
+from agent_tui.models.requests import ModelRequest
 from agent_tui.models.steps import Step
 from agent_tui.providers.wire.replay import prefix_fingerprint
 from agent_tui.providers.wire.sending import decide
@@ -36,11 +37,18 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
     )
 
 
-def record_sent(step: Step, request: ModelRequest, info: ModelInfo) -> None:
-    """Store with the step what of the reasoning its request sends, as the sender decides it."""
+def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable[[], None]:
+    """Store with the step what of the reasoning its request sends, as the sender decides it. What is returned stores
+    what else the request is made of: it can wait until that is on its way."""
+    info = runtime.info
     plan, thinking = decide(request, info)
     step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
     step.thinking = "off" if thinking.off else request.effort
+
+    def remember() -> None:
+        runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
+
+    return remember
 
 
 def new_step(runtime: Runtime, kind: str) -> Step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
@@ -22,6 +22,9 @@ from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Effort, ModelInfo, Provider, ReplayRule
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
+
+if TYPE_CHECKING:
+    from agent_tui.engine.runtime.sent_log import SentLog
 
 Emit: TypeAlias = Callable[[Event], None]
 
@@ -54,6 +57,16 @@ class Runtime:
     output_due: bool = False
     schema_refused: bool = False
     purse: Purse | None = None
+    _sent_log: SentLog | None = None
+
+    @property
+    def sent_log(self) -> SentLog:
+        """What its steps sent. Needed once a request is on its way, and not before."""
+        if self._sent_log is None:
+            from agent_tui.engine.runtime.sent_log import SentLog
+
+            self._sent_log = SentLog()
+        return self._sent_log
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
@@ -85,7 +98,7 @@ class Runtime:
         ``subagent``. It costs, but never anchors. None where this is no subagent."""
         if self.parent is None:
             return None
-        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None)
+        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None)
         self.parent.keep_step(copy)
         self.parent.save_if_possible()
         return copy

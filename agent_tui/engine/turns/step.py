@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +26,16 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Origin, new_id
-from agent_tui.models.requests import Delta, Failed, Finished, FinishReason, ModelRequest, Started, UsageReport
+from agent_tui.models.requests import (
+    Delta,
+    Failed,
+    Finished,
+    FinishReason,
+    ModelRequest,
+    SentMessage,
+    Started,
+    UsageReport,
+)
 from agent_tui.models.steps import Step
 from agent_tui.providers.failures.refusals import refuses_schema
 from agent_tui.text.numbers import plural
@@ -71,6 +81,8 @@ class StepRunner:
         self._lost: StoreError | None = None
         self._reasoning_adapted = False
         self._in_parent: Step | None = None
+        self._view: list[SentMessage] = []
+        self._remember: Callable[[], None] | None = None
 
     async def run(self, max_output: int | None = None) -> StepResult:
         """One call. ``max_output`` is what is asked for where a refusal has said how much there is room for."""
@@ -90,7 +102,8 @@ class StepRunner:
             step_id=step.id,
         )
         request = build_request(runtime, step.id, step.max_output)
-        record_sent(step, request, runtime.info)
+        self._remember = record_sent(step, request, runtime)
+        self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
         self._in_parent = runtime.begin_in_parent(step)
         result = StepResult(message, step, usage)
@@ -133,7 +146,7 @@ class StepRunner:
         if notice is None:
             return False
         self._emit(notice)
-        record_sent(result.step, request, self._runtime.info)
+        self._remember = record_sent(result.step, request, self._runtime)
         self._runtime.conversation.save_step(result.step)
         result.failure = None
         await self._stream(request, processor, result)
@@ -192,6 +205,7 @@ class StepRunner:
                         result.step.usage = usage
                         result.step.cost_usd = cost if cost is not None else self._runtime.info.prices.cost(usage)
                     case Started(target, notes):
+                        self._store_sent()
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         result.step.provider, result.step.api = target.provider, target.api
                         result.step.model = target.model
@@ -206,6 +220,21 @@ class StepRunner:
                             result.message.provider_metadata = metadata
                     case Failed(failure):
                         result.failure = failure
+
+    def _store_sent(self) -> None:
+        """What the request is made of, once it is on its way."""
+        remember, self._remember = self._remember, None
+        if remember is not None:
+            remember()
+
+    def _judge_cache(self, step: Step) -> None:
+        """What of it should have been read from the cache. An answer is not lost over that."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        try:
+            self._store_sent()
+            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
+        except Exception:
+            log.exception("What step %s read from the cache cannot be judged", step.id)
 
     def _keep(self, processor: StreamProcessor, result: StepResult) -> None:
         """Stores the draft: at once when it is new, then at most every quarter second, with a timer for the rest."""
@@ -283,6 +312,7 @@ class StepRunner:
             line = after_step(step)
             if line is not None:
                 log.info("%s", line)
+        self._judge_cache(step)
         if self._kept:
             conversation.finish(message)
         conversation.save_step(step)

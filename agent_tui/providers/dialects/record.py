@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from agent_tui.providers.dialects import image_limits as takes
+from agent_tui.providers.dialects.caching import UNSAID, Caching
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.dialects.schemas import Schemas
 
@@ -63,7 +64,8 @@ class Dialect:
     Answers. ``json_lines``: LiteLLM's reader takes bare JSON lines only. ``guessed_reasoning``: it does not say how
     much was reasoning; the number in LiteLLM's chunks is LiteLLM's. ``retains``: where it keeps another share of
     reasoning than usual, by rule of ``catalog.families.RETENTION``. ``framing``: families whose messages it counts
-    otherwise, with their name in ``tokens.families``. ``images``: what it takes of images.
+    otherwise, with their name in ``tokens.families``. ``images``: what it takes of images. ``caching``: what it says of
+    its prompt cache, for families without a cache rule of their own.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Dialect:
     retains: Mapping[str, Retention] = field(default_factory=lambda: _AS_USUAL)
     framing: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     images: ImageLimits = takes.USUAL
+    caching: Caching = UNSAID
 
     @property
     def direct(self) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from agent_tui.providers.dialects import caching, schemas
 from agent_tui.providers.dialects import image_limits as takes
-from agent_tui.providers.dialects import schemas
 from agent_tui.providers.dialects.gateways import GATEWAYS
 from agent_tui.providers.dialects.record import Dialect
 
@@ -66,6 +66,7 @@ _RECORDS = (
         guessed_reasoning=True,
         schemas=schemas.CLAUDE,
         images=takes.CLAUDE,
+        caching=caching.CLAUDE,
     ),
     Dialect(
         "openai",
@@ -83,6 +84,7 @@ _RECORDS = (
         cache="key",
         schemas=schemas.OPENAI,
         images=takes.OPENAI,
+        caching=caching.OPENAI,
     ),
     Dialect(
         "azure",
@@ -99,6 +101,7 @@ _RECORDS = (
         cache="key",
         schemas=schemas.OPENAI,
         images=takes.AZURE,
+        caching=caching.OPENAI,
     ),
     Dialect(
         "gemini",
@@ -115,6 +118,7 @@ _RECORDS = (
         own_signatures=True,
         schemas=schemas.GEMINI,
         images=takes.GEMINI,
+        caching=caching.GEMINI,
     ),
     Dialect(
         "openrouter",
@@ -136,6 +140,7 @@ _RECORDS = (
         needs_thoughts=True,
         keys=("DEEPSEEK_API_KEY",),
         thinking="switch",
+        caching=caching.DEEPSEEK,
     ),
     Dialect(
         "xai",
@@ -157,6 +162,7 @@ _RECORDS = (
         thinking="levels",
         schemas=schemas.GROQ,
         images=takes.GROQ,
+        caching=caching.GROQ,
     ),
     Dialect(
         "mistral",

@@ -43,8 +43,12 @@ class HttpCall:
 def is_direct(spec: ModelSpec, target: Target) -> bool:
     """Whether a model is called without LiteLLM. One whose ``extra`` speaks to that library is not: in a body its
     credentials would be told to the server as a field."""
-    for_litellm = any(name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS) for name in spec.extra)
-    return spec.via != "litellm" and not for_litellm and dialect_of(target.provider).direct
+    return spec.via != "litellm" and not any(map(is_for_litellm, spec.extra)) and dialect_of(target.provider).direct
+
+
+def is_for_litellm(name: str) -> bool:
+    """Whether an argument speaks to that library: it is no field of a body, and may be a credential."""
+    return name in _FOR_LITELLM or name.startswith(_FOR_LITELLM_STARTS)
 
 
 def encode(wire: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
@@ -54,10 +58,11 @@ def encode(wire: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     headers = {"user-agent": USER_AGENT, "accept": "text/event-stream, application/json", **dialect.headers}
     headers |= _authorization(dialect, key)
     headers |= {name.lower(): value for name, value in fields.extra_headers.items()}
-    return HttpCall(url_of(spec, target, dialect), headers, _body(fields, target, dialect))
+    return HttpCall(url_of(spec, target, dialect), headers, body_of(fields, target, dialect))
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+def body_of(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+    """The body of a call to a provider that is called directly."""
     match dialect.wire:
         case _ if target.api == "responses":
             return responses_body(fields, target.model, dialect)

@@ -14,6 +14,7 @@ _ABSURD_TOKENS = 20_000_000
 _ABSURD_NUMBER = 1e15
 # Anthropic's names for cache writes by how long they are kept.
 _HOUR = "ephemeral_1h_input_tokens"
+_MOST_TOLD = 8
 _LIVES = ("ephemeral_5m_input_tokens", _HOUR)
 
 
@@ -28,7 +29,32 @@ def normalise(raw: Mapping[str, Any], window: int | None = None, *, hidden_calls
         return None
     if hidden_calls or _summed(raw):
         usage = _with_context(usage, False)
-    return usage
+    told = cache_told(raw)
+    return replace(usage, told=told) if told else usage
+
+
+def cache_told(raw: Mapping[str, Any]) -> dict[str, float]:
+    """What a provider says of its cache beside reads and writes, under its own names: writes by how long they are kept,
+    what was missed or saved, what was read by kind."""
+    found: dict[str, float] = {}
+
+    def take(name: str, value: Any) -> None:
+        if (number := finite(value)) is not None and abs(number) < _ABSURD_NUMBER:
+            found[name] = number
+
+    prompts = _mapping(raw.get("prompt_tokens_details"))
+    lives = _mapping(raw.get("cache_creation")) or _mapping(prompts.get("cache_creation_token_details"))
+    for name in _LIVES:
+        take(name, lives.get(name))
+    for name in ("prompt_cache_hit_tokens", "prompt_cache_miss_tokens", "cache_discount"):
+        take(name, raw.get(name))
+    by_kind = (("cacheTokensDetails", "modality", "tokenCount"), ("cacheDetails", "ttl", "inputTokens"))
+    for field, name, amount in by_kind:
+        rows = raw.get(field)
+        for row in rows[:_MOST_TOLD] if isinstance(rows, list) else ():
+            entry = _mapping(row)
+            take(f"{field} {str(entry.get(name) or '?')[:20]}", entry.get(amount))
+    return found
 
 
 def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:

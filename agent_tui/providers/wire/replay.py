@@ -71,6 +71,13 @@ class ReplayPlan:
         status = self.status(message_id, part_index)
         return status is not None and status.resent
 
+    def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
+        """What of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal answers
+        that are treated alike are the same on the wire."""
+        parts = self._parts.get(message_id)
+        kept = tuple(n for n, status in parts.items() if status.resent) if parts else ()
+        return message_id not in self._foreign, kept
+
 
 def plan_replay(
     items: Sequence[SentMessage],

@@ -40,11 +40,19 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     The same request gives the same bytes, and a longer conversation begins with the bytes of the shorter one, apart
     from cache markers, which move.
     """
-    target = info.target
     plan, thinking = decide(request, info)
     if info.images is not False:
-        request = replace(request, messages=sendable(request.messages, images_of(target)))
-    build = _responses if target.api == "responses" else _chat
+        request = replace(request, messages=sendable(request.messages, images_of(info.target)))
+    method, kwargs = call_arguments(request, info, plan, thinking)
+    kwargs.update(drop_params=True, max_retries=0, stream=True)
+    return WireCall(method, kwargs, thinking.notes)
+
+
+def call_arguments(
+    request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking
+) -> tuple[str, Metadata]:
+    """LiteLLM's method and what the request asks of it, all messages as they are."""
+    build = _responses if info.target.api == "responses" else _chat
     method, kwargs = build(request, info, thinking, plan)
     kwargs.update(thinking.kwargs)
     _hold_to(kwargs, request, info)
@@ -53,8 +61,7 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
             kwargs[name] = {**kwargs[name], **value}
         else:
             kwargs[name] = value
-    kwargs.update(drop_params=True, max_retries=0, stream=True)
-    return WireCall(method, kwargs, thinking.notes)
+    return method, kwargs
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:

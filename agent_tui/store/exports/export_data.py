@@ -69,6 +69,7 @@ def usage_row(usage: TokenUsage) -> Metadata:
         "reasoning_tokens": usage.reasoning,
         "cache_read_tokens": usage.cache_read,
         "cache_write_tokens": usage.cache_write,
+        "cache_told": usage.told,
         "source": usage.source,
         "reasoning_source": usage.reasoning_source,
         "output_source": usage.output_source,

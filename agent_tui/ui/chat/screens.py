@@ -69,7 +69,7 @@ class Screens:
             case _ if agent is None:
                 self._stage.hint("Still starting…")
             case "context":
-                from agent_tui.ui.screens.context import ContextScreen
+                from agent_tui.ui.screens.context.screen import ContextScreen
 
                 pile.push_screen(ContextScreen(agent))
             case "sessions":

@@ -21,7 +21,9 @@ MAX_CHARS = 2_000_000
 
 
 class TextRows(RowList):
-    """Text in wrapped lines; the keys scroll."""
+    """Text in wrapped lines; the keys scroll. The scroll bar's cell is kept free, so that its coming covers nothing."""
+
+    DEFAULT_CSS = "TextRows { scrollbar-gutter: stable; }"
 
     def __init__(self, text: str) -> None:
         super().__init__(id="rows")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual.theme import Theme
 
-from agent_tui.models.rows import CONTEXT_ROWS
+from agent_tui.models.rows import DRAWN_ROWS
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
@@ -37,9 +37,7 @@ class ThemePicker(Picker[Theme, str]):
     def draw(self, entry: Theme, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         own = Paint({**variable_defaults(entry), **entry.variables})
         kind = "16 colours" if entry.ansi else "dark" if entry.dark else "light"
-        swatch: list[Piece] = (
-            [("██", own(f"context-{row.id}")) for row in CONTEXT_ROWS if row.always] if width > 50 else []
-        )
+        swatch: list[Piece] = [("██", own(row.variable)) for row in DRAWN_ROWS if row.always] if width > 50 else []
         return [
             ("● " if entry.name == self.before else "  ", paint("accent")),
             (fit(one_line(entry.name, 60), 22), paint("primary" if here else "foreground", bold=here)),

@@ -182,3 +182,46 @@ def test_an_estimate_never_anchors() -> None:
     assert estimated(None, 41) == TokenUsage(0, 11, source="estimated", reasoning_source="estimated")
     made_up = estimated({"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}, 10)
     assert (made_up.input, made_up.output, made_up.anchors) == (20, 4, False)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (
+            {
+                "input_tokens": 3,
+                "output_tokens": 1,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+            },
+            {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+        ),
+        (
+            {
+                "prompt_tokens": 100,
+                "completion_tokens": 1,
+                "prompt_cache_hit_tokens": 64,
+                "prompt_cache_miss_tokens": 36,
+            },
+            {"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36},
+        ),
+        ({"prompt_tokens": 100, "completion_tokens": 1, "cache_discount": -0.002}, {"cache_discount": -0.002}),
+        (
+            {
+                "promptTokenCount": 100,
+                "cachedContentTokenCount": 90,
+                "cacheTokensDetails": [{"modality": "TEXT", "tokenCount": 90}, {"modality": "IMAGE"}, "odd"],
+            },
+            {"cacheTokensDetails TEXT": 90},
+        ),
+        (
+            {"inputTokens": 5, "outputTokens": 1, "totalTokens": 6, "cacheDetails": [{"ttl": "1h", "inputTokens": 4}]},
+            {"cacheDetails 1h": 4},
+        ),
+        ({"prompt_tokens": 100, "completion_tokens": 1, "prompt_cache_miss_tokens": float("nan")}, None),
+        ({"prompt_tokens": 100, "completion_tokens": 1}, None),
+    ],
+)
+def test_what_else_is_said_of_the_cache_is_kept(raw: dict[str, Any], told: dict[str, float] | None) -> None:
+    usage = normalise(raw)
+    assert usage is not None and usage.told == told

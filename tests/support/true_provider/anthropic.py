@@ -132,6 +132,8 @@ class Anthropic:
 
     def _fixed(self, body: dict[str, Any]) -> Iterator[Segment]:
         tools = body.get("tools") or []
+        if form := (body.get("output_config") or {}).get("format"):
+            yield Segment("schema", canonical(form), 0, block=False)
         if tools:
             yield Segment("tools", "tools", ANY_TOOL)
         for n, tool in enumerate(tools):
@@ -147,14 +149,15 @@ class Anthropic:
     def _conversation(
         self, body: dict[str, Any], messages: list[Any], thinking: str, dropped: list[dict[str, str]]
     ) -> Iterator[Segment]:
-        yield Segment("frame", canonical(body.get("thinking") or {}), 0)
+        asked = [body.get("thinking") or {}, (body.get("output_config") or {}).get("effort"), body.get("tool_choice")]
+        yield Segment("frame", canonical(asked), 0, block=False)
         turn = _turn_start(messages)
         drop = ((body.get("thinking") or {}).get("block_binding") or {}).get("prefix_mismatch_behavior") == "drop_block"
         broken = False
         for n, message in enumerate(messages):
             kind = "assistant" if message["role"] == "assistant" else "user"
             if kind == "user" or n == 0:
-                yield Segment(kind, message["role"], A_MESSAGE)
+                yield Segment(kind, message["role"], A_MESSAGE, block=False)
             results = 0
             for i, block in enumerate(message["content"]):
                 marked = "cache_control" in block

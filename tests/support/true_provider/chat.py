@@ -23,7 +23,8 @@ from tests.support.true_provider.wire import (
 
 _TOP = words_of(
     "model messages max_tokens max_completion_tokens tools tool_choice stream stream_options temperature "
-    "top_p stop prompt_cache_key reasoning_effort parallel_tool_calls seed user store metadata n"
+    "top_p stop prompt_cache_key reasoning_effort parallel_tool_calls seed user store metadata n thinking "
+    "response_format"
 )
 _FIELDS = {
     "system": ("role", "content", "name"),
@@ -67,8 +68,10 @@ class Chat:
         messages = body.get("messages") or []
         self._check(messages)
         tools = body.get("tools") or []
-        segments = [*self._tools(tools), *self._messages(messages)]
         effort = body.get("reasoning_effort")
+        # How hard to think, and into which form, is said to these models before all else.
+        ahead = canonical([effort, body.get("thinking"), body.get("response_format")])
+        segments = [Segment("frame", ahead, 0), *self._tools(tools), *self._messages(messages)]
         thinking = self.model.thinks and (effort not in ("none", "minimal") if self.hidden else True)
         users = [m for m in messages if m["role"] == "user"]
         last = _text(users[-1]["content"]) if users else ""
@@ -229,6 +232,11 @@ class Chat:
             "total_tokens": usage.input + usage.output,
             "prompt_tokens_details": {"cached_tokens": usage.cache_read},
         }
+        if self.model.hits:
+            found |= {
+                "prompt_cache_hit_tokens": usage.cache_read,
+                "prompt_cache_miss_tokens": usage.input - usage.cache_read,
+            }
         if self.model.details:
             found["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
         return found

@@ -61,7 +61,9 @@ class Gemini:
         self._check(contents)
         declared = [d for tool in body.get("tools") or () for d in tool.get("functionDeclarations") or ()]
         system = "\n".join(p["text"] for p in (body.get("systemInstruction") or {}).get("parts") or ())
-        segments = [Segment("tools", canonical(d), self.tools.count(canonical(d)) + A_TOOL) for d in declared]
+        ahead = canonical({k: v for k, v in config.items() if k in ("thinkingConfig", "responseJsonSchema")})
+        segments = [Segment("frame", ahead, 0)]
+        segments += [Segment("tools", canonical(d), self.tools.count(canonical(d)) + A_TOOL) for d in declared]
         if system:
             segments.append(Segment("system", system, self.tools.count(system) + A_CONTENT))
         segments += self._contents(contents)

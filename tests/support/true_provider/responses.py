@@ -66,7 +66,8 @@ class Responses:
             raise Refused('One of "input" or "previous_response_id" must be provided.')
         self._check(items)
         tools = body.get("tools") or []
-        segments = [*self._fixed(body, tools), *self._items(items)]
+        ahead = canonical([body.get("reasoning"), body.get("text")])
+        segments = [Segment("frame", ahead, 0), *self._fixed(body, tools), *self._items(items)]
         effort = (body.get("reasoning") or {}).get("effort", "medium")
         users = [_text(item) for item in items if item.get("role") == "user"]
         last = users[-1] if users else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -59,14 +59,16 @@ class Truth:
 class TrueProvider:
     """A provider on 127.0.0.1. ``turn`` is set by whoever drives it, before each message."""
 
-    def __init__(self, dialect: str, model: Model, script: Script) -> None:
+    def __init__(
+        self, dialect: str, model: Model, script: Script, cache: Callable[[bool], PrefixCache] = PrefixCache
+    ) -> None:
         self.model, self.script = model, script
         self.truth = Truth()
         self.turn = 0
         tools = Tools(model, Tokenizer(model.factor, model.noise), Signer(model.name))
         self.dialect: Dialect = DIALECTS[dialect](tools)
         self._tokenizer = tools.tokenizer
-        self._cache = PrefixCache(self.dialect.explicit_cache)
+        self.cache = cache(self.dialect.explicit_cache)
         self._lock = threading.Lock()
         self._steps: dict[int, int] = {}
         self._summaries = 0
@@ -115,9 +117,9 @@ class TrueProvider:
         if answer is None:
             self._note(question, kind, "failed", "Internal server error")
             raise Refused("Internal server error", status=500, why="failed")
-        usage = self._count(question, answer, room)
+        usage = self._count(question, answer, room, kind)
         exchange = self._note(question, kind, "", "")
-        exchange.usage = usage
+        exchange.usage, exchange.verdict = usage, self.cache.verdict
         data = self.dialect.answer(question, answer, usage)
         if kind == "turn":
             self._steps[self.turn] = self._steps.get(self.turn, 0) + 1
@@ -144,7 +146,7 @@ class TrueProvider:
             return self.script.summary(question, self._summaries)
         return self.script.answer(question, self.turn, self._steps.get(self.turn, 0), len(self.truth.exchanges))
 
-    def _count(self, question: Question, answer: Answer, room: int) -> Usage:
+    def _count(self, question: Question, answer: Answer, room: int, kind: str) -> Usage:
         """Fits the answer into its room and counts it."""
         if answer.reasoning:
             answer.reasoning_tokens = min(max(1, self._tokenizer.count(answer.reasoning)), max(1, room // 2))
@@ -156,7 +158,7 @@ class TrueProvider:
             share = max(0.0, (room - answer.reasoning_tokens) / max(1, visible))
             answer.text = answer.text[: int(len(answer.text) * share * 0.8)] or "Well"
             visible = self.dialect.output(answer)
-        read, written = self._cache.use(question.segments)
+        read, written = self.cache.use(question.segments, kind == "turn")
         output = visible + answer.reasoning_tokens
         return Usage(question.input, output, answer.reasoning_tokens, read, written)
 

@@ -18,7 +18,8 @@ Refusal = Literal["", "input", "output", "invalid", "failed"]
 class Model:
     """A model as its provider knows it. ``factor`` and ``noise`` are its tokenizer's; ``thinks``: it can reason;
     ``summarised``: the thinking it shows is shorter than what it thought and is counted for; ``details``: usage tells
-    the reasoning tokens; ``templates``: roles must alternate; ``max_output`` is the most it may be asked for."""
+    the reasoning tokens; ``templates``: roles must alternate; ``hits``: it reports the cache as DeepSeek does;
+    ``max_output`` is the most it may be asked for."""
 
     name: str
     window: int
@@ -29,6 +30,7 @@ class Model:
     summarised: bool = False
     details: bool = False
     templates: bool = False
+    hits: bool = False
 
 
 class Refused(Exception):
@@ -42,12 +44,13 @@ class Refused(Exception):
 @dataclass(slots=True)
 class Segment:
     """A piece of the prompt in the order in which it is read. ``key`` identifies its content for the prefix cache;
-    ``marked``: the client asked to cache up to here."""
+    ``marked``: the client asked to cache up to here; ``block`` False: it is no content block, but what frames some."""
 
     kind: str
     key: str
     tokens: int
     marked: bool = False
+    block: bool = True
 
 
 @dataclass(slots=True)
@@ -126,6 +129,7 @@ class Exchange:
     may_think: bool
     usage: Usage | None = None
     dropped: int = 0
+    verdict: Any = None
 
 
 class Signer:

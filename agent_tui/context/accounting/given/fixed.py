@@ -106,6 +106,7 @@ def fixed_rows(estimate: FixedEstimate, reading: Reading, scaled_to: int | None 
             cached=covered(tokens[i], read[i]),
             cached_tokens=read[i],
             approximate=estimate.approximate[i],
+            fingerprint=None if part is PREAMBLE else part.fingerprint,
         )
         leaves[part.row].append((part.group, leaf))
     return [_row(kind, leaves[row_id]) for row_id, kind in FIXED_ROWS.items() if kind.always or leaves[row_id]]
@@ -129,7 +130,7 @@ def _row(kind: RowKind, parts: list[tuple[str, ContextRow]]) -> ContextRow:
     whole = parent_row(kind.id, label, children)
     if not kind.counted and len(children) == 1:
         # The part is the row: what is below would only say it again.
-        whole.children, whole.detail = [], children[0].detail
+        whole.children, whole.detail, whole.fingerprint = [], children[0].detail, children[0].fingerprint
         if children[0].label.startswith(label):
             whole.label = children[0].label
     return whole

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from agent_tui.context.tokens.estimate import Kind
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
+from agent_tui.models.rows import MessageRowId
 from agent_tui.text.clean import printable_line
 
 LABEL_CHARS = 60
 
 
-def message_label(view: Sequence[SentMessage], index: int, message: Message, kind: Kind) -> str:
+def message_label(view: Sequence[SentMessage], index: int, message: Message, kind: MessageRowId) -> str:
     """The name of the row of a kind of a message, which stands at ``index`` of the view; a tool result is named after
     the call that it answers."""
     if kind == "tool_calls":

@@ -18,8 +18,8 @@ from agent_tui.context.accounting.messages.dropped import dropped_between
 from agent_tui.context.accounting.messages.grouping import add_group, add_message
 from agent_tui.context.accounting.messages.tally import Tally
 from agent_tui.context.accounting.messages.weigh import Weighed, reasoning_of, weigh
-from agent_tui.context.tokens.estimate import Kind
 from agent_tui.models.context import Basis
+from agent_tui.models.rows import MessageRowId
 from agent_tui.models.steps import Step
 
 
@@ -80,7 +80,7 @@ def _add_answer(ground: Ground, measured: Measured, step: Step, reading: Reading
     tokens, reported = reasoning_of(ground, weighed.message)
     counted = round(tokens * ground.reasoning.counted(weighed.message.id))
     value = output - tokens + counted
-    rest: list[tuple[Kind, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]
+    rest: list[tuple[MessageRowId, int]] = [(kind, weight) for kind, weight in weighed.weights if kind != "reasoning"]
     basis: Basis = "measured" if value == output else "derived" if reported else "estimated"
     if usage is not None and usage.output_source == "estimated":
         basis, reported = "estimated", False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.given.coverage import covered
-from agent_tui.context.tokens.estimate import KIND_LABELS, KINDS, Kind
 from agent_tui.models.context import ContextRow
+from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
 
 
 @dataclass(slots=True)
@@ -18,11 +18,11 @@ class Tally:
 
     start: int = 0
     end: int = 0
-    rows: dict[Kind, list[ContextRow]] = field(default_factory=dict)
-    tokens: dict[Kind, int] = field(default_factory=dict)
-    estimated: dict[Kind, int] = field(default_factory=dict)
-    cached: dict[Kind, int | None] = field(default_factory=dict)
-    approximate: set[Kind] = field(default_factory=set)
+    rows: dict[MessageRowId, list[ContextRow]] = field(default_factory=dict)
+    tokens: dict[MessageRowId, int] = field(default_factory=dict)
+    estimated: dict[MessageRowId, int] = field(default_factory=dict)
+    cached: dict[MessageRowId, int | None] = field(default_factory=dict)
+    approximate: set[MessageRowId] = field(default_factory=set)
     values: dict[str, tuple[int, str]] = field(default_factory=dict)
     total: int = 0
     text: float = 0.0
@@ -77,7 +77,7 @@ class Tally:
                 tokens -= take
         return tokens
 
-    def add(self, kind: Kind, row: ContextRow, estimated: int) -> None:
+    def add(self, kind: MessageRowId, row: ContextRow, estimated: int) -> None:
         self.rows.setdefault(kind, []).append(row)
         self.tokens[kind] = self.tokens.get(kind, 0) + row.tokens
         self.estimated[kind] = self.estimated.get(kind, 0) + estimated
@@ -98,14 +98,14 @@ class Tally:
         self.misfit += other.misfit
         self.end = other.end
 
-    def _add_cached(self, kind: Kind, tokens: int | None) -> None:
+    def _add_cached(self, kind: MessageRowId, tokens: int | None) -> None:
         known = self.cached.get(kind, 0)
         self.cached[kind] = None if tokens is None or known is None else known + tokens
 
     def kind_rows(self) -> list[ContextRow]:
         """The children of ``messages``: one row a kind, its messages below it in their order."""
         rows: list[ContextRow] = []
-        for kind in KINDS:
+        for kind, named in MESSAGE_ROWS.items():
             children = self.rows.get(kind)
             if not children:
                 continue
@@ -113,7 +113,7 @@ class Tally:
             rows.append(
                 ContextRow(
                     id=kind,
-                    label=KIND_LABELS[kind],
+                    label=named.label,
                     tokens=tokens,
                     basis="estimated" if estimated == tokens and tokens else "derived",
                     estimated_tokens=estimated,

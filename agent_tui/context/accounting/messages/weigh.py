@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from agent_tui.context.accounting.given.ground import Ground
 from agent_tui.context.accounting.given.reasoning import reasoning_tokens
-from agent_tui.context.tokens.estimate import Kind, round_up
+from agent_tui.context.tokens.estimate import round_up
 from agent_tui.models.messages import Message, ReasoningPart
+from agent_tui.models.rows import MessageRowId
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class Weighed:
 
     message: Message
     key: str
-    weights: list[tuple[Kind, int]]
+    weights: list[tuple[MessageRowId, int]]
     approximate: bool = False
     rough: bool = False
     note: str | None = None

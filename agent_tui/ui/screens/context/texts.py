@@ -1,11 +1,11 @@
-"""The lines of words on the context screen: calculation, accuracy, session, proof, why."""
+"""What can be read behind a row: the text of a fixed part, a message, a compaction, as they are sent."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.usage_text import accuracy_line, header, proof_line, session_line, subtitle
-from agent_tui.context.accounting.why import calculation_text
+from agent_tui.commands.usage_words import estimated
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -21,21 +21,11 @@ from agent_tui.text.numbers import age, duration, money, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.models.context import ContextRow
+    from agent_tui.models.requests import SentMessage
 
-__all__ = [
-    "accuracy_line",
-    "calculation_text",
-    "compaction_details",
-    "compaction_text",
-    "header",
-    "message_text",
-    "proof_line",
-    "row_details",
-    "session_line",
-    "subtitle",
-]
-
-LABEL = 13
+NO_TEXT = "Its text is not at hand here: it belongs to a server that is not running, or to an earlier request."
+ADDED = "The provider adds this by itself to a request with tools. Its words are not known, only its size."
+WAS_READ, NOT_READ = "read from the provider's cache", "not read from the provider's cache"
 
 
 def compaction_text(record: CompactionRecord, now: float) -> str:
@@ -79,29 +69,55 @@ def compaction_details(record: CompactionRecord, summary: Message | None, now: f
     return "\n".join(lines)
 
 
-def row_details(row: ContextRow, message: Message | None) -> str:
-    """A row with all that is known of it, and the message it stands for."""
-    facts = [f"{row.tokens:,} tokens, {row.basis}"]
+def row_facts(row: ContextRow) -> str:
+    """All that is known of a row, a line each."""
+    facts = [f"{'~' if estimated(row) else ''}{row.tokens:,} tokens, {row.basis}"]
     if row.estimated_tokens and row.basis != "estimated":
-        facts.append(f"{row.estimated_tokens:,} of them estimated")
+        facts.append(f"~{row.estimated_tokens:,} of them estimated")
     if row.approximate:
         facts.append("not counted yet: a rule by characters stands in")
     if row.deferred_tokens:
-        facts.append(f"{row.deferred_tokens:,} more when its deferred tools are loaded")
+        facts.append(f"~{row.deferred_tokens:,} more once it is loaded: the model asks for it when it needs it")
     if row.cached_tokens is not None and row.tokens:
         amount = "" if row.cached else f"{row.cached_tokens:,} of them "
-        facts.append(f"{amount}read from the provider's cache" if row.cached_tokens else "not cached")
+        read = f"{amount}{WAS_READ}" if row.cached_tokens else NOT_READ
+        facts.append(f"last request: {read}")
     elif row.cached is not None:
-        facts.append("read from the provider's cache" if row.cached else "not cached")
+        facts.append(f"last request: {WAS_READ if row.cached else NOT_READ}")
     if row.replay:
-        facts.append(f"reasoning: {one_line(row.replay, 200)}")
+        facts.append(f"reasoning: {one_line(row.replay, 400)}")
     if row.detail == "rough":
         facts.append("rough: images and files have no exact rule")
-    elif row.detail:
-        facts.append(one_line(row.detail, 300))
+    elif row.detail and row.detail != "deferred":
+        facts.append(one_line(row.detail, 400))
     if row.path:
         facts.append(one_line(row.path, 400))
-    return "\n".join([*facts, "", *([message_text(message)] if message is not None else [])])
+    return "\n".join(facts)
+
+
+def part_text(text: str | None, tool: bool) -> str:
+    """The text of a fixed part as it is sent. A tool's schema is laid out for reading; not a word of it is another."""
+    if text is None:
+        return NO_TEXT
+    if not tool:
+        return text
+    try:
+        schema = json.loads(text)
+        name, description, parameters = schema["name"], schema["description"], schema["parameters"]
+    except (ValueError, KeyError, TypeError):
+        return text
+    laid_out = json.dumps(parameters, ensure_ascii=False, indent=2)
+    return f"# {name}\n{description}\n\n# Parameters\n{laid_out}"
+
+
+def sent_text(item: SentMessage | None) -> str:
+    """A message as it is sent. Where that is not as it was stored, what was stored is below."""
+    if item is None:
+        return "The message is not part of what is sent now."
+    text = message_text(item.message)
+    if item.stored is None:
+        return text
+    return f"{text}\n\n# Stored, and not sent\n{message_text(item.stored)}"
 
 
 def message_text(message: Message) -> str:

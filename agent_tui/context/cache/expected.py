@@ -1,0 +1,170 @@
+"""What a provider's cache should hold: how it keeps prompts, and how much of a request it can give back.
+
+The facts, with the documentation they are from, are in ``providers.dialects.caching``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from agent_tui.context.cache.paths import ROOT, SentPaths
+from agent_tui.context.cache.prefix import MODEL, SERVER, differing_settings, same_fixed, sent_fixed
+from agent_tui.context.sent.reasoning_runs import differences
+from agent_tui.models.requests import Target
+from agent_tui.models.steps import Step
+from agent_tui.providers.catalog.families import family_record
+from agent_tui.providers.dialects import dialect_of
+from agent_tui.providers.dialects.caching import (
+    CLAUDE,
+    HOUR,
+    LOOK_BACK,
+    OPENAI,
+    OPENAI_LONG,
+    UNSAID,
+    Caching,
+    claude_minimum,
+    keeps_long,
+)
+
+
+def caching_of(target: Target, own_server: bool = False) -> Caching:
+    """How the prompts of a model are cached where it is called."""
+    if own_server:
+        return UNSAID
+    dialect, family = dialect_of(target.provider), family_record(target.family)
+    if dialect.cache == family.cache == "markers":
+        return replace(CLAUDE, minimum=claude_minimum(target.model))
+    if dialect.caching is OPENAI and keeps_long(target.model):
+        return OPENAI_LONG
+    # A provider that marks is silent about models that take no markers.
+    return UNSAID if dialect.caching.keeping == "markers" else dialect.caching
+
+
+def life_of(step: Step, caching: Caching) -> float | None:
+    """Seconds that what a step left in the cache is kept without being used; None where that is not known for sure.
+    The clock runs from the beginning of the request."""
+    if caching.life is None or step.usage is None:
+        return None
+    return HOUR if step.usage.cache_write_1h else caching.life
+
+
+def held(step: Step, caching: Caching) -> int:
+    """Tokens of a step's input that its provider keeps."""
+    usage = step.usage
+    if usage is None or usage.source != "provider" or not usage.context:
+        return 0
+    if caching.keeping == "markers":
+        read, write = usage.cache_read, usage.cache_write
+        kept = usage.input if read is None or write is None else read + write
+        return kept if kept >= caching.minimum else 0
+    return _in_units(usage.input, caching)
+
+
+def _in_units(tokens: int, caching: Caching) -> int:
+    return tokens // caching.unit * caching.unit if tokens >= caching.minimum else 0
+
+
+@dataclass(slots=True, frozen=True)
+class Sizes:
+    """Tokens of the beginnings of a request: of its first fixed parts in the order on the wire, and of all of them with
+    its first messages. They are asked for only where a request is not just longer than the one before."""
+
+    fixed: Callable[[int], int]
+    messages: Callable[[int], int]
+
+
+@dataclass(slots=True, frozen=True)
+class Reach:
+    """What an earlier step left for a request. ``tokens`` can be read as long as it lives; ``touched`` is when that was
+    last used, ``life`` how long it is kept from then on. ``whole``: the request begins with all of that step."""
+
+    step: Step
+    tokens: int
+    touched: float
+    life: float | None
+    whole: bool
+
+    def alive(self, now: float, gone: float | None) -> bool:
+        """False only where it is documented that it is gone."""
+        limit = self.life if self.life is not None else gone
+        return limit is None or now - self.touched <= limit
+
+
+def reaches(
+    step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
+) -> list[Reach]:
+    """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
+    no other is looked at."""
+    found: list[Reach] = []
+    for other in reversed(earlier):
+        if len(found) >= most:
+            break
+        if not comparable(other) or not same_cache(other, step):
+            continue
+        found += reach(step, other, paths, caching, sizes)
+        if found and len(found) == 1 and found[0].whole:
+            break
+    return found
+
+
+def comparable(step: Step) -> bool:
+    """Whether it is known what a step sent, and that it arrived."""
+    return step.kind == "turn" and step.sent is not None and step.usage is not None and step.status != "running"
+
+
+def same_cache(one: Step, other: Step) -> bool:
+    """Whether two steps went to the same model at the same place."""
+    return not {MODEL, SERVER} & set(differing_settings(one, other))
+
+
+def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Sizes) -> list[Reach]:
+    """What one earlier step left for this one: with markers every marked place is kept by itself."""
+    end, begun = paths.end(step), paths.end(other)
+    if end is None or begun is None or step.sent is None or other.sent is None:
+        return []
+    life = life_of(other, caching)
+    losses = {caching.loses.get(name) for name in differing_settings(other, step)}
+    mine, theirs = sent_fixed(step), sent_fixed(other)
+    same = same_fixed(theirs, mine)
+    fixed_whole = same == len(mine) == len(theirs)
+    if "all" in losses:
+        return []
+    depth = 0
+    if fixed_whole and "messages" not in losses:
+        depth = _counted(step, other, paths.shared(end, begun))
+    whole = fixed_whole and depth == paths.depth(begun)
+    if caching.keeping == "automatic":
+        tokens = held(other, caching) if whole else _in_units(_size(same, fixed_whole, depth, sizes), caching)
+        return [Reach(other, tokens, other.created, life, whole)] if tokens else []
+    found: list[Reach] = []
+    for mark in other.sent.marks:
+        if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks)):
+            continue
+        before_documents = sum(part.row != "documents" for part in mine)
+        if not mark and same < min(before_documents, sum(part.row != "documents" for part in theirs)):
+            continue
+        last = whole and mark == other.sent.marks[-1]
+        tokens = held(other, caching) if last else sizes.messages(mark) if mark else sizes.fixed(before_documents)
+        if tokens >= caching.minimum:
+            found.append(Reach(other, tokens, other.created, life, last))
+    return sorted(found, key=lambda one: -one.tokens)
+
+
+def _size(same: int, fixed_whole: bool, depth: int, sizes: Sizes) -> int:
+    return sizes.messages(depth) if fixed_whole else sizes.fixed(same)
+
+
+def _counted(step: Step, other: Step, depth: int) -> int:
+    """Where providers leave out what they were sent of earlier reasoning, the prompt that they read differs from there
+    on, although what we sent is the same."""
+    if other.sent_reasoning is None or step.sent_reasoning is None:
+        return depth
+    first = next(differences(other.sent_reasoning, step.sent_reasoning, depth), None)
+    return depth if first is None else min(depth, first[0])
+
+
+def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int]) -> bool:
+    """Whether a kept place is at one of the markers of a request, or at most ``LOOK_BACK`` blocks before it."""
+    at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at <= LOOK_BACK for mark in marks)

@@ -1,0 +1,107 @@
+"""Keeps what each step of a session sent, and judges what it read from the provider's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from agent_tui.context.accounting.given.reasoning import reasoning_tokens
+from agent_tui.context.cache.attribute import judge
+from agent_tui.context.cache.expected import Sizes, caching_of, life_of
+from agent_tui.context.cache.paths import SentMessages, SentPaths
+from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
+from agent_tui.context.sent.reasoning_runs import share_at
+from agent_tui.context.tokens.estimate import estimate_fixed, estimate_message
+from agent_tui.context.tokens.families import family_of
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
+from agent_tui.models.steps import Step
+from agent_tui.providers.direct.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
+from agent_tui.providers.wire.replay import ReplayPlan
+from agent_tui.providers.wire.thinking import Thinking
+
+
+@dataclass(slots=True)
+class SentLog:
+    """Of one session and model. What a step adds costs what is new in it."""
+
+    paths: SentPaths = field(default_factory=SentPaths)
+    _maker: PieceMaker = field(default_factory=PieceMaker)
+
+    def record(
+        self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
+        earlier: Sequence[Step],
+    ) -> None:  # fmt: skip
+        """Stores with a step what its request is made of. ``earlier`` are the session's steps, itself among them or
+        not."""
+        self.paths.take([other for other in earlier if other is not step])
+        pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
+        messages = SentMessages(pieces.keys, pieces.digests, pieces.blocks, pieces.same)
+        step.sent = self.paths.record(step.id, messages, pieces.settings, pieces.marks)
+
+    def _known(self, earlier: Sequence[Step], settings: dict[str, str]) -> Known:
+        """What the newest step sent, where the same program sent it the same way: a session of thousands of messages
+        is not encoded anew because it is resumed."""
+        newest = next((s for s in reversed(earlier) if s.sent is not None and self.paths.end(s) is not None), None)
+        end = self.paths.end(newest) if newest is not None else None
+        if newest is None or newest.sent is None or end is None:
+            return {}
+        if any(newest.sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
+            return {}
+        sent = self.paths.messages(end)
+        pairs = zip(sent.digests, sent.blocks, strict=True)
+        return dict(zip(sent.keys, pairs, strict=True))
+
+    def judge(
+        self,
+        step: Step,
+        steps: Sequence[Step],
+        view: Sequence[SentMessage],
+        info: ModelInfo,
+        summaries: Collection[str],
+    ) -> None:
+        """Says with a finished step what of it should have been read from the cache, and why it was not. ``view`` are
+        the messages that it sent."""
+        if step.sent is None or step.usage is None:
+            return
+        own = step.sent.settings.get(SERVER, "").startswith(OWN_SERVER)
+        caching = caching_of(info.target, own)
+        step.cache_life = life_of(step, caching)
+        earlier = steps[: next((n for n in range(len(steps) - 1, -1, -1) if steps[n] is step), len(steps))]
+        sizes = _sizes(step, view, earlier, info)
+        found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+        step.expected_read, step.miss = found.expected, found.miss
+
+
+def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> Sizes:
+    """Beginnings of a step's input by estimate, in the proportion in which all of it was counted."""
+    fixed: list[float] = []
+    messages: list[float] = []
+
+    def spoken(message: Message) -> float:
+        return estimate_message(message, family_of(info.target)).exact
+
+    def measure() -> None:
+        if messages:
+            return
+        family, total = family_of(info.target), 0.0
+        fixed.append(0.0)
+        for part in sent_fixed(step):
+            total += estimate_fixed(part, family)[0]
+            fixed.append(total)
+        messages.append(total)
+        answered = {other.message_id: other for other in earlier if other.usage is not None}
+        for index, item in enumerate(view):
+            total += spoken(item.message)
+            if (share := share_at(step.sent_reasoning or (), index)) and item.message.role == "assistant":
+                total += share * reasoning_tokens(item.message, answered.get(item.message.id), spoken)[0]
+            messages.append(total)
+
+    def size(of: list[float], count: int) -> int:
+        measure()
+        whole = messages[-1]
+        scale = step.usage.input / whole if step.usage is not None and whole else 1.0
+        return round(of[min(count, len(of) - 1)] * scale)
+
+    return Sizes(partial(size, fixed), partial(size, messages))

@@ -1,0 +1,162 @@
+"""The context screen: what the next request is made of, to the token, and how every number was made."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
+from agent_tui.errors import OPEN_ELSEWHERE, AgentError
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
+from agent_tui.paths import private_dir, write_new
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.context import texts
+from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.rows import Shown
+from agent_tui.ui.screens.context.view import ContextView
+
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
+    from agent_tui.ui.agent_protocol import ExplainsContext
+
+
+class ContextScreen(Guarded, Screen[None]):
+    """Reads nothing but the calculator's answer; opens without a network call and stays live."""
+
+    DEFAULT_CSS = """
+    ContextScreen { background: $background; layout: vertical; overflow: hidden; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Close", show=False),
+        Binding("c", "cache", "What each call read from the cache", show=False),
+        Binding("e", "export", "Export as JSON", show=False),
+        Binding("x", "exact", "Count exactly", show=False),
+        Binding("s", "stats", "Token counter metrics", show=False),
+        Binding("p", "preview", "Preview of a compaction", show=False),
+        Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
+    ]
+
+    def __init__(self, agent: ExplainsContext) -> None:
+        super().__init__()
+        self.agent = agent
+        self.now = time.time()
+        self.view = ContextView(self.live())
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+    def on_mount(self) -> None:
+        self._unsubscribe = self.agent.subscribe(self._event)
+        self.view.rows.focus()
+        self.run_worker(self.agent.refresh_context(), name="refresh", exit_on_error=False)
+
+    def on_unmount(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    def live(self, changed: ContextChanged | None = None) -> Moment:
+        """The session as it is now; ``changed`` has its numbers where it was just told of them."""
+        agent = self.agent
+        info = agent.model_info
+        return Moment(
+            changed.usage if changed is not None else agent.context_usage(),
+            trigger=agent.trigger_total(),
+            in_flight=changed.in_flight if changed is not None else agent.in_flight,
+            records=agent.records,
+            prices=info.prices if info is not None else None,
+            now=self.now,
+            read_only=(agent.read_only_reason or OPEN_ELSEWHERE) if agent.read_only else "",
+        )
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case ContextChanged():
+                self.view.show(self.live(event))
+            case CompactionEnded() | SessionChanged():
+                self.view.show(self.live())
+
+    @on(ContextView.Opened)
+    def _opened(self, event: ContextView.Opened) -> None:
+        event.stop()
+        line = event.line
+        if line.record is not None:
+            summary = self.agent.store.summaries(self.agent.info.id).get(line.record.summary_id or "")
+            self._read("Compaction", texts.compaction_details(line.record, summary, self.now))
+        elif line.row is not None:
+            self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
+
+    def _text(self, line: Shown) -> str:
+        """What is sent behind a row."""
+        row = line.row
+        if row is None:
+            return ""
+        if row.message_id is not None:
+            return texts.sent_text(self.agent.sent_message(row.message_id))
+        if row.fingerprint is not None:
+            return texts.part_text(self.agent.part_text(row.fingerprint), tool=line.kind_id == "tools")
+        return texts.ADDED if line.kind_id == "tools" else ""
+
+    def _read(self, title: str, text: str) -> None:
+        from agent_tui.ui.screens.text import TextScreen
+
+        self.app.push_screen(TextScreen(title, text))
+
+    # Keys
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def action_why(self) -> None:
+        self._read("How the number was made, and why it compacts or not", self.view.explained())
+
+    def action_cache(self) -> None:
+        from agent_tui.ui.screens.context_cache import CachePicker
+
+        self.app.push_screen(CachePicker(self.agent))
+
+    def action_stats(self) -> None:
+        self._read("Token counter", self.agent.context_stats())
+
+    def action_preview(self) -> None:
+        try:
+            self._read("What a compaction would do", self.agent.compact_preview())
+        except AgentError as error:
+            self.view.say(str(error))
+
+    async def action_export(self) -> None:
+        from agent_tui.commands.usage_json import context_json
+
+        text = json.dumps(context_json(self.view.moment.usage, self.agent.steps), indent=2) + "\n"
+        folder = self.agent.paths.exports
+        name = f"context-{self.agent.info.id}"
+        try:
+            path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
+        except OSError as error:
+            self.view.say(f"Cannot write into {folder}: {error.strerror or error}")
+        else:
+            self.view.say(f"Written to {path}")
+
+    def action_exact(self) -> None:
+        if self.agent.settings.context.exact_counting == "off":
+            self.view.say(EXACT_OFF)
+            return
+        self.view.say(EXACT_ASKED)
+        self._counting: Worker[None] = self.run_worker(self._exact, exclusive=True, exit_on_error=False)
+
+    async def _exact(self) -> None:
+        try:
+            counted = await self.agent.count_exact()
+        except AgentError as error:
+            self.view.say(str(error))
+            return
+        self.view.say(exact_text(counted))

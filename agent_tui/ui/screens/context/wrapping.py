@@ -1,0 +1,43 @@
+"""Words in lines of a width: nothing is cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, chop_cells
+
+LEAST = 8
+BETWEEN = " · "
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Text in lines of at most ``width`` cells (at least ``LEAST``): broken between its parts, which `` · `` divides,
+    where they fit a line, else between words."""
+    return joined(text.split(BETWEEN), BETWEEN, width)
+
+
+def joined(parts: Iterable[str], between: str, width: int) -> list[str]:
+    """The same of parts, and what stands between two in a line."""
+    width = max(LEAST, width)
+    lines = [""]
+    for gap, piece in _pieces(parts, between, width):
+        longer = f"{lines[-1]}{gap}{piece}" if lines[-1] else piece
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+            continue
+        first, *more = chop_cells(piece, width) or [""]
+        if lines[-1]:
+            lines.append(first)
+        else:
+            lines[-1] = first
+        lines += more
+    return lines
+
+
+def _pieces(parts: Iterable[str], between: str, width: int) -> Iterator[tuple[str, str]]:
+    for part in parts:
+        if cell_len(part) <= width:
+            yield between, part
+            continue
+        for number, word in enumerate(part.split()):
+            yield " " if number else between, word

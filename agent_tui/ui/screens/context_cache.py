@@ -1,0 +1,73 @@
+"""What each call read from the provider's cache and what it should have read, newest first, with why and the price."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.cache_words import entry_details, miss_words, read_words
+from agent_tui.context.cache.report import cache_entries
+from agent_tui.models.cache import CacheEntry
+from agent_tui.text.cells import fit
+from agent_tui.text.numbers import age, money, tokens
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.screens.text import TextScreen
+from agent_tui.ui.theme import Paint
+
+if TYPE_CHECKING:
+    from agent_tui.ui.agent_protocol import ExplainsContext
+
+LOW = 20
+"""Below this height the details are only shown on Enter."""
+AGE, COUNT, READ, PRICE = 7, 8, 15, 9
+"""Columns of the numbers; the cause has the rest."""
+
+
+class CachePicker(Picker[CacheEntry, None]):
+    """Enter shows all that is known of a call. The search looks at causes and models."""
+
+    TITLE_TEXT = "Prompt cache: input, read, expected, why"
+    PLACEHOLDER = "search causes and models: expired, tools, switched …"
+    HINT = "↑↓ move · Enter details · Esc close"
+    EMPTY = "No call has been answered yet, or none matches."
+
+    def __init__(self, agent: ExplainsContext) -> None:
+        super().__init__()
+        self._entries = cache_entries(agent.steps)
+        self._now = time.time()
+
+    def entries(self, search: str) -> Sequence[CacheEntry]:
+        wanted = search.lower()
+        if not wanted:
+            return self._entries
+        return [e for e in self._entries if wanted in f"{e.model} {_why(e)} {e.miss.cause if e.miss else ''}".lower()]
+
+    def draw(self, entry: CacheEntry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        wide = width >= AGE + 2 * COUNT + READ + PRICE + 16
+        room = max(8, width - AGE - COUNT - READ - PRICE - (COUNT if wide else 0) - 2)
+        expected = fit("" if entry.expected is None else tokens(entry.expected, True), COUNT, right=True)
+        price = money(entry.miss.cost_usd) if entry.miss is not None else ""
+        color = "warning" if entry.miss is not None else "muted"
+        return [
+            (fit(age(entry.created, self._now), AGE), paint("faint")),
+            (fit(tokens(entry.input, False), COUNT, right=True), paint("primary" if here else "foreground", bold=here)),
+            (fit(read_words(entry), READ, right=True), paint("foreground")),
+            (expected if wide else "", paint("muted")),
+            (f"  {fit(_why(entry), room)}", paint(color)),
+            (fit(price, PRICE, right=True), paint("warning")),
+        ]
+
+    def preview(self, entry: CacheEntry) -> str:
+        """The details, where they leave room for the rows."""
+        return entry_details(entry) if self.size.height >= LOW else ""
+
+    def chosen(self, entry: CacheEntry) -> None:
+        self.app.push_screen(TextScreen("One call and the cache", entry_details(entry)))
+
+
+def _why(entry: CacheEntry) -> str:
+    if entry.miss is not None:
+        return miss_words(entry.miss)
+    return "as expected" if entry.expected is not None else ""

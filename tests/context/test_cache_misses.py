@@ -1,0 +1,298 @@
+"""Why a step read less than it could: named, priced, told once, and never guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from agent_tui.context.cache.attribute import Judged, judge
+from agent_tui.context.cache.expected import Sizes, caching_of
+from agent_tui.context.cache.paths import SentMessages, SentPaths
+from agent_tui.context.cache.report import miss_sums
+from agent_tui.models.requests import Target
+from agent_tui.models.rows import RowId
+from agent_tui.models.steps import FixedPart, Step
+from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.providers.dialects.caching import Caching
+
+CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
+GPT = Target("azure", "chat", "gpt-5-mini", "gpt")
+GEMINI = Target("gemini", "chat", "gemini-3-pro-preview", "gemini")
+LOCAL = Target("hosted_vllm", "chat", "qwen3", "unknown")
+PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6, 6e-6)
+EACH, FIXED = 1_000, 5_000
+"""Tokens of a message, and of the fixed parts."""
+
+
+def part(row: RowId, group: str, label: str, content: str = "") -> FixedPart:
+    return FixedPart(row, group, label, 400, content or label, raw_tokens=100)
+
+
+PARTS = [part("system", "system", ""), part("memory", "AGENTS.md", "AGENTS.md"), part("tools", "builtin", "read")]
+
+
+@dataclass
+class Session:
+    """Steps of one session against a cache that gives what it is told to."""
+
+    target: Target = CLAUDE
+    steps: list[Step] = field(default_factory=list)
+    paths: SentPaths = field(default_factory=SentPaths)
+    now: float = 1_000_000.0
+
+    def step(
+        self,
+        messages: str,
+        read: int | None,
+        *,
+        after: float = 10.0,
+        fixed: list[FixedPart] = PARTS,
+        settings: dict[str, str] | None = None,
+        summaries: tuple[str, ...] = (),
+        keys: list[str] | None = None,
+        target: Target | None = None,
+        whole: int | None = None,
+    ) -> Judged:
+        """One call that sends a message for each letter; an upper-case one is sent otherwise."""
+        target = target or self.target
+        self.now += after
+        count = len(messages)
+        total = FIXED + count * EACH if whole is None else whole
+        step = Step(
+            f"s{len(self.steps)}", "turn", target.model, target.provider, target.api, target.model,
+            status="complete", created=self.now, fixed=list(fixed),
+        )  # fmt: skip
+        self.paths.take(self.steps)
+        marks = [0, max(0, count - 1), count]
+        found = {"model": target.model, **(settings or {})}
+        step.sent = self.paths.record(
+            step.id, SentMessages(keys or list(messages), list(messages), [1] * count), found, marks
+        )
+        write = None if read is None or self.caching(target).keeping != "markers" else total - read
+        step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
+        sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
+        judged = judge(step, self.steps, self.paths, self.caching(target), sizes, PRICES, summaries)
+        step.expected_read, step.miss = judged.expected, judged.miss
+        self.steps.append(step)
+        return judged
+
+    def caching(self, target: Target) -> Caching:
+        return caching_of(target)
+
+
+def warm(target: Target = CLAUDE) -> Session:
+    """A session whose cache holds ten messages."""
+    session = Session(target)
+    session.step("abcdefgh", 0)
+    assert session.step("abcdefghij", FIXED + 8 * EACH).miss is None
+    return session
+
+
+def said(judged: Judged) -> tuple[str, str]:
+    assert judged.miss is not None
+    return judged.miss.cause, judged.miss.what
+
+
+def test_what_goes_on_as_expected_is_silent() -> None:
+    judged = warm().step("abcdefghijkl", 15_000)
+    assert judged == Judged(15_000)
+
+
+def test_tools_that_came_are_named_and_priced() -> None:
+    came = [*PARTS, part("tools", "mcp:github", "mcp__github__list"), part("tools", "mcp:github", "mcp__github__get")]
+    judged = warm().step("abcdefghijkl", 0, fixed=came)
+    assert said(judged) == ("ours", "tools changed: MCP server github came")
+    assert judged.miss is not None and judged.miss.cost_usd == pytest.approx(judged.miss.tokens * (3.75e-6 - 0.3e-6))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"fixed": [PARTS[0], part("memory", "AGENTS.md", "AGENTS.md", "new"), PARTS[2]]}, "AGENTS.md edited"),
+        ({"fixed": [PARTS[0], PARTS[2]]}, "AGENTS.md went"),
+        ({"fixed": [part("system", "system", "", "new"), *PARTS[1:]]}, "System prompt changed"),
+        ({"settings": {"thinking": "high"}}, "thinking switched"),
+        ({"settings": {"schema": "{}"}}, "answer schema changed"),
+        ({"target": replace(CLAUDE, model="claude-opus-4-6")}, "model switched: claude-sonnet-4-6 → claude-opus-4-6"),
+    ],
+)
+def test_each_change_of_ours_has_its_words(change: dict[str, object], words: str) -> None:
+    session = warm()
+    read = FIXED if words == "thinking switched" else 0
+    assert said(session.step("abcdefghijkl", read, **change)) == ("ours", words)  # type: ignore[arg-type]
+    # What follows reads what this one left: it is not told twice.
+    assert session.step("abcdefghijklmn", FIXED + 12 * EACH, **change).miss is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("messages", "keys", "words"),
+    [
+        ("aBcdefghij", ["a", "b#cleared", *"cdefghij"], "old results cleared"),
+        ("aBcdefghij", ["a", "b#clip900", *"cdefghij"], "a long result cut"),
+        ("aBcdefghij", ["a", *"bcdefghij"], "reasoning or images sent otherwise"),
+        ("Sefghijkl", ["sum", *"efghijkl"], "compacted"),
+        ("aXefghijkl", ["a", "x", *"efghijkl"], "rewound"),
+    ],
+)
+def test_changed_messages_are_named(messages: str, keys: list[str], words: str) -> None:
+    judged = warm().step(messages, FIXED, keys=keys, summaries=("sum",))
+    assert said(judged) == ("ours", words)
+
+
+def test_an_older_summary_that_comes_back_is_an_undo() -> None:
+    session = warm()
+    summaries = ("sum1", "sum2")
+    assert said(session.step("Sfghijkl", FIXED, keys=["sum1", *"fghijkl"], summaries=summaries))[1] == "compacted"
+    assert said(session.step("Tijklmn", FIXED, keys=["sum2", *"ijklmn"], summaries=summaries))[1] == "compacted"
+    judged = session.step("Sfghijklmnopq", FIXED, keys=["sum1", *"fghijklmnopq"], summaries=summaries, after=400)
+    assert judged.miss is not None and judged.miss.cause == "expired"
+    session.step("Tijklmnopq", FIXED, keys=["sum2", *"ijklmnopq"], summaries=summaries)
+    many = "Sfghijklmnopqrs" + "0123456789tuvwxyz"
+    assert said(session.step(many, FIXED, keys=["sum1", *many[1:]], summaries=summaries))[1] == "compaction undone"
+
+
+def test_a_compaction_undone_is_named() -> None:
+    session = warm()
+    session.step("Sij", FIXED, keys=["sum", "i", "j"], summaries=("sum",))
+    session.now += 280
+    judged = session.step("abcdefghijkl", FIXED, summaries=("sum",), after=40)
+    assert judged.miss is not None and judged.miss.cause in ("ours", "expired")
+
+
+def test_what_the_time_took_is_expired_and_nothing_else_is() -> None:
+    assert said(warm().step("abcdefghijkl", 0, after=301)) == ("expired", "idle for 5 min 1 s")
+    assert said(warm().step("abcdefghijkl", 0, after=299)) == ("unknown", "")
+    # What was changed after it had gone cost nothing.
+    assert said(warm().step("abcdefghijkl", 0, after=400, fixed=PARTS[1:]))[0] == "expired"
+
+
+def test_it_is_only_called_expired_where_the_provider_says_so() -> None:
+    assert said(warm(GPT).step("abcdefghijkl", 0, after=1_800)) == ("unknown", "")
+    assert said(warm(GPT).step("abcdefghijkl", 0, after=3_700))[0] == "expired"
+    assert said(warm(LOCAL).step("abcdefghijkl", 0, after=100_000)) == ("unknown", "")
+
+
+def test_nothing_is_said_below_the_thresholds() -> None:
+    assert warm().step("abcdefghijkl", 15_000 - 1_999).miss is None
+    assert warm().step("abcdefghijkl", 15_000 - 2_001).miss is not None
+    big = Session()
+    big.step("a", 0, whole=100_000)
+    assert big.step("ab", 91_000, whole=101_000).miss is None
+
+
+def test_who_does_not_report_reads_is_not_judged() -> None:
+    session = Session(GPT)
+    session.step("abcdefghij", None)
+    assert session.step("abcdefghijkl", None) == Judged()
+    # Who has never cached anything may not cache at all.
+    session = Session(LOCAL)
+    session.step("abcdefghij", 0)
+    assert session.step("abcdefghijkl", 0) == Judged()
+
+
+def test_gemini_leaves_out_a_zero() -> None:
+    assert said(warm(GEMINI).step("abcdefghijkl", None)) == ("unknown", "")
+
+
+def test_the_best_earlier_step_is_compared_with() -> None:
+    session = warm()
+    session.step("abcdefghijkl", 15_000)
+    # Back to an earlier message: what the newest call sent is no longer sent, and nothing is missed.
+    assert session.step("abcdefghX", FIXED + 8 * EACH).miss is None
+    # On the other way again: the first one still holds it.
+    assert session.step("abcdefghijklm", FIXED + 12 * EACH).miss is None
+    assert said(session.step("abcdefghijklmno", 0)) == ("unknown", "")
+
+
+def test_back_to_a_model_that_still_holds_it_is_no_miss() -> None:
+    session = warm()
+    other = replace(CLAUDE, model="claude-opus-4-6")
+    assert said(session.step("abcdefghijk", 0, target=other))[1].startswith("model switched")
+    assert session.step("abcdefghijklm", 15_000).miss is None
+
+
+def test_sums_are_by_cause() -> None:
+    session = warm()
+    session.step("abcdefghijkl", 0)
+    session.step("abcdefghijklm", 0, after=400)
+    sums = miss_sums(session.steps)
+    assert {cause: one.count for cause, one in sums.items()} == {"unknown": 1, "expired": 1}
+    assert sums["unknown"].tokens == 15_000 and (sums["unknown"].cost.whole or 0) > 0
+
+
+def test_steps_share_what_they_begin_with() -> None:
+    session = warm()
+    session.step("abcdefghijkl", 15_000)
+    session.step("abX", FIXED + 2 * EACH)
+    stored = [step.sent for step in session.steps]
+    assert [(s.kept, len(s.keys)) for s in stored if s is not None] == [(0, 8), (8, 2), (10, 2), (2, 1)]
+    again = SentPaths()
+    again.take(session.steps)
+    for step in session.steps:
+        mine, theirs = session.paths.end(step), again.end(step)
+        assert mine is not None and theirs is not None
+        assert session.paths.digests(mine) == again.digests(theirs)
+
+
+def test_a_copy_without_its_base_is_unknown_and_harms_nothing() -> None:
+    session = warm()
+    session.step("abcdefghijkl", 15_000)
+    paths = SentPaths()
+    paths.take(session.steps[1:])
+    assert [paths.end(step) for step in session.steps[1:]] == [None, None]
+
+
+def test_old_steps_without_what_they_sent_are_left_alone() -> None:
+    session = warm()
+    for step in session.steps:
+        step.sent = None
+    session.paths = SentPaths()
+    assert session.step("abcdefghijkl", 0) == Judged()
+
+
+def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
+    session = warm()
+    for step in session.steps:
+        step.sent_reasoning = [(5, 1.0, 1)]
+    judged = session.step("abcdefghijkl", FIXED + 5 * EACH)
+    session.steps[-1].sent_reasoning = [(5, 0.0, 1)]
+    again = judge(
+        session.steps[-1],
+        session.steps[:-1],
+        session.paths,
+        caching_of(CLAUDE),
+        Sizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
+        PRICES,
+    )
+    assert judged.miss is not None and again.miss is None and again.expected is not None
+    assert again.expected <= FIXED + 5 * EACH
+
+
+def test_more_blocks_than_the_provider_looks_back_over_are_not_expected() -> None:
+    session = warm()
+    session.paths.take(session.steps)
+    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"
+    judged = session.step(many, FIXED)
+    assert judged.miss is None and judged.expected == FIXED
+
+
+@pytest.mark.parametrize(
+    ("target", "own", "life", "gone"),
+    [
+        (CLAUDE, False, 300.0, None),
+        (Target("bedrock", "chat", "anthropic.claude-sonnet-4-5", "claude"), False, 300.0, None),
+        (Target("openrouter", "chat", "anthropic/claude-sonnet-4.6", "claude"), False, 300.0, None),
+        (Target("openrouter", "chat", "moonshotai/kimi-k2", "kimi"), False, None, None),
+        (Target("openai", "responses", "gpt-5-mini", "gpt"), False, None, 3_600.0),
+        (Target("openai", "responses", "gpt-5", "gpt"), False, None, 86_400.0),
+        (Target("openai", "chat", "qwen3", "unknown"), True, None, None),
+        (Target("deepseek", "chat", "deepseek-chat", "deepseek"), False, None, None),
+        (GEMINI, False, None, None),
+        (LOCAL, False, None, None),
+        (Target("anthropic", "chat", "some-proxy-model", "unknown"), False, None, None),
+    ],
+)
+def test_lives_are_those_that_are_documented(target: Target, own: bool, life: float | None, gone: float | None) -> None:
+    found = caching_of(target, own)
+    assert (found.life, found.gone) == (life, gone)

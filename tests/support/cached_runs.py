@@ -1,0 +1,421 @@
+"""Long runs of the real program against providers with a true prefix cache, and whether every miss is named rightly.
+
+Whoever drives a run knows what it did between two requests; the provider knows from the bytes what it could give back
+and why it did not. What the program says of a step has to agree with both.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from agent_tui.config import (
+    AgentConfig,
+    ContextConfig,
+    McpServer,
+    ModelConfig,
+    PermissionsConfig,
+    Settings,
+    ToolsConfig,
+)
+from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.project.extensions import Extensions
+from agent_tui.engine.project.workspace import Workspace
+from agent_tui.engine.runtime import requests
+from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded
+from agent_tui.models.messages import new_id
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.providers.worker.client import WorkerClient
+from tests.support.agents import parts_for
+from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.long_run_figures import Flavour
+from tests.support.long_runs import make_project
+from tests.support.true_provider import Model, Script, TrueProvider
+from tests.support.true_provider.cache import LastPrompt, PrefixCache, Verdict
+
+MCP = str(Path(__file__).with_name("mcp_server.py"))
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+MINUTE = 60.0
+LIFE, HOUR = 5 * MINUTE, 60 * MINUTE
+
+
+@dataclass(slots=True, frozen=True)
+class Kept:
+    """One dialect of the benchmark: a model, another one of the same provider, how its cache reads and how long it is
+    documented to live; ``schema``: whether a schema goes with every request; ``forgets``: the provider leaves out old
+    thinking when the user speaks, and with it what it has kept of that turn."""
+
+    flavour: Flavour
+    other: Flavour
+    unit: int = 128
+    life: float | None = None
+    schema: bool = False
+    forgets: bool = False
+
+
+def _kept(dialect: str, prefix: str, one: Model, other: str, path: str = "", api: Any = "auto", **more: Any) -> Kept:
+    models = (one, replace(one, name=other))
+    flavours = [Flavour(dialect, f"{prefix}{model.name}", model, path, api) for model in models]
+    return Kept(flavours[0], flavours[1], **more)
+
+
+CLAUDE = Model("claude-sonnet-4-6", 0, 64_000, 1.30, summarised=True)
+OLD_CLAUDE = replace(CLAUDE, name="claude-sonnet-4-5")
+GPT = Model("gpt-5-mini", 0, 64_000, 1.0, details=True)
+GEMINI = Model("gemini-3-pro-preview", 0, 64_000, 1.02, details=True)
+DEEPSEEK = Model("deepseek-chat", 0, 8_192, 1.0, hits=True, thinks=False)
+QWEN = Model("qwen3-coder", 0, 64_000, 1.10, templates=True)
+KEPT = {
+    "anthropic": _kept("anthropic", "anthropic/", CLAUDE, "claude-opus-4-6", unit=1, life=LIFE, schema=True),
+    "old claude": _kept("anthropic", "anthropic/", OLD_CLAUDE, "claude-haiku-4-5", unit=1, life=LIFE, forgets=True),
+    "openai chat": _kept("chat", "azure/", GPT, "gpt-5-nano", "", "chat", life=HOUR, schema=True),
+    "responses": _kept("responses", "azure/", GPT, "gpt-5-nano", "", "responses", life=HOUR, schema=True, forgets=True),
+    "gemini": _kept("gemini", "gemini/", GEMINI, "gemini-3-flash-preview", unit=1, forgets=True),
+    "deepseek": _kept("chat", "deepseek/", DEEPSEEK, "deepseek-v3", unit=64),
+    "vllm": _kept("chat", "hosted_vllm/", QWEN, "qwen3-other", "/v1", unit=16, forgets=True),
+}
+"""``azure`` stands for OpenAI: on loopback ``openai/`` would be a server of the user's own, whose cache is its own."""
+
+
+class Clock:
+    """Seconds since the epoch, and as many more as it was moved."""
+
+    def __init__(self) -> None:
+        self.moved = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.moved
+
+
+@dataclass(slots=True)
+class Seen:
+    """One step: what the program expected and said, what the provider knows, and what was done before it."""
+
+    turn: int
+    done: tuple[str, ...]
+    expected: int | None
+    read: int | None
+    cause: str
+    what: str
+    cost: float | None
+    truth: Verdict
+
+    @property
+    def missed(self) -> bool:
+        """Whether the provider knows of a miss that is worth a word."""
+        return self.truth.missed >= max(LEAST_TOKENS, LEAST_SHARE * self.truth.input)
+
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "tool went": ("tools changed: grep went",),
+    "tool came": ("tools changed: grep came",),
+    "server came": ("tools changed: MCP server github came",),
+    "server went": ("tools changed: MCP server github went",),
+    "memory": ("AGENTS.md edited", "AGENTS.md came"),
+    "compacted": ("compacted", "old results cleared"),
+    "undone": ("compaction undone",),
+    "pruned": ("old results cleared",),
+    "rewound": ("rewound",),
+    "model": ("model switched: m → n",),
+    "model back": ("model switched: n → m",),
+    "thinking": ("thinking switched",),
+    "thinking back": ("thinking switched",),
+    "schema": ("answer schema changed",),
+    "schema off": ("answer schema changed",),
+}
+"""What is to be said of what was done."""
+UNCHANGED = {"waited", "expired", "dropped", "evicted"}
+"""What is done without changing what is sent."""
+CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run showed; ``wrong`` holds a line for each step that was misnamed."""
+
+    forgets: bool = False
+    seen: list[Seen] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    named: dict[str, int] = field(default_factory=dict)
+    heard: set[str] = field(default_factory=set)
+
+    def judge(self, seen: Seen) -> None:
+        self.seen.append(seen)
+        problem = self._problem(seen)
+        if problem:
+            truth = seen.truth
+            done, said = ", ".join(seen.done) or "nothing", f"{seen.cause or 'nothing'} ({seen.what})"
+            self.wrong.append(
+                f"turn {seen.turn} after {done}: {problem}; said {said} at {seen.read} of {seen.expected}, was {truth}"
+            )
+        elif seen.cause:
+            self.named[seen.cause] = self.named.get(seen.cause, 0) + 1
+            self.heard |= {one for one in seen.done if seen.cause != "ours" or seen.what.startswith(NAMES.get(one, ()))}
+
+    def _problem(self, seen: Seen) -> str:
+        if self.forgets and not {*seen.done} - UNCHANGED:
+            # Nothing was changed by anybody but the provider, which documents that.
+            truth = seen.truth
+            seen.truth = replace(truth, repeated=truth.repeated - truth.differ, differ=0)
+        wanted = CAUSES.get(seen.truth.why, "") if seen.missed else ""
+        if seen.cause and not seen.missed:
+            # Our own tokens are estimates where a part of what was sent before is gone: at the threshold it may differ.
+            near = seen.truth.missed >= 0.8 * max(LEAST_TOKENS, LEAST_SHARE * seen.truth.input)
+            return "" if near and seen.cause == CAUSES.get(seen.truth.why) else "a false alarm"
+        if wanted and not seen.cause:
+            least = max(LEAST_TOKENS, LEAST_SHARE * seen.truth.input)
+            return "" if seen.truth.missed < 1.25 * least else "a miss that nobody named"
+        if wanted != seen.cause:
+            return f"it was {wanted}"
+        if seen.cause != "ours":
+            return ""
+        allowed = {name for one in seen.done for name in NAMES.get(one, ())}
+        return "" if any(seen.what.startswith(name) for name in allowed) else "other words"
+
+    def predicted(self) -> tuple[int, int, int]:
+        """Over the steps without a miss: how many there were, tokens expected, tokens read."""
+        plain = [s for s in self.seen if not s.cause and s.expected is not None and s.read is not None]
+        return len(plain), sum(s.expected or 0 for s in plain), sum(s.read or 0 for s in plain)
+
+
+class CachedRun:
+    """One conversation with one provider, with ``plan`` (turn → what is done before it)."""
+
+    def __init__(self, name: str, window: int, plan: dict[int, str], worker: WorkerClient, folder: Path) -> None:
+        self.kept, self.plan, self.worker, self.folder = KEPT[name], plan, worker, folder
+        self.clock, self.outcome = Clock(), Outcome(self.kept.forgets)
+        files, last = make_project(folder / "project", 1), LastPrompt()
+        self.servers: dict[str, TrueProvider] = {}
+        for key, flavour in (("m", self.kept.flavour), ("n", self.kept.other)):
+            model = replace(flavour.model, window=window, max_output=min(flavour.model.max_output, window))
+            script = Script(1, files, window, bad_summaries=False, line_tokens=24)
+            cache = partial(PrefixCache, unit=self.kept.unit, life=self.kept.life, clock=self.clock.time, last=last)
+            self.servers[key] = TrueProvider(flavour.dialect, model, script, cache)
+        self.window, self.key = window, "m"
+        self.disabled: list[str] = []
+        self.mcp: dict[str, McpServer] = {}
+        self._session: str | None = None
+        self._done: list[str] = []
+        self._turn = 0
+        self._failed = ""
+        self._broken: Exception | None = None
+
+    def _make(self) -> Agent:
+        models = {}
+        for key, flavour in (("m", self.kept.flavour), ("n", self.kept.other)):
+            models[key] = ModelConfig(
+                flavour.name,
+                api_base=self.servers[key].url + flavour.path,
+                api_key_env=KEY_VARIABLE,
+                context_window=self.window,
+                api=flavour.api,
+                reasoning_effort="medium",
+            )
+        settings = Settings(
+            default_model="m",
+            models=models,
+            context=ContextConfig(exact_counting="off"),
+            tools=ToolsConfig(disabled=self.disabled),
+            mcp=self.mcp,
+            permissions=PermissionsConfig(mode="auto"),
+            agent=AgentConfig(retries=1, timeout=60.0),
+        )
+        provider: Callable[[Any], WorkerClient] = lambda counter: self.worker  # noqa: E731
+        project = self.folder / "project"
+        parts = parts_for(
+            self.folder,
+            project,
+            settings=settings,
+            provider=provider,
+            counter=self.worker,
+            can_ask=False,
+            resume=self._session,
+        )
+        extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=self.folder / "home")
+        parts.extensions, parts.extra_tools = extensions, extensions.tools
+        brought = extensions.memory.blocks, extensions.skills.blocks
+        parts.workspace = Workspace(project, project, (), *brought, servers=extensions.mcp.instructions)
+        return Agent(parts)
+
+    async def go(self, turns: int) -> Outcome:
+        with mock.patch.object(requests, "time", self.clock):
+            agent = await self._open()
+            try:
+                for self._turn in range(1, turns + 1):
+                    if (what := self.plan.get(self._turn)) is not None:
+                        agent = await self._do(agent, what)
+                    for server in self.servers.values():
+                        server.turn = self._turn
+                    self._failed = "it never ended"
+                    agent.submit(f"[turn {self._turn}] {Script.words(_rng(self._turn), 40)}")
+                    await agent.join()
+                    self._session = agent.info.id
+                    if self._failed:
+                        raise AssertionError(f"turn {self._turn}: {self._failed}")
+            finally:
+                await agent.close()
+                for server in self.servers.values():
+                    server.close()
+        if self._broken is not None:
+            raise self._broken
+        crashes = [crash for server in self.servers.values() for crash in server.truth.crashes]
+        if crashes:
+            raise AssertionError(crashes[0])
+        return self.outcome
+
+    async def _open(self) -> Agent:
+        agent = self._make()
+        agent.subscribe(self._listen)
+        await agent.start()
+        await agent.ready()
+        if agent.parts.extensions is not None:
+            await agent.parts.extensions.ready(30)
+        return agent
+
+    async def _do(self, agent: Agent, what: str) -> Agent:
+        """Does one thing that costs the cache, or that the provider does to it."""
+        self._done.append(what)
+        match what:
+            case "tool went" | "tool came" | "server came" | "server went" | "memory":
+                await agent.close()
+                if what.startswith("tool"):
+                    self.disabled = ["grep"] if what == "tool went" else []
+                elif what.startswith("server"):
+                    configured = McpServer(command=sys.executable, args=[MCP])
+                    self.mcp = {"github": configured} if what == "server came" else {}
+                else:
+                    (self.folder / "project" / "AGENTS.md").write_text(f"Mind rule {self._turn}. " * 40, "utf-8")
+                agent = await self._open()
+                if self.key != "m":
+                    await agent.set_model(self.key)
+            case "compacted":
+                await agent.compact()
+            case "undone":
+                await agent.compact_undo()
+            case "pruned":
+                self._prune(agent)
+            case "rewound":
+                users = [m for m in agent.messages if m.role == "user"]
+                await agent.rewind(users[-2].id)
+            case "model" | "model back":
+                self.key = "n" if what == "model" else "m"
+                await agent.set_model(self.key)
+                await agent.ready()
+            case "thinking" | "thinking back":
+                agent.set_effort("low" if what == "thinking" else "medium")
+            case "schema" | "schema off":
+                agent.expect(SCHEMA if what == "schema" else None, False)
+            case "expired":
+                self.clock.moved += (self.kept.life or 10 * 60 * MINUTE) + MINUTE
+            case "waited":
+                self.clock.moved += 4 * MINUTE
+            case "dropped" | "evicted":
+                cache = self.servers[self.key].cache
+                (cache.drop if what == "dropped" else cache.evict)()
+        return agent
+
+    @staticmethod
+    def _prune(agent: Agent) -> None:
+        """Clears the older half of the results, as an automatic prune does."""
+        view = agent.conversation.view()
+        results = [s.message.id for s in view if s.message.role == "tool" and s.stored is None]
+        older = results[: len(results) // 2]
+        record = CompactionRecord(new_id("cmp"), new_id("op"), "prune", older, created=time.time())
+        agent.conversation.commit_compaction([record], None, None)
+        agent.recount()
+
+    def _listen(self, event: Event) -> None:
+        """An error in here would only be logged by the agent."""
+        try:
+            self._see(event)
+        except Exception as error:
+            self._broken = self._broken or error
+
+    def _see(self, event: Event) -> None:
+        match event:
+            case StepEnded(step, _) if step.kind == "turn":
+                self._step(step)
+            case CompactionEnded(outcome="done"):
+                self._done.append("compacted")
+            case TurnEnded(stop, failure):
+                self._failed = "" if stop in ("end", "length") else f"{stop} {failure.message if failure else ''}"
+            case _:
+                pass
+
+    def _step(self, step: Step) -> None:
+        done = self.servers[self.key].truth.turns()
+        if step.failure is not None and step.failure.kind == "context_overflow":
+            return
+        if step.status != "complete" or not done or step.usage is None:
+            raise AssertionError(f"a step was {step.status}: {step.failure}")
+        miss = step.miss
+        self.outcome.judge(
+            Seen(
+                self._turn,
+                tuple(self._done),
+                step.expected_read,
+                step.usage.cache_read,
+                miss.cause if miss is not None else "",
+                miss.what if miss is not None else "",
+                miss.cost_usd if miss is not None else None,
+                done[-1].verdict,
+            )
+        )
+        self._done.clear()
+
+
+def _rng(turn: int) -> Any:
+    import random
+
+    return random.Random(f"user/{turn}")
+
+
+def plan_of(kinds: Sequence[str], turns: int, first: int = 5, every: int = 6) -> dict[int, str]:
+    """What is done before which turn: all kinds in order, again and again."""
+    found: dict[int, str] = {}
+    for number, turn in enumerate(range(first, turns + 1, every)):
+        found[turn] = kinds[number % len(kinds)]
+    return found
+
+
+def kinds_of(name: str, servers: bool = True) -> list[str]:
+    """Everything that is done to the cache of one dialect, in an order in which each can be told from the others."""
+    kept = KEPT[name]
+    kinds = ["tool went", "expired", "memory", "pruned", "dropped", "tool came", "waited", "rewound", "compacted"]
+    kinds += ["undone"]
+    kinds += ["model", "model back", "evicted"]
+    if not kept.flavour.model.templates and kept.flavour.model.thinks:
+        # Local servers are not told how hard to think.
+        kinds += ["thinking", "thinking back"]
+    if kept.schema:
+        kinds += ["schema", "schema off"]
+    if servers:
+        kinds += ["server came", "server went"]
+    return kinds
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="cached-run-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+async def cached_run(
+    name: str, turns: int, kinds: Sequence[str], worker: WorkerClient, window: int = 60_000, every: int = 6
+) -> Outcome:
+    """One run in a folder of its own."""
+    with scratch() as folder:
+        return await CachedRun(name, window, plan_of(kinds, turns, every=every), worker, folder).go(turns)

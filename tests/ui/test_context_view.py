@@ -1,0 +1,180 @@
+"""The context screen at the sizes people have: enough rows, every word whole, the bookkeeping where there is room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.app import App, ComposeResult
+from textual.color import Color
+
+from agent_tui.commands.usage_words import in_words
+from agent_tui.models.context import Accuracy, Calculation, ContextUsage
+from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
+from agent_tui.models.usage import Prices
+from agent_tui.ui.screens.context.bookkeeping import TALL, WIDE, Words
+from agent_tui.ui.screens.context.columns import Columns, columns, headings
+from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.rows import Shown
+from agent_tui.ui.screens.context.view import ContextView
+from agent_tui.ui.screens.context.wrapping import LEAST, wrapped
+from agent_tui.ui.theme import load_themes
+from tests.support.app import shown
+from tests.support.fake_agent import sample_usage
+
+SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
+REASON = "not resent: left out before, and coming back would rewrite the provider's cache"
+EDITED = "edited; sent as a change, and as it was until the next compaction"
+THEMES = load_themes(Path("/nonexistent")).themes
+
+
+class Alone(App[None]):
+    """The view without the application around it: it needs nothing else."""
+
+    def __init__(self, moment: Moment, theme: str = "agent-dark") -> None:
+        super().__init__()
+        self.view = ContextView(moment)
+        for known in THEMES.values():
+            self.register_theme(known)
+        self.theme = theme
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+
+
+def telling() -> ContextUsage:
+    """A usage with all there is to say about it, in its longest words."""
+    usage = sample_usage()
+    usage.rows[2].detail = EDITED
+    usage.rows[-1].children[4].replay = REASON
+    usage.calculation = Calculation(1_182_000, 112_100, 11_000, 12_345, -4_321, 98_765, output_estimated=True)
+    usage.accuracy = Accuracy(-12_345, -12.3, 2.1, 1_234, 1.02, 4_567)
+    usage.why = "Does not compact: the next input of 84,200 is 83,800 below the limit of 168,000. And more."
+    return usage
+
+
+@dataclass
+class Drawn:
+    """What stood on the screen: its text, its rows and columns, and where the bookkeeping was."""
+
+    text: str
+    rows: list[Shown]
+    columns: Columns
+    places: set[str | None]
+
+
+async def drawn(moment: Moment, size: tuple[int, int], theme: str = "agent-dark") -> Drawn:
+    app = Alone(moment, theme)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        app.view.rebuild()
+        await pilot.pause()
+        places = {
+            "whole" if words.has_class("-whole") else words.id for words in app.view.query(Words) if words.display
+        }
+        return Drawn(shown(app), app.view.rows.shown, app.view.rows.columns, places)
+
+
+def breakdown(screen: str) -> list[str]:
+    return [line for line in screen.splitlines() if "■" in line]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("changed", [False, True], ids=["live", "step"])
+async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], changed: bool) -> None:
+    prices = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
+    moment = Moment(telling(), prices=prices, read_only="This session is open elsewhere.")
+    if changed:
+        moment = replace(moment, before=sample_usage(), title="Step 12 of 40 · 3 min ago · Esc: live again")
+    seen = await drawn(moment, size)
+    assert "…" not in seen.text and len(breakdown(seen.text)) >= 8
+    read = " ".join(" ".join(line.split()) for line in seen.text.split("\n"))
+    for sentence in in_words(moment.usage).split(". "):
+        assert sentence in read
+    assert not changed or moment.title in read
+    width, height = size
+    assert seen.places == {"beside" if width >= WIDE else "whole" if height >= TALL else "below"}
+
+
+@pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])
+async def test_the_bookkeeping_stands_below_where_it_is_high_enough(size: tuple[int, int]) -> None:
+    seen = await drawn(Moment(sample_usage()), size)
+    assert seen.places == {"whole"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_reasons_are_wrapped_and_not_cut(size: tuple[int, int]) -> None:
+    seen = await drawn(Moment(telling()), size)
+    lines = seen.rows
+    for text, label in ((EDITED, "Memory (2)"), (REASON, "Reasoning")):
+        place = next(i for i, line in enumerate(lines) if line.label == label)
+        notes = [line.label for line in lines[place + 1 :]]
+        wanted, told = text, ""
+        while notes and told != wanted and wanted.startswith(told):
+            told = f"{told} {notes.pop(0)}".strip()
+        if told != wanted:
+            assert len(text) <= seen.columns.note - 2, "it stands at the end of its line"
+
+
+async def test_what_was_said_is_whole_however_long_it_is() -> None:
+    app = Alone(Moment(sample_usage()))
+    async with app.run_test(size=(60, 20)) as pilot:
+        await pilot.pause()
+        app.view.say("Cannot write into " + "/a-long-folder" * 9 + ": there is no room left on the device")
+        await pilot.pause()
+        screen = "".join(line.strip() for line in shown(app).splitlines()[-5:])
+        assert "/a-long-folder" * 9 in screen.replace("\n", "") and "no room left on the device" in screen
+        app.view.rows.move_to(3)
+        await pilot.pause()
+        assert "Esc close" in shown(app)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 9), (120, 12)])
+async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
+    seen = await drawn(Moment(telling()), size)
+    assert size == (1, 1) or "Syst" in seen.text
+
+
+@given(st.integers(10, 240), st.booleans(), st.booleans())
+def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: bool) -> None:
+    cells = columns(width, compared, shares)
+    assert cells.label >= 10 and len(headings(cells)) <= max(width, 20)
+    if width >= 58:
+        assert compared == bool(cells.change) and shares == bool(cells.share)
+
+
+@given(st.text(alphabet="ab 日· .,", max_size=300), st.integers(1, 90))
+def test_wrapping_loses_no_word(text: str, width: int) -> None:
+    lines = wrapped(text, width)
+    assert all(cell_len(line) <= max(width, LEAST) for line in lines)
+    assert "".join("".join(lines).replace("·", "").split()) == "".join(text.replace("·", "").split())
+
+
+@pytest.mark.parametrize("name", sorted(THEMES))
+def test_what_fills_the_window_is_told_apart_in_every_theme(name: str) -> None:
+    theme = THEMES[name]
+    kinds = [k for k in DRAWN_ROWS if k.id in ("messages", "tool_results", "reasoning", "tools", "free", "reserve")]
+    colors = [theme.variables[kind.variable] for kind in kinds]
+    assert len(set(colors)) == len(colors)
+    if not theme.ansi:
+        parsed = [Color.parse(color).rgb for color in colors]
+        for i, one in enumerate(parsed):
+            for two in parsed[i + 1 :]:
+                assert sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 60, (name, one, two)
+
+
+async def test_sixteen_colours_are_told_apart_by_their_pattern_too() -> None:
+    seen = await drawn(Moment(sample_usage()), (80, 24), "ansi")
+    bar = next(line for line in seen.text.splitlines() if "┊" in line)
+    patterns = {MESSAGE_ROWS["tool_results"].pattern, MESSAGE_ROWS["reasoning"].pattern, FIXED_ROWS["tools"].pattern}
+    assert patterns <= set(bar) and len(set(bar.strip())) >= 8
+
+
+def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
+    kinds: list[Any] = [kind for kind in MESSAGE_ROWS.values() if kind.drawn]
+    assert {kind.variable for kind in kinds} == {"context-messages"}
