@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.requests import Effort, ModelInfo
@@ -36,12 +37,12 @@ async def model(agent: CommandAgent, args: str) -> CommandResult:
     """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
     if not args:
         return OpenScreen("models")
-    info = await agent.set_model(args)
+    info, lost = await agent.set_model(args)
     if info.problem:
-        return Text(f"Model is now {info.spec.key}. {info.problem}", error=True)
+        return Text(f"Model is now {info.spec.key}. {info.problem} {lost_text(lost)}".rstrip(), error=True)
     origin = f", {info.limits.origin}" if info.limits.source == "learned" else ""
     window = f"{tokens(info.limits.window, False)} window{origin}" if info.limits.window else "unknown window"
-    return Text(f"Model is now {info.spec.key} ({window}).")
+    return Text(f"Model is now {info.spec.key} ({window}). {lost_text(lost)}".rstrip())
 
 
 def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -54,8 +55,8 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     wanted = args.lower()
     for effort in EFFORTS:
         if effort == wanted:
-            agent.set_effort(effort)
-            return Text(f"Thinking: {effort}.")
+            lost = agent.set_effort(effort)
+            return Text(f"Thinking: {effort}. {lost_text(lost)}".rstrip())
     line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
     return Text(line, error=bool(args))
 

@@ -369,7 +369,7 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(tmp_path:
         for number in range(7):
             await turn(agent, seen, f"{number}: tell me a lot")
         assert agent.context_usage().total > 4_500 and not seen.of(CompactionStarted)
-        info = await agent.set_model("small")
+        info, _ = await agent.set_model("small")
         assert info.limits.window == 6_000 and agent.spec.key == "small"
         assert "compact_before_switch" in codes(seen) and outcomes(seen) == ["done"]
         call = next(s for s in agent.steps if s.kind == "compaction")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.budget import min_output, room_for_answer
+from agent_tui.context.accounting.lost import LostReasoning, lost_words
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.money import Cost
 from agent_tui.text.numbers import duration, money, percent, plural, tokens
@@ -29,6 +30,7 @@ def done_text(
     cleared: int = 0,
     clipped: int = 0,
     left_out: int = 0,
+    lost: LostReasoning | None = None,
     problem: str | None = None,
     seconds: float | None = None,
     cost: Cost | None = None,
@@ -45,6 +47,8 @@ def done_text(
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
         parts.append(f"clipped {plural(clipped, 'large tool result')}")
+    if lost is not None:
+        parts.append(f"without {lost_words(lost)}")
     if seconds is not None:
         parts.append(duration(seconds))
     if cost is not None:

@@ -284,6 +284,7 @@ class Compactor:
             cleared=len(plan.pruning.cleared),
             clipped=len(plan.pruning.clips),
             left_out=plan.summary.left_out if plan.summary is not None else 0,
+            lost=plan.lost(records, summary),
             problem=problem,
             seconds=seconds if self._call.steps else None,
             cost=cost if self._call.steps else None,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
+from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, undone_text
@@ -215,12 +216,13 @@ class CompactionService:
         if operation is None:
             emit(CompactionEnded("nothing", "There is no compaction to undo."))
             return False
-        before = self._runtime.usage()
+        before, inputs = self._runtime.usage(), self._runtime.inputs().as_now()
         undone = conversation.deactivate(operation)
         after = self._runtime.usage()
+        lost = lost_text(lost_reasoning(inputs, self._runtime.inputs()))
         notice = self.auto.undone(after)
         self._save_state()
-        emit(CompactionEnded("undone", undone_text(before, after), undone))
+        emit(CompactionEnded("undone", f"{undone_text(before, after)} {lost}".rstrip(), undone))
         if notice is not None:
             emit(notice)
         return True

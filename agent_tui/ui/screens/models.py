@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
@@ -29,6 +30,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
+        self.lost: dict[str, str] = {}
         if agent.model_info is not None:
             self.infos[agent.spec.key] = agent.model_info
 
@@ -89,8 +91,12 @@ class ModelPicker(Picker[ModelSpec, str]):
             facts.append("thinks")
         if info.images:
             facts.append("sees images")
-        line = " · ".join(facts)
-        return f"{line}\n{one_line(info.problem, 300)}" if info.problem else line
+        lines = [" · ".join(facts)]
+        if info.problem:
+            lines.append(one_line(info.problem, 300))
+        if entry.key not in self.lost:
+            self.lost[entry.key] = lost_text(self.agent.lost_by_model(info), would=True)
+        return "\n".join([*lines, self.lost[entry.key]]).rstrip()
 
     def chosen(self, entry: ModelSpec) -> None:
         self.dismiss(entry.key)
