@@ -52,7 +52,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     files = [own]
     if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
         _only_own(project)
-        files.append(_within_budget(project, own))
+        files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]

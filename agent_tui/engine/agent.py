@@ -9,6 +9,8 @@ from pathlib import Path
 from agent_tui.config import PermissionMode
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
 from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
@@ -334,6 +336,11 @@ class Agent:
     def sent_message(self, message_id: str) -> SentMessage | None:
         """A message as the next request sends it; None where it does not."""
         return next((item for item in self.conversation.view() if item.message.id == message_id), None)
+
+    def history(self) -> History:
+        """The session as it was before each of its steps. It stays with this session, and grows with it."""
+        c = self.conversation
+        return History(Session(c.messages, c.steps, c.records, c.summaries, self.runtime.policy()))
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

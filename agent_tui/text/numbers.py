@@ -181,3 +181,16 @@ def age(then: float, now: float | None = None) -> str:
             return f"{int(seconds // unit_size)} {unit}" if unit else "now"
     days = int(seconds // 86_400)
     return f"{days // 7} w" if days < 365 else f"{days // 365} y"
+
+
+def signed(number: int) -> str:
+    """A difference with its sign: ``+1,204``, ``−87``, ``±0``."""
+    return "±0" if not number else f"{number:+,}".replace("-", "−")
+
+
+def clock(then: float, now: float | None = None) -> str:
+    """A time (seconds since the epoch) on the user's clock: ``14:03``, with the day before it where that is not the day
+    of ``now``."""
+    today = time.localtime(time.time() if now is None else now)
+    at = time.localtime(then)
+    return time.strftime("%H:%M" if at[:3] == today[:3] else "%Y-%m-%d %H:%M", at)

@@ -11,6 +11,8 @@ from typing import Any
 from agent_tui.config import PermissionMode, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
@@ -236,6 +238,8 @@ class FakeAgent:
         return None if text is None else (text, self.queued_attachments.pop(text, []))
 
     def send_waiting(self) -> bool:
+        if self.busy:
+            return False
         self.calls.append(("send_waiting", None))
         return bool(self.queue)
 
@@ -261,6 +265,9 @@ class FakeAgent:
 
     def part_text(self, fingerprint: str) -> str | None:
         return self.parts.get(fingerprint)
+
+    def history(self) -> History:
+        return History(Session({}, [], [], {}))
 
     def sent_message(self, message_id: str) -> SentMessage | None:
         return next((SentMessage(m, m.id) for m in self.messages if m.id == message_id), None)

@@ -98,7 +98,9 @@ class Runtime:
         ``subagent``. It costs, but never anchors. None where this is no subagent."""
         if self.parent is None:
             return None
-        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None)
+        copy = replace(
+            step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None, given=None
+        )
         self.parent.keep_step(copy)
         self.parent.save_if_possible()
         return copy
