@@ -31,7 +31,7 @@ def read_words(entry: CacheEntry) -> str:
     """Which part of a call's input was read from the cache."""
     if entry.read is None or not entry.input:
         return "not reported"
-    return f"{tokens(entry.read)} ({whole_percent(entry.read, entry.input)})"
+    return f"{tokens(entry.read, False)} ({whole_percent(entry.read, entry.input)})"
 
 
 def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
@@ -45,7 +45,7 @@ def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
 
 
 def _sum_words(one: MissSum) -> str:
-    return f"{money(one.cost):>14}  {tokens(one.tokens)} tokens paid anew in {plural(one.count, 'call')}"
+    return f"{money(one.cost):>14}  {tokens(one.tokens, False)} tokens paid anew in {plural(one.count, 'call')}"
 
 
 def entry_details(entry: CacheEntry) -> str:

@@ -10,7 +10,7 @@ from agent_tui.context.past.history import PastMoment
 from agent_tui.context.past.reasons import Difference, Reason, difference
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import clock, grouped, percent, plural, signed
+from agent_tui.text.numbers import clock, grouped, percent, plural, signed, tokens
 
 REASONS_SHOWN = 6
 
@@ -45,10 +45,10 @@ def title(view: PastView, now: float | None = None) -> str:
 
 
 def outcome(moment: PastMoment) -> str:
-    """What was expected of the step, and what was billed: ``Expected 21,400, billed 21,380 (−0.1 %), 18,000 of it read
+    """What was expected of the step, and what was billed: ``Expected ~21,400, billed 21,380 (−0.1 %), 18,000 of it read
     from the cache.``"""
     step = moment.step
-    expected = "" if step.estimated_input is None else f"Expected {step.estimated_input:,}"
+    expected = "" if step.estimated_input is None else f"Expected {tokens(step.estimated_input, True, full=True)}"
     if step.status == "running":
         return f"{expected or 'Sent'}; its answer is still coming."
     usage = step.usage

@@ -11,6 +11,10 @@ from agent_tui.models.steps import StepKind
 
 Basis = Literal["measured", "derived", "estimated"]
 
+ROUGH_SHARE = 0.05
+"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so
+what is less than that moves a total by half a percent."""
+
 
 @dataclass(slots=True)
 class ContextRow:
@@ -149,3 +153,8 @@ class ContextUsage:
     misfit: int = 0
     outlook: CacheOutlook | None = None
     held: str = ""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
+        return self.pending or self.basis == "estimated" or self.estimated_tokens > ROUGH_SHARE * self.total

@@ -181,6 +181,7 @@ class CompactionRecord:
     many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
     is set no model wrote it: so many messages were left out behind a placeholder. ``cost_usd`` is None when a call has
     no price; ``cost_known_usd`` is then what the others cost.
+    ``after_tokens`` is an estimate always, ``before_tokens`` where ``before_estimated`` says so.
     Records of one operation share ``operation_id`` and are undone together. ``switched`` are the times (seconds since
     the epoch) at which it was put out of force, and back in turn; versions that did not store them undid it unseen.
     """
@@ -206,6 +207,7 @@ class CompactionRecord:
     left_out: int = 0
     cost_known_usd: float | None = None
     unpriced_calls: int = 0
+    before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
 
     @property

@@ -32,5 +32,9 @@ class SessionTools:
     def start(self, changed: Callable[[], None]) -> None:
         self._mcp.start(changed)
 
+    def recall(self) -> bool:
+        """Has the tools of servers as they were last seen; False where that is not known."""
+        return self._mcp.recall()
+
     async def close(self) -> None:
         await self._mcp.close()

@@ -310,7 +310,7 @@ async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Pat
         seen.events.clear()
         await agent.compact_undo()
         kinds = [type(e) for e in seen.events if isinstance(e, (SessionChanged, CompactionEnded, Notice))]
-        assert kinds == [SessionChanged, CompactionEnded, Notice]
+        assert kinds == [SessionChanged, CompactionEnded], "nothing is paused below the limit"
         assert "Compaction undone" in seen.of(CompactionEnded)[0].text
 
 

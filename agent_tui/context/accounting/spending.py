@@ -138,7 +138,7 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
     """A number of a budget: tokens, or dollars with as many digits as make sums of small ones come out."""
     if isinstance(value, Cost):
         return money(value, _places(line))
-    return tokens(int(value)) if line.name == "tokens" else money(value, _places(line))
+    return tokens(int(value), False) if line.name == "tokens" else money(value, _places(line))
 
 
 def _places(line: BudgetLine) -> int | None:
@@ -147,8 +147,8 @@ def _places(line: BudgetLine) -> int | None:
 
 def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call") -> str:
     """Why the call is not made, with the numbers and the ways on."""
-    cached = f"{tokens(call.read)} of it cached, " if call.read else ""
-    size = f"~{tokens(call.input)} in, {cached}~{tokens(call.output)} out"
+    cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
+    size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
     held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else call.usd

@@ -93,6 +93,7 @@ class CompactionPlan:
     fits: bool = True
     needed: bool = False
     stuck: bool = False
+    before_estimated: bool = True
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
         """What would be sent with these further records."""

@@ -15,8 +15,9 @@ def preview_text(plan: CompactionPlan) -> str:
         if plan.stuck:
             head = "No compaction can make room"
         return f"{head}: {plan.why}."
-    limit = f" (limit {tokens(plan.limit)})" if plan.limit is not None else ""
-    lines = [f"Now {tokens(plan.before)}, afterwards about {tokens(plan.expected_after)}{limit}."]
+    limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
+    now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
+    lines = [f"Now {now}, afterwards expected {afterwards}{limit}."]
     if plan.pruning.cleared:
         lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
     if plan.pruning.clips:

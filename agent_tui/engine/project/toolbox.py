@@ -40,6 +40,10 @@ class ExtraTools(Protocol):
 
     def start(self, changed: Callable[[], None]) -> None: ...
 
+    def recall(self) -> bool:
+        """Instead of a start: has the tools as they were last seen. False where that is not known of all."""
+        ...
+
     async def close(self) -> None: ...
 
 

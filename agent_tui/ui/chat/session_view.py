@@ -134,7 +134,8 @@ class SessionView:
         else:
             stage.activity.end()
         level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
-        stage.say(level, text)
+        if text:
+            stage.say(level, text)
         if agent is not None and outcome == "done":
             summaries = _summaries(agent)
             for record in records:

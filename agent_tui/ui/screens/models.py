@@ -60,7 +60,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         info = self.infos.get(entry.key)
         window, price = "", ""
         if info is not None:
-            window = tokens(info.limits.window) if info.limits.window else "unknown"
+            window = tokens(info.limits.window, False) if info.limits.window else "unknown"
             price = _price(info)
         key_width = min(26, max(10, width // 3))
         tail = fit(window, 9, right=True) + fit(price, 18 if width > 56 else 0, right=True)
@@ -79,12 +79,14 @@ class ModelPicker(Picker[ModelSpec, str]):
         if info is None:
             return ""
         facts = [
-            f"window {tokens(info.limits.window)} ({info.limits.origin})" if info.limits.window else "unknown window"
+            f"window {tokens(info.limits.window, False)} ({info.limits.origin})"
+            if info.limits.window
+            else "unknown window"
         ]
         if info.limits.max_input:
-            facts.append(f"input at most {tokens(info.limits.max_input)}")
+            facts.append(f"input at most {tokens(info.limits.max_input, False)}")
         if info.limits.max_output:
-            facts.append(f"output at most {tokens(info.limits.max_output)}")
+            facts.append(f"output at most {tokens(info.limits.max_output, False)}")
         if info.reasoning:
             facts.append("thinks")
         if info.images:
