@@ -45,6 +45,9 @@ class Tickets:
     def start(self, changed: Callable[[], None]) -> None:
         self.changed = changed
 
+    def recall(self) -> bool:
+        return False
+
     async def close(self) -> None:
         return None
 
