@@ -23,10 +23,18 @@ from agent_tui.context.past.reasons import Leaf
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow
+from agent_tui.models.rows import ROW_KINDS
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, signed
 
 FIRST = "It is the first step: there is none to compare it with."
+WHY = {
+    "compaction": "compacted",
+    "undo": "compaction undone",
+    "rewind": "rewound",
+    "reasoning": "sent otherwise",
+}
+"""Why a row came or went, where that is not plain from what it is."""
 LISTED = 40
 """Rows that came or went in the plain text; the JSON has all."""
 
@@ -53,7 +61,7 @@ def past_text(view: PastView) -> str:
     moment = view.moment
     lines = [title(view), outcome(moment), *([said] if (said := honesty(moment)) else []), ""]
     if moment.usage is not None:
-        lines += [context_text(moment.usage, moment.records), ""]
+        lines += [context_text(moment.usage, moment.records, ahead=False), ""]
     if view.before is None:
         return "\n".join([*lines, FIRST])
     return "\n".join([*lines, changes_text(view)])
@@ -79,7 +87,7 @@ def _changes(view: PastView) -> Iterator[str]:
         for pair in pairs(now.usage.rows, before.usage.rows):
             row = pair.now or pair.before
             if row is not None and pair.change:
-                yield f"  {one_line(row.label, 40):<42} {signed(pair.change):>12}"
+                yield f"  {signed(pair.change):>10}  {one_line(row.label, 40)}"
     yield from _listed("Came", found.entered, 1)
     yield from _listed("Went", found.left, -1)
 
@@ -88,8 +96,9 @@ def _listed(name: str, leaves: Sequence[Leaf], sign: int) -> Iterator[str]:
     if leaves:
         yield f"{name}:"
     for leaf in leaves[:LISTED]:
-        kind = f"{leaf.row}/{leaf.kind}" if leaf.kind else leaf.row
-        yield f"  {one_line(leaf.leaf.label, 40):<42} {signed(sign * leaf.leaf.tokens):>12}  {kind}, {leaf.why}"
+        kind = ROW_KINDS[leaf.kind or leaf.row].label.lower()
+        why = f" ({WHY[leaf.why]})" if leaf.why in WHY else ""
+        yield f"  {signed(sign * leaf.leaf.tokens):>10}  {kind}: {one_line(leaf.leaf.label, 40)}{why}"
     if len(leaves) > LISTED:
         yield f"  and {plural(len(leaves) - LISTED, 'more', 'more')}"
 

@@ -10,7 +10,7 @@ from agent_tui.context.past.history import PastMoment
 from agent_tui.context.past.reasons import Difference, Reason, difference
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import clock, grouped, percent, plural, signed, tokens
+from agent_tui.text.numbers import clock, grouped, money, percent, plural, signed, tokens
 
 REASONS_SHOWN = 6
 
@@ -63,7 +63,8 @@ def outcome(moment: PastMoment) -> str:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
     if step.miss is not None:
         words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
-    return f"{words}."
+    cost = f" It cost {money(step.cost)}." if step.cost.known else ""
+    return f"{words}.{cost}"
 
 
 def error_of(step: Step) -> int | None:

@@ -32,9 +32,16 @@ class Entry:
     tone: Tone = "plain"
 
 
-def context_text(usage: ContextUsage, records: Sequence[CompactionRecord] = (), prices: Prices | None = None) -> str:
-    """All numbers of the context screen as plain text."""
-    lines = [in_words(usage), facts(usage, prices=prices), "", f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip()]
+def context_text(
+    usage: ContextUsage, records: Sequence[CompactionRecord] = (), prices: Prices | None = None, *, ahead: bool = True
+) -> str:
+    """All numbers of the context screen as plain text; ``ahead`` as for ``facts``."""
+    lines = [
+        in_words(usage),
+        facts(usage, prices=prices, ahead=ahead),
+        "",
+        f"{'':<44} {'tokens':>12} {'of window':>10}".rstrip(),
+    ]
     shares = window_shares(usage)
     for index, row in enumerate(usage.rows):
         if row.tokens or row.children or row.deferred_tokens:

@@ -33,9 +33,9 @@ def sentences(usage: ContextUsage, in_flight: int = 0) -> list[str]:
     return said
 
 
-def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None) -> str:
+def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None, *, ahead: bool = True) -> str:
     """What else there is to know at a glance: the model, the share of the window, how the number was made, and
-    what the next request is expected to cost."""
+    what the next request is expected to cost; not ``ahead``: it was made, and what came of it is known."""
     rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
     parts = [one_line(usage.model, 60)]
     if usage.window:
@@ -49,7 +49,7 @@ def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None)
         parts.append("still counting…")
     if usage.window_origin.startswith("learned"):
         parts.append(f"window {usage.window_origin}")
-    if expected := expectation(usage, prices):
+    if ahead and (expected := expectation(usage, prices)):
         parts.append(expected)
     return " · ".join(parts)
 

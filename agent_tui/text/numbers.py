@@ -62,8 +62,9 @@ def money(amount: float | Dollars | None, places: int | None = None) -> str:
 
 
 def _dollars(amount: float, places: int | None) -> str:
-    digits = _digits(amount) if places is None else places
-    least = 10**-digits
+    # What four digits round up to a cent is one: $0.0100 beside $0.01 would read as another amount.
+    digits = places if places is not None else _digits(round(amount, 4))
+    least = 10**-digits if places is not None else 0.0001
     if amount == 0:
         return "$0"
     return f"${amount:,.{digits}f}" if amount >= least else f"<${least:.{digits}f}"

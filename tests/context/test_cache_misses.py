@@ -8,8 +8,10 @@ import pytest
 
 from agent_tui.context.cache.attribute import Judged, judge
 from agent_tui.context.cache.expected import Sizes, caching_of
+from agent_tui.context.cache.forecast import outlook, prospect
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.report import miss_sums
+from agent_tui.models.cache import Sent
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
@@ -112,6 +114,10 @@ def test_tools_that_came_are_named_and_priced() -> None:
         ({"fixed": [PARTS[0], part("memory", "AGENTS.md", "AGENTS.md", "new"), PARTS[2]]}, "AGENTS.md edited"),
         ({"fixed": [PARTS[0], PARTS[2]]}, "AGENTS.md went"),
         ({"fixed": [part("system", "system", "", "new"), *PARTS[1:]]}, "System prompt changed"),
+        (
+            {"fixed": [PARTS[0], PARTS[2], part("documents", "a.py", "a.py")]},
+            "AGENTS.md went, a.py came",
+        ),
         ({"settings": {"thinking": "high"}}, "thinking switched"),
         ({"settings": {"schema": "{}"}}, "answer schema changed"),
         ({"target": replace(CLAUDE, model="claude-opus-4-6")}, "model switched: claude-sonnet-4-6 → claude-opus-4-6"),
@@ -267,6 +273,24 @@ def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
     )
     assert judged.miss is not None and again.miss is None and again.expected is not None
     assert again.expected <= FIXED + 5 * EACH
+
+
+@pytest.mark.parametrize("marked", [False, True], ids=["nothing marked near", "marked near"])
+def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(marked: bool) -> None:
+    """Only a beginning of what was sent last is left then, and it may have no marker near its end."""
+    session, left = Session(), "abcdefghij"
+    session.step(left, 0, fixed=PARTS if marked else PARTS[1:])
+    session.step(f"{left}klmnopqrstuvwxyz0123456789", FIXED)
+    step = replace(session.steps[-1], id="next", usage=TokenUsage(FIXED + len(left) * EACH, 0))
+    step.sent = Sent({"model": CLAUDE.model}, marks=[0, len(left) - 1, len(left)])
+    sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
+    session.paths.take(session.steps)
+    with session.paths.ahead(step.id, SentMessages(list(left), list(left), [1] * len(left))):
+        known = prospect(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
+    assert known is not None
+    found = outlook(known, session.now + 1)
+    said = None if found.cold is None else (found.cold.cause, found.cold.what, found.cold.tokens)
+    assert said == (None if marked else ("ours", "rewound", len(left) * EACH))
 
 
 def test_more_blocks_than_the_provider_looks_back_over_are_not_expected() -> None:

@@ -158,3 +158,20 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         assert screen.view.rows.shown == []
         for words in (" used", "System prompt", "adds up"):
             assert words not in chat.screen()
+
+
+async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_where_more_of_it_is(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(60, 20)) as chat:
+        for number in range(3):
+            await ask(chat, f"question {number}")
+        await chat.say("/context")
+        await chat.shows("next request: expected")
+        await chat.press("left")
+        await chat.shows("Step 3 of 3", "Expected ", "billed ", "Since step 2 +", "w changes")
+        assert sum("■" in line for line in chat.screen().splitlines()) >= 8
+        assert "next request" not in chat.screen()
+        await chat.press("w")
+        await chat.shows("user messages: question 2", "1 message of yours, 1 answer came")
+        await chat.press("escape", "left")
+        await chat.shows("Step 2 of 3", "Since step 1 +")

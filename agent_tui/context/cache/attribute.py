@@ -17,7 +17,7 @@ from agent_tui.context.cache.prefix import (
     MODEL,
     SERVER,
     differing_settings,
-    fixed_difference,
+    fixed_words,
     message_difference,
     model_of,
     sent_fixed,
@@ -161,14 +161,14 @@ def cause_of(
 
 
 def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> str:
-    """What of ours differs first from an earlier step, in words; empty where it only goes on from it."""
+    """What of ours differs first from an earlier step, in words, of the fixed parts all; empty where it only goes on
+    from it."""
     names = differing_settings(before, step)
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:
         return setting_difference(first, before, step).what
-    fixed = fixed_difference(sent_fixed(before), sent_fixed(step))
-    if fixed is not None:
-        return fixed.what
+    if fixed := fixed_words(sent_fixed(before), sent_fixed(step)):
+        return fixed
     if names:
         return setting_difference(names[0], before, step).what
     end, begun = paths.end(step), paths.end(before)

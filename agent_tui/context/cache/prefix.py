@@ -93,6 +93,14 @@ def fixed_difference(before: Sequence[FixedPart], after: Sequence[FixedPart]) ->
     return Difference("fixed", row, index, _row_words(row, before, after))
 
 
+def fixed_words(before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
+    """All that differs of two lists of parts in the order on the wire, row by row; empty where nothing does. The first
+    row breaks the cache alone, yet what the user did last may be in another."""
+    rows = sorted(FIXED_ROWS, key=lambda row: FIXED_ROWS[row].sent)
+    apart = (([p for p in before if p.row == row], [p for p in after if p.row == row]) for row in rows)
+    return _named([found.what for pair in apart if (found := fixed_difference(*pair)) is not None])
+
+
 def setting_difference(name: str, before: Step, after: Step) -> Difference:
     """A setting that differs."""
     what = _SETTINGS[name]
@@ -102,12 +110,16 @@ def setting_difference(name: str, before: Step, after: Step) -> Difference:
 
 
 def message_difference(paths: SentPaths, before: int, after: int, summaries: Collection[str] = ()) -> Difference | None:
-    """The first message in which two ways differ; None where the later one goes on from the earlier one, or is its
-    beginning. ``summaries`` are the ids of messages that stand for compacted ones."""
+    """The first message in which two ways differ; None where the later one goes on from the earlier one. A mere
+    beginning of that one differs by what comes in the place of the rest. ``summaries`` are the ids of messages that
+    stand for compacted ones."""
     index = paths.shared(before, after)
-    if index in (paths.depth(before), paths.depth(after)):
+    if index == paths.depth(before):
         return None
-    old, new = (paths.key(paths.ancestor(node, index + 1)) for node in (before, after))
+    old = paths.key(paths.ancestor(before, index + 1))
+    if index == paths.depth(after):
+        return Difference("message", old, index, "rewound")
+    new = paths.key(paths.ancestor(after, index + 1))
     return Difference("message", new, index, _message_words(old, new, summaries))
 
 

@@ -21,10 +21,23 @@ def outlook_words(outlook: CacheOutlook | None) -> str:
 
 def price_words(cold: ColdRequest) -> str:
     """``cold: ~$1.51 instead of ~$0.15``; in tokens where no price says more."""
-    name = "cold" if cold.whole else "partly cold"
+    return f"{_name(cold)}: {_price(cold)}"
+
+
+def _why_and_price(cold: ColdRequest) -> str:
+    """``cold (idle for 6 min): ~$1.51 instead of ~$0.15``: why comes first, for the price is in the status line too,
+    and the end is what gets cut off."""
+    return f"{_name(cold)} ({cold.what}): {_price(cold)}"
+
+
+def _name(cold: ColdRequest) -> str:
+    return "cold" if cold.whole else "partly cold"
+
+
+def _price(cold: ColdRequest) -> str:
     if not cold.usd or cold.warm_usd is None:
-        return f"{name}: {tokens(cold.tokens, approximate=True)} not from the cache"
-    return f"{name}: ~{money(cold.usd)} instead of ~{money(cold.warm_usd)}"
+        return f"{tokens(cold.tokens, approximate=True)} not from the cache"
+    return f"~{money(cold.usd)} instead of ~{money(cold.warm_usd)}"
 
 
 def short_words(cold: ColdRequest) -> str:
@@ -34,7 +47,7 @@ def short_words(cold: ColdRequest) -> str:
 
 def cold_words(cold: ColdRequest) -> str:
     """The whole of it: what is expected, at which price, and why."""
-    return f"Next request expected {price_words(cold)} ({cold.what})"
+    return f"Next request expected {_why_and_price(cold)}"
 
 
 def until_words(until: float) -> str:
@@ -45,7 +58,7 @@ def until_words(until: float) -> str:
 def expected_words(outlook: CacheOutlook, total: int) -> str:
     """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
     if outlook.cold is not None:
-        return f"next request: expected {price_words(outlook.cold)} ({outlook.cold.what})"
+        return f"next request: expected {_why_and_price(outlook.cold)}"
     until = f" until {clock_time(outlook.until)}" if outlook.until is not None else ""
     cost = f"~{money(outlook.usd)}, " if outlook.usd else ""
     return f"next request: expected {cost}{whole_percent(outlook.read, total)} cached{until}"

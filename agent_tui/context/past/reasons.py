@@ -171,17 +171,17 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
     undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id not in new)
     for operation in undone:
         records = [r for r in before if r.operation_id == operation]
-        yield Reason("undo", f"compaction undone: {_done(records)} before")
+        yield Reason("undo", f"compaction undone: {_done(records, stood=True)}")
 
 
-def _done(records: Iterable[CompactionRecord]) -> str:
-    """What the records of one operation do."""
+def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
+    """What the records of one operation do; ``stood``: what they did while they were in force."""
     words: list[str] = []
     for record in records:
         if record.left_out:
             words.append(f"{plural(record.left_out, 'old message')} left out")
         elif record.kind == "summary":
-            words.append(f"a summary stands for {plural(len(record.message_ids), 'message')}")
+            words.append(f"a summary {'stood' if stood else 'stands'} for {plural(len(record.message_ids), 'message')}")
         else:
             clipped = sum(i in record.clips for i in record.message_ids)
             cleared = len(record.message_ids) - clipped

@@ -22,6 +22,8 @@ LOW = 10
 """Below so many lines there are only rows and keys."""
 LEAST_ROWS = 12
 """Lines that the rows have at least, where it takes no more than leaving out other words."""
+LEAST_PAST_ROWS = 8
+"""The same for what is told of a step of the past: what was billed and what changed are what one goes there for."""
 SIDE = (40, 64)
 """Cells that the column beside the rows has at least and at most."""
 

@@ -22,8 +22,8 @@ KEYS = (
 CLOSE = ("Esc", "close")
 PAST_KEYS = (
     ("← →", "steps"),
+    ("w", "changes"),
     ("Enter", "open"),
-    ("w", "what changed"),
     ("e", "export"),
     ("Shift+← →", "ten steps"),
 )

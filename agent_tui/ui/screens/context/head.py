@@ -11,7 +11,7 @@ from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.bar import LIMIT, bar_cells
 from agent_tui.ui.screens.context.moment import Moment
-from agent_tui.ui.screens.context.wrapping import joined, wrapped
+from agent_tui.ui.screens.context.wrapping import joined, shortened, wrapped
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
@@ -31,21 +31,31 @@ class Head(Lines):
         self._thick = 1
         self._headings = ""
 
-    def show(self, moment: Moment, width: int, thick: int, gap: int, most: int) -> int:
+    def show(self, moment: Moment, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
         left free above the names of the columns. The last facts are left out where there would be more than ``most``
-        lines. Returns how many lines it takes."""
+        lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines it takes.
+        """
         self._usage, self._thick = moment.usage, thick
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
-        more = [(line, "facts") for line in wrapped(facts(moment.usage, moment.in_flight, moment.prices), width)]
-        told = [(line, "told") for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
+        known = facts(moment.usage, moment.in_flight, moment.prices, ahead=not moment.title)
+        more = [(line, "facts") for line in wrapped(known, width)]
+        told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
-            self._set([*title, *((line, "words") for line in wrapped(moment.problem, width)), *told][: max(1, most)])
+            self._set(
+                [
+                    *title,
+                    *((line, "words") for line in wrapped(moment.problem, width)),
+                    *((line, "told") for line in told),
+                ][: max(1, most)]
+            )
             return len(self._words)
-        above, more = [*title, *words, *[("", "bar")] * thick], [*told, *more]
-        room = max(0, most - len(above) - gap - 1)
-        self._set([*above, *more[:room], *[("", "facts")] * gap, ("", "headings")])
+        above = [*title, *words, *[("", "bar")] * thick]
+        rest = len(above) + gap + 1
+        shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
+        shown += more[: max(0, most - rest - len(shown))]
+        self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
         return len(self._words)
 
     def _set(self, words: list[tuple[str, str]]) -> None:

@@ -12,7 +12,7 @@ from textual.message import Message
 
 from agent_tui.commands.usage_text import Entry, bookkeeping, folded
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context.bookkeeping import LEAST_ROWS, LOW, TALL, Line, Words, place
+from agent_tui.ui.screens.context.bookkeeping import LEAST_PAST_ROWS, LEAST_ROWS, LOW, TALL, Line, Words, place
 from agent_tui.ui.screens.context.foot import Foot
 from agent_tui.ui.screens.context.head import Head
 from agent_tui.ui.screens.context.moment import Moment
@@ -89,7 +89,8 @@ class ContextView(Guarded, Vertical):
         foot.set_height(foot.height_for(inner))
         entries = self._entries()
         fold = self._fold(entries, inner)
-        top = head.show(moment, inner, thick, gap, height - foot.line_count - len(fold) - LEAST_ROWS)
+        room = height - foot.line_count - len(fold)
+        top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
         head.display = height >= LOW
         placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
         self._words("beside", placed.beside, height)

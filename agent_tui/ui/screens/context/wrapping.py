@@ -1,4 +1,4 @@
-"""Words in lines of a width: nothing is cut off."""
+"""Words in lines of a width: nothing is cut off, or it is said that there is more."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ def joined(parts: Iterable[str], between: str, width: int) -> list[str]:
             lines[-1] = first
         lines += more
     return lines
+
+
+def shortened(lines: list[str], most: int, width: int) -> list[str]:
+    """At most the first ``most`` lines of wrapped words; an ellipsis says that they go on."""
+    if len(lines) <= most or most < 1:
+        return lines[: max(0, most)]
+    last = lines[most - 1]
+    while last and cell_len(last) + 2 > width:
+        last = last.rpartition(" ")[0]
+    return [*lines[: most - 1], f"{last} …".lstrip()]
 
 
 def _pieces(parts: Iterable[str], between: str, width: int) -> Iterator[tuple[str, str]]:
