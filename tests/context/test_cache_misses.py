@@ -269,12 +269,14 @@ def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
     assert again.expected <= FIXED + 5 * EACH
 
 
-def test_more_blocks_than_the_provider_looks_back_over_are_not_expected() -> None:
+@pytest.mark.parametrize(("more", "expected"), [(20, FIXED + 10 * EACH), (21, FIXED), (26, FIXED)])
+def test_more_blocks_than_the_provider_looks_back_over_are_not_expected(more: int, expected: int) -> None:
     session = warm()
     session.paths.take(session.steps)
-    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"
-    judged = session.step(many, FIXED)
-    assert judged.miss is None and judged.expected == FIXED
+    # The marker before the last one stands at the first of the twenty blocks that are looked at.
+    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"[:more]
+    judged = session.step(many, expected)
+    assert judged.miss is None and judged.expected == expected
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,6 @@ def _counted(step: Step, other: Step, depth: int) -> int:
 
 
 def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int]) -> bool:
-    """Whether a kept place is at one of the markers of a request, or at most ``LOOK_BACK`` blocks before it."""
+    """Whether a kept place is among the ``LOOK_BACK`` blocks that end at one of the markers of a request."""
     at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
-    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at <= LOOK_BACK for mark in marks)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < LOOK_BACK for mark in marks)
