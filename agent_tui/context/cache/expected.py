@@ -95,15 +95,19 @@ def reaches(
     step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
 ) -> list[Reach]:
     """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
-    no other is looked at."""
+    no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the first that
+    it goes on from: what they left is known to the token."""
     found: list[Reach] = []
+    marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
-        if len(found) >= most:
-            break
+        ends = paths.end(other)
+        if looked >= most and (ends is None or paths.depth(ends) not in marks):
+            continue
         if not comparable(other) or not same_cache(other, step):
             continue
-        found += reach(step, other, paths, caching, sizes)
-        if found and len(found) == 1 and found[0].whole:
+        new = reach(step, other, paths, caching, sizes)
+        found, looked = found + new, looked + 1
+        if any(one.whole for one in new) and (looked == 1 or looked > most):
             break
     return found
 
