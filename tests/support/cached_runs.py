@@ -271,6 +271,7 @@ class CachedRun:
                     for server in self.servers.values():
                         server.turn = self._turn
                     self._failed = "it never ended"
+                    self.about_to_send(agent)
                     agent.submit(f"[turn {self._turn}] {Script.words(_rng(self._turn), 40)}")
                     await agent.join()
                     self._session = agent.info.id
@@ -286,6 +287,9 @@ class CachedRun:
         if crashes:
             raise AssertionError(crashes[0])
         return self.outcome
+
+    def about_to_send(self, agent: Agent) -> None:
+        """Called before each of the user's messages."""
 
     async def _open(self) -> Agent:
         agent = self._make()

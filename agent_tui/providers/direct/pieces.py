@@ -220,6 +220,8 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
     body = kwargs
     if is_direct(request.spec, target):
         body = body_of(Fields.of(kwargs), target, dialect)
+    if request.spec.cache_ttl is not None:
+        settings["cache ttl"] = request.spec.cache_ttl
     grouped: dict[str, dict[str, Any]] = {}
     for name, value in body.items():
         inner = value.items() if name in _HOLDERS and isinstance(value, dict) else [(name, value)]

@@ -17,20 +17,24 @@ def add_breakpoints(
     stable_system: int,
     starts_with_summary: bool,
     forgets: bool,
+    ttl: str | None = None,
 ) -> None:
     """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
     together, and those of ``marked_places``.
 
     ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
+    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
+    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching).
     """
+    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
     head = messages[0] if messages and messages[0]["role"] == "system" else None
     if head is not None and stable_system:
-        _mark(head["content"][stable_system - 1])
+        _mark(head["content"][stable_system - 1], marker)
     elif tools:
-        tools[-1]["cache_control"] = dict(MARKER)
+        tools[-1]["cache_control"] = dict(marker)
     said = messages if head is None else messages[1:]
     for place in marked_places([m["role"] for m in said], starts_with_summary, forgets):
-        _mark_message(said[place])
+        _mark_message(said[place], marker)
 
 
 def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool) -> list[int]:
@@ -58,12 +62,12 @@ def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user",
     return next((n for n in range(end - 1, -1, -1) if roles[n] in of), None)
 
 
-def _mark_message(message: Metadata) -> None:
+def _mark_message(message: Metadata, marker: Metadata) -> None:
     if message["role"] == "tool":
-        message["cache_control"] = dict(MARKER)
+        message["cache_control"] = dict(marker)
     elif isinstance(message["content"], list):
-        _mark(message["content"][-1])
+        _mark(message["content"][-1], marker)
 
 
-def _mark(block: Metadata) -> None:
-    block["cache_control"] = dict(MARKER)
+def _mark(block: Metadata, marker: Metadata) -> None:
+    block["cache_control"] = dict(marker)

@@ -108,7 +108,7 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
     if form.lists:
         summary = bool(request.messages) and is_summary(request.messages[0].message)
-        add_breakpoints(messages, tools, len(texts), starts_with_summary=summary, forgets=forgets(target))
+        add_breakpoints(messages, tools, len(texts), summary, forgets(target), ttl=request.spec.cache_ttl)
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),
         "messages": messages,
