@@ -10,8 +10,8 @@ Last figures, 200 turns with each (steps; those without a miss, tokens expected 
 misnamed):
 
     dialect       steps  plain    expected        read  ours  exp.  unkn. wrong
-    anthropic       485    427  12,895,819  12,895,831    51     2      4     0
-    old claude      485    431  12,888,056  12,891,463    47     2      4     0
+    anthropic       485    427  12,896,673  12,896,685    51     2      4     0
+    old claude      485    431  12,887,812  12,891,463    47     2      4     0
     openai chat     485    436  13,319,805  13,317,888    42     2      4     0
     responses       485    436  12,914,979  12,910,464    42     2      4     0
     gemini          485    439  12,881,125  12,880,738    41     0      4     0
