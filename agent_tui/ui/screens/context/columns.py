@@ -39,11 +39,11 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 
 
 def headings(cells: Columns) -> str:
-    """The names of the columns, above them. What was cached, and what a row cost with that, are of the last request."""
+    """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
     for name, size in (("change", cells.change), ("of window", cells.share)):
         line += name.rjust(size) if size else ""
     line += "how known".rjust(cells.basis) if cells.basis else ""
-    for name, size in (("cached last", cells.cached), ("cost then", cells.cost)):
+    for name, size in (("cached last", cells.cached), ("full price", cells.cost)):
         line += name.rjust(size) if size else ""
     return line
