@@ -111,7 +111,7 @@ async def run_subagent(
         return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)
     if stopped:
         # As an error, with the numbers: another subagent would be stopped just so.
-        return ToolOutcome(f"{answer}\n\nThe subagent was stopped. {stopped}".strip(), is_error=True)
+        return ToolOutcome(f"The subagent was stopped. {stopped}\n\n{answer}".strip(), is_error=True)
     if ended.stop_reason != "end":
         answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
     return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 11
+TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 12
 GAP = 2
 """More before the words that say how a number is known, where there is room."""
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
