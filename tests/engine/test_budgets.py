@@ -172,6 +172,8 @@ async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> No
         first = await say(agent, seen, "look")
         assert {kind: of.calls for kind, of in first.bill.by_kind.items()} == {"turn": 2, "subagent": 1}
         assert first.bill.cost == agent.context_usage().session.cost
+        kinds = [entry["kind"] for entry in context_json(agent.context_usage(), agent.steps)["cache"]["steps"]]
+        assert sorted(kinds) == ["subagent", "turn", "turn"]
         second = await say(agent, seen, "and again")
         assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context_usage().session.cost.known)
 
