@@ -31,6 +31,7 @@ from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.passing import remove_left_behind
 from agent_tui.store.store import Store
 from agent_tui.tools.mcp.config import servers_of
+from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
@@ -51,7 +52,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     files = [own]
     if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
         _only_own(project)
-        files.append(_within_budget(project, own))
+        files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
     layers = [layer for layer in files if layer is not None]
@@ -199,7 +200,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust)
+    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store, root))
     notices += extensions.notices()
     jail = Jail(
         settings.sandbox,

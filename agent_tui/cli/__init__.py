@@ -7,8 +7,10 @@ import gc
 import io
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -179,11 +181,34 @@ def _chat(options: Options) -> int:
         except OSError as error:
             raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
     if options.headless:
-        return _headless(options)
+        with _ended_by_signals():
+            return _headless(options)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
         return EXIT_USAGE
     return _screen(options)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Until a run has handlers of its own, what asks it to end does what Ctrl+C does: the exit code is the same however
+    early it comes. What the caller ignores (``nohup``) stays ignored."""
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    mine = [
+        number
+        for name in ("SIGTERM", "SIGHUP", "SIGQUIT")
+        if (number := getattr(signal, name, None)) is not None and signal.getsignal(number) == signal.SIG_DFL
+    ]
+    for number in mine:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _headless(options: Options) -> int:

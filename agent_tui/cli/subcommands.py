@@ -32,6 +32,8 @@ def build_parser() -> argparse.ArgumentParser:
     context = commands.add_parser("context", help="what the next request of a session would cost")
     context.add_argument("--session", metavar="ID", help="default: the project's newest")
     context.add_argument("-m", "--model", metavar="NAME", help="as if the session went on with this model")
+    context.add_argument("--step", type=int, metavar="N", help="as it was before its Nth step was sent")
+    context.add_argument("--diff", type=int, metavar="M", help="with --step: compared with step M (default: N-1)")
     context.add_argument("--json", action="store_true")
     context.add_argument("--config", type=Path, metavar="FILE")
     context.set_defaults(run=_context)
@@ -85,8 +87,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _context(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
+    from agent_tui.commands.past_output import past_json, past_text, past_view
     from agent_tui.commands.usage_json import context_json
     from agent_tui.commands.usage_text import context_text
+
+    if values.step is None and values.diff is not None:
+        raise ConfigError("--diff goes with --step: the step that is compared.")
+    if values.step is not None and values.model is not None:
+        raise ConfigError("-m says with which model the session would go on; a step has had its own.")
 
     async def inspect() -> None:
         options = Options(model=values.model, resume=values.session, config=values.config)
@@ -94,7 +102,13 @@ def _context(values: argparse.Namespace) -> int:
         agent.subscribe(_narrate)
         try:
             usage = await agent.inspect()
-            if values.json:
+            if values.step is not None:
+                view = past_view(agent.history(), values.step, values.diff, {m.id for m in agent.messages})
+                if values.json:
+                    door.say_json(past_json(view))
+                else:
+                    door.say(past_text(view))
+            elif values.json:
                 door.say_json(context_json(usage, agent.steps))
             else:
                 info = agent.model_info

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_tui.context.cache.report import cache_entries, miss_sums, whole
-from agent_tui.models.cache import CacheEntry, CacheMiss, MissCause, MissSum
+from agent_tui.models.cache import CacheEntry, CacheMiss, CacheOutlook, MissCause, MissSum
 from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
 from agent_tui.text.clean import one_line
@@ -31,7 +31,7 @@ def read_words(entry: CacheEntry) -> str:
     """Which part of a call's input was read from the cache."""
     if entry.read is None or not entry.input:
         return "not reported"
-    return f"{tokens(entry.read)} ({whole_percent(entry.read, entry.input)})"
+    return f"{tokens(entry.read, False)} ({whole_percent(entry.read, entry.input)})"
 
 
 def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
@@ -45,7 +45,7 @@ def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
 
 
 def _sum_words(one: MissSum) -> str:
-    return f"{money(one.cost):>14}  {tokens(one.tokens)} tokens paid anew in {plural(one.count, 'call')}"
+    return f"{money(one.cost):>14}  {tokens(one.tokens, False)} tokens paid anew in {plural(one.count, 'call')}"
 
 
 def entry_details(entry: CacheEntry) -> str:
@@ -81,6 +81,28 @@ def cache_json(steps: Sequence[Step]) -> dict[str, Any]:
     return {
         "misses": {**_sum(whole(sums.values())), "by_cause": {cause: _sum(one) for cause, one in sums.items()}},
         "steps": [_step(entry) for entry in reversed(cache_entries(steps))],
+    }
+
+
+def forecast_json(outlook: CacheOutlook | None) -> dict[str, Any] | None:
+    """What the next request is expected to find in the provider's cache; None where nothing is known of it."""
+    if outlook is None:
+        return None
+    cold = outlook.cold
+    return {
+        "cache_read_tokens": outlook.read,
+        "input_cost_usd": outlook.usd,
+        "cached_until": outlook.until,
+        "cold": None
+        if cold is None
+        else {
+            "cause": cold.cause,
+            "what": cold.what,
+            "tokens": cold.tokens,
+            "whole": cold.whole,
+            "input_cost_usd": cold.usd,
+            "warm_input_cost_usd": cold.warm_usd,
+        },
     }
 
 

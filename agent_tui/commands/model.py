@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.requests import Effort, ModelInfo
@@ -36,12 +37,12 @@ async def model(agent: CommandAgent, args: str) -> CommandResult:
     """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
     if not args:
         return OpenScreen("models")
-    info = await agent.set_model(args)
+    info, lost = await agent.set_model(args)
     if info.problem:
-        return Text(f"Model is now {info.spec.key}. {info.problem}", error=True)
+        return Text(f"Model is now {info.spec.key}. {info.problem} {lost_text(lost)}".rstrip(), error=True)
     origin = f", {info.limits.origin}" if info.limits.source == "learned" else ""
-    window = f"{tokens(info.limits.window)} window{origin}" if info.limits.window else "unknown window"
-    return Text(f"Model is now {info.spec.key} ({window}).")
+    window = f"{tokens(info.limits.window, False)} window{origin}" if info.limits.window else "unknown window"
+    return Text(f"Model is now {info.spec.key} ({window}). {lost_text(lost)}".rstrip())
 
 
 def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -54,8 +55,9 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     wanted = args.lower()
     for effort in EFFORTS:
         if effort == wanted:
-            agent.set_effort(effort)
-            return Text(f"Thinking: {effort}.")
+            lost = agent.set_effort(effort)
+            when = ", from your next message on" if agent.busy else ""
+            return Text(f"Thinking: {effort}{when}. {lost_text(lost)}".rstrip())
     line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
     return Text(line, error=bool(args))
 
@@ -93,11 +95,10 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
     """Shows session, model, folder, permissions and context in short."""
     usage = agent.context_usage()
     window = usage.window
-    where = (
-        "unknown window"
-        if window is None
-        else f"{tokens(usage.total)} of {tokens(window)} ({share_in(usage.total, window)})"
-    )
+    where = "unknown window"
+    if window is not None:
+        part = share_in(usage.total, window, usage.approximate)
+        where = f"{tokens(usage.total, usage.approximate)} of {tokens(window, False)} ({part} of the window)"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     rows = [
@@ -162,18 +163,18 @@ def model_line(info: ModelInfo) -> str:
     """A model on one line: its name, window, prices per million tokens, and what stands in its way."""
     spec, limits, prices = info.spec, info.limits, info.prices
     name = spec.key if spec.model in (spec.key, "") else f"{spec.key} ({spec.model})"
-    window = f"{tokens(limits.window)} window ({limits.origin})" if limits.window else "unknown window"
+    window = f"{tokens(limits.window, False)} window ({limits.origin})" if limits.window else "unknown window"
     facts = [window]
     if limits.max_output:
         learned = f" ({limits.output_origin})" if limits.output_origin else ""
-        facts.append(f"{tokens(limits.max_output)} output{learned}")
+        facts.append(f"{tokens(limits.max_output, False)} output{learned}")
     if prices.input is not None and prices.output is not None:
         each = f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million"
         facts.append("free" if prices.free else each)
         for tier in prices.tiers:
             if tier.rates.input is not None and tier.rates.output is not None and not prices.free:
                 longer = f"{money(tier.rates.input * 1e6)} in, {money(tier.rates.output * 1e6)} out"
-                facts.append(f"above {tokens(tier.above)} {longer}")
+                facts.append(f"above {tokens(tier.above, False)} {longer}")
     else:
         facts.append("price unknown")
     if info.problem:

@@ -108,7 +108,7 @@ async def tools_(agent: CommandAgent, args: str) -> CommandResult:
             group = where
             lines.append(group)
         state = "" if enabled else "  (off)"
-        lines.append(f"  {name:<18}{tokens(cost):>7}  {one_line(what, 90)}{state}")
+        lines.append(f"  {name:<18}{tokens(cost, True):>7}  {one_line(what, 90)}{state}")
     return Text("\n".join(lines))
 
 

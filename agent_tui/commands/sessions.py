@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.paths import private_dir, write_new
 from agent_tui.store.exports.export import FORMATS, render
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 @command("clear", aliases=("new",))
 async def clear(agent: CommandAgent, args: str) -> CommandResult:
     """Starts a new conversation; /resume brings this one back."""
-    await agent.clear()
-    return Nothing()
+    lost = lost_text(await agent.clear())
+    return Text(f"New session. {lost}") if lost else Nothing()
 
 
 @command("resume", args="[id or search]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from agent_tui.commands.cache_words import cache_json
+from agent_tui.commands.cache_words import cache_json, forecast_json
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.models.context import ContextRow, ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.money import cost_fields
@@ -38,6 +38,7 @@ def context_json(usage: ContextUsage, steps: Sequence[Step] = ()) -> dict[str, A
         "turns_left": usage.turns_left,
         "pending": usage.pending,
         "expected_cache_read_tokens": usage.expected_read,
+        "forecast": forecast_json(usage.outlook),
         "misfit_tokens": usage.misfit,
         "warnings": list(usage.warnings),
         "calculation": {

@@ -140,9 +140,9 @@ def accuracy_line(usage: ContextUsage) -> str:
 
 def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> str:
     s = usage.session
-    parts = [f"in {tokens(s.input_tokens)}", f"out {tokens(s.output_tokens)}"]
+    parts = [f"in {tokens(s.input_tokens, False)}", f"out {tokens(s.output_tokens, False)}"]
     if s.reasoning_tokens is not None:
-        parts.append(f"reasoning {tokens(s.reasoning_tokens)}")
+        parts.append(f"reasoning {tokens(s.reasoning_tokens, False)}")
     if s.cache_read_tokens is not None and s.input_tokens:
         parts.append(f"cached so far {whole_percent(s.cache_read_tokens, s.input_tokens)}")
     parts.append(money(s.cost))
@@ -150,7 +150,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if s.compactions:
         change = ""
         if newest is not None and newest.before_tokens is not None and newest.after_tokens is not None:
-            change = f" ({tokens(newest.before_tokens)} → {tokens(newest.after_tokens)})"
+            change = f" ({tokens(newest.before_tokens, newest.before_estimated)} → {tokens(newest.after_tokens, True)})"
         parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
     return " · ".join(parts)
 

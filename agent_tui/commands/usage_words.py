@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent_tui.context.accounting.spending import priced_call
+from agent_tui.context.cache.words import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.usage import Prices
@@ -22,29 +23,29 @@ def sentences(usage: ContextUsage, in_flight: int = 0) -> list[str]:
 
     ``in_flight`` are tokens of the running answer that no usage knows yet.
     """
-    mark = total_mark(usage, in_flight)
-    used = f"{mark}{tokens(usage.total + in_flight)}"
-    said = [f"{used} of {tokens(usage.window)} used." if usage.window else f"{used} used, of an unknown window."]
+    rough = usage.approximate or in_flight > 0
+    used = tokens(usage.total + in_flight, rough)
+    said = [f"{used} of {tokens(usage.window, False)} used." if usage.window else f"{used} used, of an unknown window."]
     largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
     if largest is not None and largest.tokens > 0 and usage.total > 0:
-        rough = "~" if mark or estimated(largest) else ""
-        said.append(f"{_subject(largest)} {rough}{whole_percent(largest.tokens, usage.total)} of it.")
-    said.append(_compaction(usage, in_flight, mark))
+        mark = "~" if rough or estimated(largest) else ""
+        said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
+    said.append(_compaction(usage, in_flight, rough))
     return said
 
 
 def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None) -> str:
     """What else there is to know at a glance: the model, the share of the window, how the number was made, and
     what the next request is expected to cost."""
-    mark, total = total_mark(usage, in_flight), usage.total + in_flight
+    rough, total = usage.approximate or in_flight > 0, usage.total + in_flight
     parts = [one_line(usage.model, 60)]
     if usage.window:
-        parts.append(f"{mark}{share_in(total, usage.window)} of the window")
+        parts.append(f"{share_in(total, usage.window, rough)} of the window")
     else:
         parts.append("set context_window for this model")
     parts.append(basis_text(usage))
     if in_flight:
-        parts.append(f"~{tokens(in_flight)} in flight")
+        parts.append(f"{tokens(in_flight, True)} in flight")
     if usage.pending:
         parts.append("still counting…")
     if usage.window_origin.startswith("learned"):
@@ -57,7 +58,7 @@ def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None)
 def basis_text(usage: ContextUsage) -> str:
     """How the total was made, and how much of it is estimate."""
     if usage.estimated_tokens and usage.basis != "estimated":
-        return f"{usage.basis}, ~{tokens(usage.estimated_tokens)} estimated"
+        return f"{usage.basis}, {tokens(usage.estimated_tokens, True)} estimated"
     return usage.basis
 
 
@@ -68,6 +69,8 @@ def expectation(usage: ContextUsage, prices: Prices | None) -> str:
     Where the provider does not report what it writes to its cache, nobody knows what the next request will find
     there: what the last one found is said, and named as that.
     """
+    if usage.outlook is not None and usage.total:
+        return expected_words(usage.outlook, usage.total)
     read = usage.expected_read
     last = read_last(usage)
     parts = []
@@ -102,8 +105,8 @@ def cached_tokens(row: ContextRow) -> int | None:
 
 
 def total_mark(usage: ContextUsage, in_flight: int = 0) -> str:
-    """``~`` where the total is an estimate as a whole, or grows while it is shown."""
-    return "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
+    """``~`` where the total is an estimate, or grows while it is shown."""
+    return "~" if in_flight or usage.approximate else ""
 
 
 def estimated(row: ContextRow) -> bool:
@@ -124,14 +127,14 @@ def _subject(row: ContextRow) -> str:
     return kind.subject if kind is not None and kind.subject else f"{one_line(row.label, 40)} is"
 
 
-def _compaction(usage: ContextUsage, in_flight: int, mark: str) -> str:
+def _compaction(usage: ContextUsage, in_flight: int, rough: bool) -> str:
     if usage.limit is None or usage.free is None:
         return "It is never compacted by itself."
     over = usage.total + in_flight - usage.limit
     if over >= 0:
         end = "compaction is next" if usage.would_compact else usage.held or "compaction is next"
-        return f"{f'{mark}{tokens(over)} over' if over else 'At'} the limit: {end}."
-    room = f"{mark}{tokens(-over)}"
+        return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."
+    room = tokens(-over, rough)
     if usage.held:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left is not None else ""

@@ -47,7 +47,8 @@ class ModelSettings(Compared):
     """What can be set for a model. It travels whole, to where requests are made of it, so that a new setting is added
     here, to the schema, to the example, and where it is used. ``via``: ``litellm`` calls the model through that library
     also where it could be called directly. ``prices`` are US dollars per million tokens: ``input``,
-    ``output``, ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``."""
+    ``output``, ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``.
+    ``cache_ttl``: how long the provider is to keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -57,6 +58,7 @@ class ModelSettings(Compared):
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
+    cache_ttl: Literal["5m", "1h"] | None = None
     prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 

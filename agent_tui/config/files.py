@@ -29,16 +29,22 @@ ENV_OTHER = VARIABLES | {
 """Variables with the prefix that are not settings."""
 
 
+SECRET_BESIDE_ADDRESS = {"mcp": ("headers", "env", "args"), "models": ("api_key_env", "extra")}
+"""Tables of tables that say where something is sent or what is started, and the fields in which they hold secrets."""
+
+
 class Layer(NamedTuple):
     """Settings from one place. ``where`` names it in error lines: a file's path, or "environment", "command line".
 
     ``names`` maps a dotted key to how the user wrote it (an environment variable, a flag). ``text`` is that of a file.
+    ``brought``: it came with the project, the user did not write it.
     """
 
     where: str
     values: dict[str, Any]
     names: Mapping[str, str]
     text: str = ""
+    brought: bool = False
 
     def place(self, key: str, entry: str = "") -> str:
         """Where a dotted key stands, or an entry of the list under it, as error lines name it: with the line of a file
@@ -123,9 +129,21 @@ def _value(text: str) -> Any:
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
-    """One dict of all layers; later ones win, tables are merged key by key, lists are replaced."""
+    """One dict of all layers; later ones win, tables are merged key by key, lists are replaced. A server or model that
+    a project names is the project's alone, and what the user names with a secret is the user's alone: no secret goes to
+    an address that somebody else wrote."""
     merged: dict[str, Any] = {}
+    theirs: set[tuple[str, str]] = set()
     for layer in layers:
+        for table, secrets in SECRET_BESIDE_ADDRESS.items():
+            entries, there = layer.values.get(table), merged.get(table)
+            for name, entry in entries.items() if isinstance(entries, dict) else ():
+                secret = isinstance(entry, dict) and any(field in entry for field in secrets)
+                if isinstance(there, dict) and (layer.brought or (secret and (table, name) in theirs)):
+                    there.pop(name, None)
+                    theirs.discard((table, name))
+                if layer.brought:
+                    theirs.add((table, name))
         _merge_into(merged, layer.values)
     return merged
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_tui.config import KEY_ACTIONS
-from agent_tui.config.files import Layer
+from agent_tui.config.files import Layer, merge
 from agent_tui.errors import ConfigError
 
 Positive = Annotated[int, Field(gt=0)]
@@ -68,6 +68,7 @@ class ModelSchema(Strict):
     reasoning_effort: Literal["off", "low", "medium", "high"] | None = None
     compact_at: CompactAt | None = None
     via: Literal["auto", "litellm"] | None = None
+    cache_ttl: Literal["5m", "1h"] | None = None
     prices: PricesSchema | None = None
     extra: dict[str, Any] | None = None
 
@@ -173,16 +174,17 @@ def check(layers: Sequence[Layer]) -> None:
 
 def _check_models(layers: Sequence[Layer]) -> None:
     """Every model says which it is, and the names of models elsewhere are those of models."""
-    names: dict[str, str] = {}
-    complete: set[str] = set()
-    for layer in layers:
-        for key, model in (layer.values.get("models") or {}).items():
-            names[key] = layer.place(f"models.{key}")
-            if isinstance(model, dict) and model.get("model"):
-                complete.add(key)
-    for key, where in names.items():
-        if key not in complete:
-            raise ConfigError(f'{where}: models.{key}: needs model, LiteLLM\'s name, e.g. model = "openai/gpt-5".')
+    models = merge(layers).get("models") or {}
+    complete = {key for key, model in models.items() if isinstance(model, dict) and model.get("model")}
+    for key in sorted(models.keys() - complete):
+        named = [layer for layer in layers if key in (layer.values.get("models") or {})]
+        alone = (
+            " The project's table and yours of that name are not mixed." if any(one.brought for one in named) else ""
+        )
+        raise ConfigError(
+            f"{named[-1].place(f'models.{key}')}: models.{key}: needs model, LiteLLM's name, e.g. "
+            f'model = "openai/gpt-5".{alone}'
+        )
     for table, key in ((None, "default_model"), ("context", "summary_model")):
         for layer in reversed(layers):
             values = layer.values if table is None else layer.values.get(table) or {}

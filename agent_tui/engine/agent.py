@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_tui.config import PermissionMode
+from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
 from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
@@ -116,9 +119,9 @@ class Agent:
     def read_only_reason(self) -> str:
         return OPEN_ELSEWHERE if self.read_only else ""
 
-    async def clear(self) -> None:
-        """Starts a new session; the old one stays and can be resumed."""
-        await self._own.sessions.clear()
+    async def clear(self) -> LostReasoning | None:
+        """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
+        return await self._own.sessions.clear()
 
     async def resume(self, session_id: str) -> None:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
@@ -128,6 +131,10 @@ class Agent:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         await self._own.sessions.fork(message_id)
+
+    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
+        """The reasoning that would no longer be sent after going back to before a message of the user's."""
+        return self._own.sessions.lost_by_rewind(message_id)
 
     async def rewind(self, message_id: str, restore_files: bool = False) -> str:
         """Goes back to before one of the user's messages and returns its text; files too where asked."""
@@ -259,11 +266,12 @@ class Agent:
 
     @property
     def effort(self) -> Effort:
-        return self.runtime.effort
+        return self.runtime.wanted_effort
 
-    def set_effort(self, effort: Effort) -> None:
-        """How much the model thinks, from the next step on; kept with the session."""
-        self._own.models.set_effort(effort)
+    def set_effort(self, effort: Effort) -> LostReasoning | None:
+        """How much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
+        that is no longer sent then."""
+        return self._own.models.set_effort(effort)
 
     def models(self) -> list[ModelSpec]:
         """Configured and detected models, the demo model last."""
@@ -273,8 +281,13 @@ class Agent:
         """What is known about a model. Raises ConfigError for an unknown name."""
         return await self._own.models.describe(key)
 
-    async def set_model(self, key: str) -> ModelInfo:
-        """Talks to another model from the next step on, after compacting with the old one where it must be.
+    def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
+        """The reasoning that would no longer be sent if this model went on."""
+        return self._own.models.lost_by(info)
+
+    async def set_model(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
+        """Talks to another model from the next step on, after compacting with the old one where it must be. The
+        reasoning that is no longer sent then comes with the model's facts.
 
         Raises ConfigError for an unknown name and AgentError while a turn runs.
         """
@@ -323,6 +336,11 @@ class Agent:
     def sent_message(self, message_id: str) -> SentMessage | None:
         """A message as the next request sends it; None where it does not."""
         return next((item for item in self.conversation.view() if item.message.id == message_id), None)
+
+    def history(self) -> History:
+        """The session as it was before each of its steps. It stays with this session, and grows with it."""
+        c = self.conversation
+        return History(Session(c.messages, c.steps, c.records, c.summaries, self.runtime.policy()))
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

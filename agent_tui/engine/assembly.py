@@ -101,7 +101,7 @@ def assemble(parts: AgentParts) -> Objects:
     )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
     sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
-    models = ModelControl(hub, bindings, binder, accounts, runner, parts.catalogue, parts.store)
+    models = ModelControl(hub, states, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)
     lifetime = Lifetime(
         parts, hub, states, bindings, opened, accounts, binder, waiting, runner, sessions, mode, background

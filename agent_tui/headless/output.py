@@ -38,7 +38,7 @@ from agent_tui.models.money import cost_fields
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.options import Options
-from agent_tui.text.numbers import duration
+from agent_tui.text.numbers import duration, tokens
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
 
@@ -78,6 +78,7 @@ class Printer:
         self._tool_calls: list[Metadata] = []
         self._results: dict[str, Metadata] = {}
         self._notices: list[Metadata] = []
+        self._turn_notices = 0
         self._problem: Notice | None = None
         self._plan = ""
         self._value: Any = None
@@ -98,6 +99,7 @@ class Printer:
     def begin_turn(self) -> None:
         """A message is about to be sent."""
         self._turn_texts, self.schema_problem, self._value = [], None, None
+        self._turn_notices = len(self._notices)
 
     def end_turn(self) -> None:
         """Its turn is over."""
@@ -163,13 +165,14 @@ class Printer:
             case RetryWaiting(seconds, attempt, attempts, failure):
                 text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
-            case CompactionStarted(before, reason):
-                self._narrate(f"Compacting {before:,} tokens ({reason})…")
+            case CompactionStarted(before, reason, estimated):
+                self._narrate(f"Compacting {tokens(before, estimated, full=True)} tokens ({reason})…")
                 self._line({"type": "compaction", "phase": "start", "before_tokens": before, "reason": reason})
-            case CompactionEnded(outcome, text, records):
-                self._narrate(text)
+            case CompactionEnded(outcome, text, records, quiet):
+                if not quiet:
+                    self._narrate(text)
+                    self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
                 entry = {"outcome": outcome, "text": text, "records": to_dict(records)}
-                self._notices.append({"level": "info", "text": text, "code": f"compaction_{outcome}"})
                 self._line({"type": "compaction", "phase": "end", **entry})
             case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
@@ -178,8 +181,9 @@ class Printer:
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
-                    self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
-                    self._tell(failure.message)
+                    if not any(told["text"] == failure.message for told in self._notices[self._turn_notices :]):
+                        self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
+                        self._tell(failure.message)
                     self._line({"type": "error", "kind": failure.kind, "message": failure.message})
 
     def _end_with_plan(self) -> None:

@@ -56,6 +56,33 @@ class Sent:
 
 
 @dataclass(slots=True, frozen=True)
+class ColdRequest:
+    """What the next request is expected to pay anew of what was sent before: ``tokens`` of its input; ``whole`` where
+    nothing is read from the cache. ``usd`` are the dollars of its input, ``warm_usd`` those if all had been read; None
+    where a price is not known."""
+
+    cause: Literal["ours", "expired"]
+    what: str
+    tokens: int
+    whole: bool
+    usd: float | None
+    warm_usd: float | None
+
+
+@dataclass(slots=True, frozen=True)
+class CacheOutlook:
+    """What the next request is expected to find in the provider's cache: ``read`` tokens, ``usd`` for its whole input.
+
+    ``cold`` says why that is less than it could have been; None where it is not, or not worth a word. ``until`` is when
+    what the last call left there expires (seconds since the epoch); None where that is not known, or it has."""
+
+    read: int
+    usd: float | None
+    cold: ColdRequest | None = None
+    until: float | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class CacheEntry:
     """One step as the views of the cache show it. None is what was not reported or cannot be known. ``subagent``: its
     request was a subagent's, which begins with another prompt."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import StepKind
 
 Basis = Literal["measured", "derived", "estimated"]
+
+ROUGH_SHARE = 0.05
+"""Of a total: with more of it estimated it is an estimate itself. Estimates are rarely off by more than a tenth, so
+what is less than that moves a total by half a percent."""
 
 
 @dataclass(slots=True)
@@ -113,7 +118,8 @@ class ContextUsage:
     sum of rows = total and total + free + reserve - over = window. ``pending`` means counts are still being made
     (the character rule stands in for some); a compaction decision waits for it to become False. ``expected_read`` is
     what the next request will read from the provider's cache: what the last one read and wrote, as far as it begins
-    the same; None where the provider does not report what it writes. ``margin`` is kept free beside the next input
+    the same; None where the provider does not report what it writes. ``outlook`` says what it will find there if it is
+    sent now; None while a turn runs, and where nothing is known of it. ``margin`` is kept free beside the next input
     (``accounting.budget.room_for_answer``); ``max_input`` is the model's own limit on input, where it has one.
     ``window_origin`` says in words where the window is known from.
     ``held`` says in words why it would not compact by itself at the limit; empty when it would.
@@ -145,4 +151,10 @@ class ContextUsage:
     max_input: int | None = None
     window_origin: str = ""
     misfit: int = 0
+    outlook: CacheOutlook | None = None
     held: str = ""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the total is an estimate, in whole or in a part that matters, so that ``~`` stands before it."""
+        return self.pending or self.basis == "estimated" or self.estimated_tokens > ROUGH_SHARE * self.total

@@ -152,17 +152,22 @@ class RetryWaiting:
 
 @dataclass(slots=True, frozen=True)
 class CompactionStarted:
+    """``estimated``: a part of the tokens is an estimate."""
+
     before_tokens: int
     reason: str
+    estimated: bool = True
 
 
 @dataclass(slots=True, frozen=True)
 class CompactionEnded:
-    """``records`` is empty unless ``outcome`` is ``done``; ``text`` is the finished line for the user."""
+    """``records`` is empty unless ``outcome`` is ``done``; ``text`` is the finished line for the user, who is not shown
+    it where it is ``quiet``: what follows says it too."""
 
     outcome: Literal["done", "not_worth_it", "failed", "cancelled", "undone", "nothing"]
     text: str
     records: list[CompactionRecord] = field(default_factory=list)
+    quiet: bool = False
 
 
 @dataclass(slots=True, frozen=True)

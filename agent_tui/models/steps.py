@@ -9,7 +9,7 @@ from agent_tui.models.cache import CacheMiss, Sent
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.rows import RowId
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import LimitSource, TokenUsage
 
 StepKind = Literal["turn", "compaction", "subagent", "count"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
@@ -43,6 +43,34 @@ SentRun = tuple[int, float, int]
 """``(index, share, resent)``, see ``context.sent``."""
 
 
+@dataclass(slots=True, frozen=True)
+class Given:
+    """What the calculator was given for a step beside what is stored anyway, so that its answer can be made again.
+
+    ``head`` is the id of the last message of the conversation then; ``ratio`` the calibration; ``effort`` and
+    ``family`` the thinking and the tokenizer of the model; ``bound`` and ``ask_drop`` what was known of how its server
+    takes reasoning back. The limits (tokens) are those of the model as far as they were known, ``learned_at`` (seconds
+    since the epoch) when the server stated one. ``compact_at``, ``reserve``, ``auto_compact``, ``paused`` and ``off``
+    say when it would compact.
+    """
+
+    head: str | None
+    ratio: float
+    effort: str
+    family: str
+    bound: bool = False
+    ask_drop: bool = True
+    max_input: int | None = None
+    max_output: int | None = None
+    limit_source: LimitSource = "unknown"
+    learned_at: float | None = None
+    compact_at: float | None = None
+    reserve: int = 0
+    auto_compact: bool = True
+    paused: bool = False
+    off: bool = False
+
+
 @dataclass(slots=True)
 class Step:
     """One model call and everything needed to anchor on it later.
@@ -59,7 +87,8 @@ class Step:
     ``sent`` is what its request was made of (None in steps of versions that did not store it, and where nothing was
     sent), ``expected_read`` the tokens of it that an earlier step had sent to the same cache, ``miss`` what of them was
     paid anew, ``cache_life`` the seconds that what it left in the cache is kept there without being used, where that
-    is known for sure. Times are seconds since the epoch.
+    is known for sure. ``given`` is what else its estimate was made with (None in steps of versions that did not store
+    it). Times are seconds since the epoch.
     """
 
     id: str
@@ -98,6 +127,7 @@ class Step:
     expected_read: int | None = None
     miss: CacheMiss | None = None
     cache_life: float | None = None
+    given: Given | None = None
     expected_usd: float | None = None
 
     @property
@@ -151,7 +181,9 @@ class CompactionRecord:
     many characters instead. ``summary``: ``message_ids`` are replaced by the message ``summary_id``; where ``left_out``
     is set no model wrote it: so many messages were left out behind a placeholder. ``cost_usd`` is None when a call has
     no price; ``cost_known_usd`` is then what the others cost.
-    Records of one operation share ``operation_id`` and are undone together.
+    ``after_tokens`` is an estimate always, ``before_tokens`` where ``before_estimated`` says so.
+    Records of one operation share ``operation_id`` and are undone together. ``switched`` are the times (seconds since
+    the epoch) at which it was put out of force, and back in turn; versions that did not store them undid it unseen.
     """
 
     id: str
@@ -175,6 +207,8 @@ class CompactionRecord:
     left_out: int = 0
     cost_known_usd: float | None = None
     unpriced_calls: int = 0
+    before_estimated: bool = True
+    switched: list[float] = field(default_factory=list)
 
     @property
     def cost(self) -> Cost | None:

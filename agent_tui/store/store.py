@@ -18,6 +18,7 @@ from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
 from agent_tui.store.tables.messages import walk
+from agent_tui.store.tables.offers import OfferTables
 from agent_tui.store.tables.rows import encode
 from agent_tui.store.tables.salvage import Content, salvage
 from agent_tui.store.tables.session_rows import read_row
@@ -30,7 +31,7 @@ WRITE_TIMEOUT = 0.05
 """Seconds a statement may block afterwards: the UI's loop stands still meanwhile, so whoever can waits outside."""
 
 
-class Store(ForkTables, FactTables, LearnedTables, WaitingTables):
+class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-def tokens(count: int | None, approximate: bool = False) -> str:
-    """A short token count: ``950``, ``84.2k``, ``1.2M``; ``?`` when unknown; ``~`` in front when approximate."""
+def tokens(count: int | None, approximate: bool, *, full: bool = False) -> str:
+    """A token count: ``950``, ``84.2k``, ``1.2M``; ``full``: ``84,200``; ``?`` when unknown. Whoever prints one says
+    whether it is an estimate (``approximate``, then ``~`` stands in front) or was counted, reported or set."""
     if count is None:
         return "?"
     mark = "~" if approximate else ""
+    if full:
+        return mark + grouped(count)
     size = abs(count)
     if size < 1_000:
         return f"{mark}{count}"
@@ -72,12 +75,14 @@ def _digits(amount: float) -> int:
 
 def percent(value: float | None, digits: int = 1, *, signed: bool = False, tight: bool = False) -> str:
     """A percentage (42.1 is 42.1 %) to ``digits`` after the point; ``signed`` with ``+`` or ``−``; ``tight`` without
-    the blank, where there is no room or a log's form is fixed."""
+    the blank, where there is no room or a log's form is fixed. What is smaller than the last digit is ``<0.1 %``."""
     if value is None:
         return "?"
-    value = round(value, digits) + 0.0  # no "-0.0"
-    number = f"{value:+.{digits}f}".replace("-", "−") if signed else f"{value:.{digits}f}"
-    return f"{number}%" if tight else f"{number} %"
+    unit = "%" if tight else " %"
+    rounded = round(value, digits) + 0.0  # no "-0.0"
+    if value and not rounded:
+        return f"<{10**-digits:.{digits}f}{unit}"
+    return (f"{rounded:+.{digits}f}".replace("-", "−") if signed else f"{rounded:.{digits}f}") + unit
 
 
 def factor(value: float) -> str:
@@ -93,15 +98,19 @@ def share(tenths: int | None, some: bool = False) -> str:
     return "<0.1 %" if some and not tenths else percent(tenths / 10).replace("-", "−")
 
 
-def share_in(part: int, whole: int) -> str:
-    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``."""
-    return share(tenths_of(part, whole), part > 0)
+def share_in(part: int, whole: int, approximate: bool = False) -> str:
+    """Which share of ``whole`` (> 0) ``part`` is: ``42.1 %``, ``<0.1 %``; ``~42.1 %`` where that is an estimate."""
+    text = share(tenths_of(part, whole), part > 0)
+    return text if not approximate or text.startswith("<") else f"~{text}"
 
 
 def whole_percent(part: int, whole: int) -> str:
-    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all."""
-    value = 0 if not part else 100 if part >= whole else min(99, max(1, (200 * part + whole) // (2 * whole)))
-    return percent(value, 0)
+    """Which part of ``whole`` (> 0) that is, in whole percent: ``81 %``; 0 and 100 only where it is nothing or all,
+    else ``<1 %`` and ``>99 %``."""
+    value = (200 * part + whole) // (2 * whole)
+    if part <= 0 or part == whole or 0 < value < 100 or part > whole:
+        return percent(value, 0)
+    return "<1 %" if not value else ">99 %"
 
 
 def tenths_of(part: int, whole: int) -> int:
@@ -143,16 +152,23 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds for people: ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below five
-    seconds, where they tell something."""
+    """Seconds for people: ``<0.1 s``, ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below
+    five seconds, where they tell something."""
     if seconds is None:
         return "?"
+    if seconds and not round(seconds, 1):
+        return "<0.1 s"
     if round(seconds, 1) < 5:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     return f"{whole // 60} min {whole % 60} s" if whole < 3_600 else f"{whole // 3_600} h {whole // 60 % 60} min"
+
+
+def clock_time(then: float) -> str:
+    """The time of the day of a time (seconds since the epoch), here: ``14:05``."""
+    return time.strftime("%H:%M", time.localtime(then))
 
 
 def uptime(seconds: float) -> str:
@@ -170,3 +186,16 @@ def age(then: float, now: float | None = None) -> str:
             return f"{int(seconds // unit_size)} {unit}" if unit else "now"
     days = int(seconds // 86_400)
     return f"{days // 7} w" if days < 365 else f"{days // 365} y"
+
+
+def signed(number: int) -> str:
+    """A difference with its sign: ``+1,204``, ``−87``, ``±0``."""
+    return "±0" if not number else f"{number:+,}".replace("-", "−")
+
+
+def clock(then: float, now: float | None = None) -> str:
+    """A time (seconds since the epoch) on the user's clock: ``14:03``, with the day before it where that is not the day
+    of ``now``."""
+    today = time.localtime(time.time() if now is None else now)
+    at = time.localtime(then)
+    return time.strftime("%H:%M" if at[:3] == today[:3] else "%Y-%m-%d %H:%M", at)

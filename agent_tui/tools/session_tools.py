@@ -17,6 +17,10 @@ class SessionTools:
     def __init__(self, mcp: McpManager, skill: SkillTool) -> None:
         self._mcp, self._skill = mcp, skill
 
+    @property
+    def starting(self) -> bool:
+        return self._mcp.starting
+
     def tools(self) -> list[Tool]:
         own: list[Tool] = [self._skill] if self._skill.names() else []
         return own + self._mcp.tools()
@@ -27,6 +31,10 @@ class SessionTools:
 
     def start(self, changed: Callable[[], None]) -> None:
         self._mcp.start(changed)
+
+    def recall(self) -> bool:
+        """Has the tools of servers as they were last seen; False where that is not known."""
+        return self._mcp.recall()
 
     async def close(self) -> None:
         await self._mcp.close()

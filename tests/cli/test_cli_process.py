@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,18 @@ def test_a_signal_while_streaming_ends_the_turn_with_valid_output(cli: Cli, numb
     (session,) = cli.run("sessions", "--json").json
     exported = cli.run("export", session["id"]).json
     assert exported["messages"][1]["status"] == "stopped"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_before_anything_is_sent_is_an_interrupt_too(cli: Cli, number: signal.Signals) -> None:
+    process = cli.start("-p", "tell", "-", "-m", "demo", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write("x" * 300_000)  # more than a pipe holds: this returns once it is being read
+    process.stdin.flush()
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in errors
 
 
 def test_json_is_printed_when_interrupted(cli: Cli) -> None:

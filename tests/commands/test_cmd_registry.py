@@ -162,7 +162,7 @@ def test_cleaned_text_has_no_control_characters(text: str) -> None:
 
 
 def test_numbers_for_people() -> None:
-    assert [numbers.tokens(n) for n in (None, 0, 999, 1000, 84_200, 999_949, 1_200_000)] == [
+    assert [numbers.tokens(n, False) for n in (None, 0, 999, 1000, 84_200, 999_949, 1_200_000)] == [
         *("?", "0", "999", "1k", "84.2k", "999.9k", "1.2M")
     ]
     assert numbers.tokens(84_200, approximate=True) == "~84.2k"

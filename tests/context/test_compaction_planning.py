@@ -223,7 +223,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     for plan in (world.plan(), world.plan("manual")):
         assert plan.action == "not_worth_it"
         assert plan.stuck
-        assert "your newest message itself is too large: 16,00" in plan.why
+        assert "your newest message itself is too large: ~16,00" in plan.why
         assert "16,384" in plan.why
         assert preview_text(plan).startswith("No compaction can make room: ")
 
@@ -275,7 +275,14 @@ def test_the_preview_tells_what_goes_and_what_stays() -> None:
     world.tool_step("src/app.py", 200)
     chat(world, 40)
     text = preview_text(world.plan("manual"))
-    for words_ in ("Now ", "afterwards about ", "replaced by one summary", "Stays word for word", "src/app.py", "undo"):
+    for words_ in (
+        "Now ",
+        "afterwards expected ~",
+        "replaced by one summary",
+        "Stays word for word",
+        "src/app.py",
+        "undo",
+    ):
         assert words_ in text
 
 
@@ -300,11 +307,14 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
 
 
 def test_texts() -> None:
-    text = done_text(171_234, 24_111, kept=6, seconds=8.2, cost=Cost(0.021))
-    assert text == "171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
-    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, cost=Cost(0.021, 1))
-    assert done_text(20_000, 9_000, cleared=1) == "20k → 9k · cleared 1 old tool result · /compact undo"
-    assert [tokens(n) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
+    text = done_text(171_234, 24_111, before_estimated=False, kept=6, seconds=8.2, cost=Cost(0.021))
+    assert text == "171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
+    assert "· ≥ $0.02 ·" in done_text(171_234, 24_111, before_estimated=False, cost=Cost(0.021, 1))
+    assert (
+        done_text(20_000, 9_000, before_estimated=True, cleared=1)
+        == "~20k → ~9k · cleared 1 old tool result · /compact undo"
+    )
+    assert [tokens(n, False) for n in (0, 999, 1_000, 168_000, 999_949, 999_950, 1_234_567)] == [
         "0",
         "999",
         "1k",

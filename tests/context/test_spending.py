@@ -37,6 +37,8 @@ def test_the_input_costs_what_its_cache_lets_it_and_writing_costs_more() -> None
     call = priced_call(PRICES, 10_000, 8_000, 1_000)
     assert call.usd == pytest.approx(2_000 * 3.75e-6 + 8_000 * 0.3e-6 + 1_000 * 15e-6)
     plain = replace(PRICES, cache_write=None)
+    hours = replace(PRICES, cache_write_1h=6e-6)
+    assert priced_call(hours, 10_000, 8_000, 0, hour=True).usd == pytest.approx(2_000 * 6e-6 + 8_000 * 0.3e-6)
     assert priced_call(plain, 10_000, 0, 1_000).usd == pytest.approx(10_000 * 3e-6 + 1_000 * 15e-6)
 
 
@@ -84,7 +86,12 @@ def test_a_call_breaks_what_it_would_go_beyond(line: BudgetLine, usd: float | No
 
 def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
     text = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.051, 21_400, 18_000, 600))
-    for said in ("budget.turn_usd = $0.5000", "has taken $0.4800", "~$0.0510", "~21.4k in, 18k of it cached, ~600 out"):
+    for said in (
+        "budget.turn_usd = $0.5000",
+        "has taken $0.4800",
+        "~$0.0510",
+        "~21.4k in, ~18k of it cached, ~600 out",
+    ):
         assert said in text
     assert all(way in text for way in ("/budget turn", "/model", "/compact"))
     assert "\n" not in text

@@ -27,6 +27,7 @@ class Tickets:
     def __init__(self) -> None:
         self.on = True
         self.changed: Callable[[], None] = lambda: None
+        self.starting = False
 
     def tools(self) -> list[Tool]:
         return []
@@ -36,6 +37,9 @@ class Tickets:
 
     def start(self, changed: Callable[[], None]) -> None:
         self.changed = changed
+
+    def recall(self) -> bool:
+        return False
 
     async def close(self) -> None:
         return None

@@ -93,7 +93,7 @@ async def test_a_message_sent_during_a_switch_of_models_waits_for_it(tmp_path: P
                 await work
         assert not seen.of(TurnStarted)
         gated.gate.set()
-        info = await switching
+        info, _ = await switching
         await agent.join()
         assert [s.model_key for s in agent.steps if s.kind == "turn"] == [info.spec.key]
         assert len(seen.of(TurnEnded)) == 1

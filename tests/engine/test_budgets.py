@@ -206,7 +206,8 @@ async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_pa
         assert (await say(agent, seen, "and on")).stop_reason == "end"
         await registry.run(agent, "/budget session 0.001")
         assert (await say(agent, seen, "and on")).stop_reason == "budget"
-        assert (await agent.set_model("free")).spec.key == "free"
+        info, _ = await agent.set_model("free")
+        assert info.spec.key == "free"
         assert (await say(agent, seen, "and on")).stop_reason == "end", "what costs nothing breaks no budget in dollars"
 
 

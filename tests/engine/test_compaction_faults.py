@@ -310,7 +310,7 @@ async def test_an_undo_is_told_below_the_transcript_it_brings_back(tmp_path: Pat
         seen.events.clear()
         await agent.compact_undo()
         kinds = [type(e) for e in seen.events if isinstance(e, (SessionChanged, CompactionEnded, Notice))]
-        assert kinds == [SessionChanged, CompactionEnded, Notice]
+        assert kinds == [SessionChanged, CompactionEnded], "nothing is paused below the limit"
         assert "Compaction undone" in seen.of(CompactionEnded)[0].text
 
 
@@ -369,7 +369,7 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(tmp_path:
         for number in range(7):
             await turn(agent, seen, f"{number}: tell me a lot")
         assert agent.context_usage().total > 4_500 and not seen.of(CompactionStarted)
-        info = await agent.set_model("small")
+        info, _ = await agent.set_model("small")
         assert info.limits.window == 6_000 and agent.spec.key == "small"
         assert "compact_before_switch" in codes(seen) and outcomes(seen) == ["done"]
         call = next(s for s in agent.steps if s.kind == "compaction")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,7 +132,8 @@ def test_not_worth_it_and_cancelled_are_no_failures() -> None:
 
 def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     policy = AutoCompaction()
-    assert policy.undone().code == "compaction_paused"
+    told = policy.undone(usage(170_000))
+    assert told is not None and told.code == "compaction_paused" and "is paused until /compact" in told.text
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
     overflow = policy.on_overflow(usage(170_000))
     assert isinstance(overflow, Compact)
@@ -142,9 +145,29 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     policy.before_step(usage(168_000))
     assert not policy.paused
     assert policy.before_step(usage(170_000)) == Compact("auto")
-    policy.undone()
+    policy.undone(usage(170_000))
     policy.compacted(result("not_worth_it", "manual"))
     assert not policy.paused
+
+
+@pytest.mark.parametrize("total", [20_000, 168_000, 168_001, 199_000])
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("off", [True, False])
+def test_what_is_told_of_an_undo_is_what_happens_then(total: int, auto: bool, off: bool) -> None:
+    policy = AutoCompaction(auto_compact=auto, off=off)
+    told = policy.undone(usage(total))
+    before = replace(policy)
+    then = policy.before_step(usage(total))
+    if total <= 168_000:
+        assert told is None and then == Proceed() and not policy.paused
+    elif not auto or off:
+        assert told is None, "it is not the undo that keeps it from compacting"
+        assert before.held_back() == ("off" if auto else "setting")
+    elif total == 199_000:
+        assert told is not None and "makes room again" in told.text and isinstance(then, Compact)
+    else:
+        assert told is not None and "is paused until" in told.text
+        assert isinstance(then, Proceed) and then.notice is not None and "paused since the undo" in then.notice.text
 
 
 def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> None:
@@ -175,7 +198,7 @@ def test_the_state_survives_a_restart() -> None:
     policy = AutoCompaction()
     for _ in range(3):
         policy.compacted(result("failed"))
-    policy.undone()
+    policy.undone(usage(170_000))
     before = SessionState(pinned=("/p/notes.md",), thinking="high")
     kept = policy.kept_in(before)
     assert (kept.pinned, kept.thinking) == (before.pinned, before.thinking)
@@ -279,4 +302,4 @@ def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
         elif then == "turn":
             policy.turn_started()
         elif then == "undo":
-            policy.undone()
+            policy.undone(usage(total))

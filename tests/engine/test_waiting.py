@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError, StoreLockedError
-from agent_tui.models.events import MessageAdded, Notice, QueueChanged
+from agent_tui.models.events import MessageAdded, Notice, QueueChanged, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.engine.test_store_failures import failing
@@ -57,6 +57,43 @@ async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back
         assert sorted(m.text for m in agent.messages if m.role == "user") == ["first", "second", "third"]
         assert stored(agent.store, agent.info.id) == []
         assert not agent.send_waiting()
+
+
+async def test_enter_between_the_interrupt_and_the_end_of_its_turn_is_not_lost(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
+        agent.submit("first")
+        await agent.ready()
+        agent.submit("second")
+        assert not agent.send_waiting(), "a turn that runs is waited for"
+        agent.interrupt()
+        assert agent.busy and agent.send_waiting()
+        await agent.join()
+        assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
+        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "second"]
+
+
+async def test_enter_as_soon_as_the_end_is_seen_is_not_lost(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, _):
+        sent: list[bool] = []
+        agent.subscribe(lambda event: sent.append(agent.send_waiting()) if isinstance(event, TurnEnded) else None)
+        agent.submit("first")
+        await agent.ready()
+        agent.submit("second")
+        agent.interrupt()
+        await agent.join()
+        assert sent == [True, False]
+        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "second"]
+
+
+async def test_what_is_typed_after_an_interrupt_goes_out_when_its_turn_has_ended(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HANGING)) as (agent, seen):
+        agent.submit("first")
+        await agent.ready()
+        agent.interrupt()
+        agent.submit("this instead")
+        await agent.join()
+        assert [m.text for m in agent.messages if m.role == "user"] == ["first", "this instead"]
+        assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
 
 
 async def test_after_a_restart_they_are_shown_and_never_sent_by_themselves(tmp_path: Path) -> None:

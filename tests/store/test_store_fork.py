@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_fork_and_its_source_go_separate_ways(tmp_path: Path) -> None:
         assert store.messages(info.id)["draft"].status == "streaming"
         draft.parts = [TextPart("half and more")]
         store.write_message(info.id, draft)
-        store.set_operation_active(fork.id, "o", False)
+        store.write_records(fork.id, [replace(record, active=False)])
         line(store, fork.id, "e", parent="a")
         assert store.messages(fork.id)["draft"].text == "half"
         assert store.records(info.id)[0].active
@@ -102,8 +103,8 @@ def test_a_compaction_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
         assert store.records(info.id) == [record]
         assert store.steps(info.id)[0].status == "complete"
         for active in (False, True):
-            store.set_operation_active(info.id, "o", active)
-            assert store.records(info.id)[0].active is active
+            store.write_records(info.id, [replace(record, active=active, switched=[1.0])])
+            assert store.records(info.id) == [replace(record, active=active, switched=[1.0])]
 
 
 ACTIONS = st.lists(
@@ -146,7 +147,7 @@ def test_any_sequence_of_rewinds_forks_and_compactions_loses_nothing(
             else:
                 active = [r for r in store.records(current.id) if r.active]
                 if active:
-                    store.set_operation_active(current.id, active[-1].operation_id, False)
+                    store.write_records(current.id, [replace(active[-1], active=False)])
         for session_id, tree in expected.items():
             messages = store.messages(session_id)
             assert {m.id: m.parent_id for m in messages.values()} == tree

@@ -70,9 +70,9 @@ def require_as_before(path: Path) -> None:
 
 
 def test_everything_reads_as_before(path: Path) -> None:
-    before = rows(path, "session", "spending", "sqlite_sequence")
+    before = rows(path, "session", "spending", "mcp_offer", "sqlite_sequence")
     require_as_before(path)
-    assert rows(path, "session", "spending", "sqlite_sequence") == before
+    assert rows(path, "session", "spending", "mcp_offer", "sqlite_sequence") == before
     require_as_before(path)
 
 

@@ -8,7 +8,7 @@ import pytest
 from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store import Store
 
 
@@ -91,7 +91,7 @@ def test_what_does_not_exist_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="no step"):
         store.write_step(info.id, Step("s", "turn", "m", "p", "a", "m"))
     with pytest.raises(StoreError, match="no compaction"):
-        store.set_operation_active(info.id, "o", False)
+        store.write_records(info.id, [CompactionRecord("r", "o", "prune", ["a"])])
     info.head_id = "unknown"
     with pytest.raises(StoreError, match="no message"):
         store.save_session(info)

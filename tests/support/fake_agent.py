@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.config import PermissionMode, Settings
+from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
@@ -151,6 +154,7 @@ class FakeAgent:
         self.busy = False
         self.spec = ModelSpec("demo", "demo")
         self.model_info: ModelInfo | None = self._info("demo")
+        self.lost: LostReasoning | None = None
         self.mode: PermissionMode = "ask"
         self.effort: Effort = "medium"
         self.messages: list[Message] = list(messages)
@@ -234,6 +238,8 @@ class FakeAgent:
         return None if text is None else (text, self.queued_attachments.pop(text, []))
 
     def send_waiting(self) -> bool:
+        if self.busy:
+            return False
         self.calls.append(("send_waiting", None))
         return bool(self.queue)
 
@@ -260,21 +266,31 @@ class FakeAgent:
     def part_text(self, fingerprint: str) -> str | None:
         return self.parts.get(fingerprint)
 
+    def history(self) -> History:
+        return History(Session({}, [], [], {}))
+
     def sent_message(self, message_id: str) -> SentMessage | None:
         return next((SentMessage(m, m.id) for m in self.messages if m.id == message_id), None)
 
-    async def set_model(self, key: str) -> ModelInfo:
+    async def set_model(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
         if key == "nonsense":
             raise AgentError("Unknown model nonsense.")
         self.calls.append(("set_model", key))
         self.spec, self.model_info = ModelSpec(key, key), self._info(key)
-        return self.model_info
+        return self.model_info, self.lost
+
+    def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
+        return self.lost if info.spec.key != self.spec.key else None
+
+    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
+        return self.lost
 
     def set_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
 
-    def set_effort(self, effort: Effort) -> None:
+    def set_effort(self, effort: Effort) -> LostReasoning | None:
         self.effort = effort
+        return self.lost
 
     async def sandbox_lines(self) -> list[str]:
         return ["bubblewrap", "look (bubblewrap): reads only"]
@@ -299,10 +315,11 @@ class FakeAgent:
     async def compact_undo(self) -> None:
         self.calls.append(("compact_undo", None))
 
-    async def clear(self) -> None:
+    async def clear(self) -> LostReasoning | None:
         self.calls.append(("clear", None))
         self.messages.clear()
         self.publish(SessionChanged(self.info, reload=True))
+        return self.lost
 
     async def resume(self, session_id: str) -> None:
         self.calls.append(("resume", session_id))

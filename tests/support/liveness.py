@@ -145,7 +145,7 @@ class Life:
         operation = self.world.undo()
         if operation is None:
             return
-        self.policy.undone()
+        self.policy.undone(self.world.usage())
         if not self.stages or self.stages[-1].operation != operation:
             self.stages.clear()
             return

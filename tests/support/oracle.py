@@ -15,7 +15,7 @@ from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, Te
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SystemBlock
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.calling import run as call
-from agent_tui.providers.catalog.targets import resolve_target
+from agent_tui.providers.catalog.targets import resolve_target, takes_markers
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
 
@@ -144,5 +144,8 @@ def matrix(spec: ModelSpec) -> Iterator[tuple[str, ModelRequest]]:
     yield "little room", recorded.request_for(spec, plain, max_output=1_500)
     yield "no system", recorded.request_for(spec, plain, system="")
     yield "document", replace(recorded.request_for(spec, plain), documents=[SystemBlock("documents", "pinned")])
+    if takes_markers(resolve_target(spec)):
+        hour = replace(spec, cache_ttl="1h")
+        yield "kept for an hour", recorded.request_for(hour, wire.conversation(spec), tools=[wire.TOOL])
     extra = replace(spec, extra={**spec.extra, "temperature": 0.5, "extra_headers": {"x-own": "1"}})
     yield "extra", recorded.request_for(extra, plain, effort="off")

@@ -60,11 +60,13 @@ time.sleep(100_000)  # agent-tui-victim
 
 
 def available(base: Path) -> dict[str, Backend | str]:
-    """Every backend this system could have, by name; those that do not hold here with the reason."""
+    """Every backend this system could have, by its first name: the one of most reach that holds here, else the
+    reason why none does."""
     found: dict[str, Backend | str] = {"bubblewrap": "bubblewrap is not installed", "Landlock": "no Landlock"}
     for backend in backends():
-        why = trial(backend, "look", base) or trial(backend, "work", base)
-        found[backend.name.split(" ")[0]] = why or backend
+        name = backend.name.split(" ")[0]
+        if isinstance(found[name], str):
+            found[name] = trial(backend, "look", base) or trial(backend, "work", base) or backend
     return found
 
 
@@ -264,7 +266,8 @@ def left_behind(mark: str, seconds: str = "31337") -> list[str]:
 def jail_for(backend: Backend | None, place: Place, cache: Path, network: Network = "ask") -> Jail:
     """The jail of a place's project under one backend; None: as if nothing held here."""
     proven: frozenset[Domain] = frozenset(("look", "work")) if backend is not None else frozenset()
-    jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=Sandbox(backend, proven))
+    sandbox = Sandbox(backend, proven, shares=True)
+    jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=sandbox)
     jail.policy()
     return jail
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.models.money import Cost
 from agent_tui.text.numbers import (
+    duration,
     factor,
     grouped,
     largest_remainder,
@@ -15,6 +18,7 @@ from agent_tui.text.numbers import (
     percent,
     plural,
     share,
+    share_in,
     size,
     tenths_of,
     tokens,
@@ -26,7 +30,7 @@ def test_counts() -> None:
     assert [plural(n, "line") for n in (0, 1, 2, 1_204)] == ["0 lines", "1 line", "2 lines", "1,204 lines"]
     assert plural(2, "entry", "entries") == "2 entries" and plural(1, "entry", "entries") == "1 entry"
     assert [grouped(n) for n in (0, 84_200, -1_200)] == ["0", "84,200", "−1,200"]
-    assert [tokens(n) for n in (-950, 999_949, 999_950)] == ["-950", "999.9k", "1M"]
+    assert [tokens(n, False) for n in (-950, 999_949, 999_950)] == ["-950", "999.9k", "1M"]
 
 
 def test_money_never_rounds_a_price_to_nothing() -> None:
@@ -57,12 +61,37 @@ def test_money_says_nothing_untrue(known: float, unpriced: int, places: int | No
 
 
 def test_percentages() -> None:
-    assert [percent(n) for n in (None, 0, -0.04, 42.14)] == ["?", "0.0 %", "0.0 %", "42.1 %"]
+    assert [percent(n) for n in (None, 0, -0.04, 42.14)] == ["?", "0.0 %", "<0.1 %", "42.1 %"]
     assert percent(-0.13, signed=True) == "−0.1 %" and percent(2, signed=True) == "+2.0 %"
     assert percent(87.54, tight=True) == "87.5%" and percent(87.54, 0) == "88 %"
     assert [share(n) for n in (None, 0, 421, -6)] == ["", "0.0 %", "42.1 %", "−0.6 %"]
-    assert [whole_percent(n, 1_000) for n in (0, 1, 814, 999, 1_000)] == ["0 %", "1 %", "81 %", "99 %", "100 %"]
+    assert [whole_percent(n, 1_000) for n in (0, 1, 5, 814, 994, 999, 1_000)] == [
+        *("0 %", "<1 %", "1 %", "81 %", "99 %", ">99 %", "100 %")
+    ]
     assert factor(1.018) == "1.02"
+
+
+NUMBER = re.compile(r"[\d.]+")
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**7))
+def test_what_is_smaller_than_the_last_digit_is_said_to_be_that_and_nothing_is_0(part: int, whole: int) -> None:
+    """Of every form: 0 is printed where it is nothing and nowhere else."""
+    value = part / whole
+    forms = [percent(value), percent(value, 0), percent(value, tight=True), percent(value, signed=True)]
+    forms += [share_in(part, whole), duration(value), money(value)]
+    forms += [whole_percent(part, whole)] if part <= whole else []
+    for text in forms:
+        (number,) = NUMBER.findall(text.split(" min")[0].split(" h")[0].replace(",", ""))
+        assert (float(number) == 0) == (part == 0), text
+        assert not text.startswith("<") or value < 1, text
+
+
+@given(st.integers(0, 10**7))
+def test_an_estimate_is_marked_in_every_form(count: int) -> None:
+    assert tokens(count, True) == f"~{tokens(count, False)}"
+    assert tokens(count, True, full=True) == f"~{tokens(count, False, full=True)}" == f"~{grouped(count)}"
+    assert share_in(count, 10**7, True).lstrip("~") == share_in(count, 10**7)
 
 
 def test_sizes() -> None:

@@ -26,6 +26,15 @@ FLOAT = re.compile(r"[.,]\d*[.\d]+[eEfFgG%]|%$")
 """A format for a number with digits after the point."""
 
 
+ESTIMATE = re.compile(
+    r"\b(?:usage|expected|plan|before|after|now|seen)\.(?:total|over|free)\b|estimated|deferred_tokens|expected_after"
+    r"|new_messages|fixed_delta|dropped_reasoning|in_flight"
+)
+"""Token counts that are estimates, or may be: ``tokens`` writes them, which has to be told whether they are."""
+
+MARKED = frozenset({"commands/usage_text.py", "context/accounting/why.py"})
+"""Here a column, or the formula, says of each number how it is known."""
+
 PRICE = re.compile("cost|price|dollar|usd|budget|spent")
 """What stands behind a ``$`` that is money; a path in JSON begins with one, too."""
 
@@ -72,6 +81,19 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
                 FLOAT.search(spec)
             ):
                 yield node.lineno, f"a number is formatted here ({spec})"
+            case ast.FormattedValue(
+                value=number, format_spec=ast.JoinedStr(values=[*_, ast.Constant(value=str(spec))])
+            ) if "," in spec and ESTIMATE.search(ast.unparse(number)):
+                yield node.lineno, "an estimate is written here"
+            case ast.JoinedStr(values=[*_]) if any(
+                isinstance(text, ast.Constant)
+                and str(text.value).endswith("~")
+                and isinstance(number, ast.FormattedValue)
+                and isinstance(number.value, ast.Call)
+                and ast.unparse(number.value.func) in ("tokens", "grouped", "share_in")
+                for text, number in pairwise(node.values)
+            ):
+                yield node.lineno, "the mark of an estimate is written here"
             case ast.JoinedStr(values=values) if any(
                 isinstance(text, ast.Constant)
                 and str(text.value).endswith("$")
@@ -94,7 +116,9 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
     ids=lambda p: p.relative_to(PACKAGE).as_posix(),
 )
 def test_text_and_numbers_are_written_in_one_place(path: Path) -> None:
-    assert list(faults(path.read_text("utf-8"))) == []
+    name = path.relative_to(PACKAGE).as_posix()
+    marks = name in MARKED or name.startswith("ui/screens/context")
+    assert [f for f in faults(path.read_text("utf-8")) if not (marks and "estimate" in f[1])] == []
 
 
 @pytest.mark.parametrize(
@@ -108,6 +132,8 @@ def test_text_and_numbers_are_written_in_one_place(path: Path) -> None:
         'x = f"{part:.1%}"',
         'x = f"{value:,.3g} MB"',
         'x = f"${cost}"',
+        'x = f"the next input is {usage.total:,} tokens"',
+        'x = f"~{tokens(call.read, False)}"',
         'x = f"{n} line{"s" if n != 1 else ""}"'.replace('"s"', "'s'").replace('""', "''"),
         'x = "".join(c for c in text if c.isprintable())',
     ],

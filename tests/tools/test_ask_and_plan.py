@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from agent_tui.engine.project.permissions import Verdict
+from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import ToolError
+from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart
 from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.tools.base import ToolContext, User
 from agent_tui.tools.builtin.ask import AskTool
 from agent_tui.tools.builtin.present_plan import MAX_PLAN, PresentPlanTool
+from agent_tui.tools.builtin.write import WriteTool
+from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
 
 
@@ -66,6 +71,29 @@ async def test_without_a_user_nothing_is_asked(tmp_path: Path) -> None:
         await AskTool().run({"question": "?", "choices": ["a", "b"]}, context(tmp_path))
     with pytest.raises(ToolError, match="Nobody can approve a plan here"):
         await PresentPlanTool().run({"plan": "x"}, context(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        (Answers(answer=QuestionAnswer(("a",))), "you wrote it before the user answered"),
+        (None, "you wrote it beside a question that nobody can answer"),
+    ],
+)
+async def test_what_was_written_without_the_answer_is_told_truly(tmp_path: Path, user: User | None, told: str) -> None:
+    async def allow(*_: object) -> Verdict:
+        return Verdict(True)
+
+    stored: list[Message] = []
+    runner = ToolRunner(ToolRegistry([AskTool(), WriteTool()]), lambda: context(tmp_path, user), allow)
+    calls = [
+        ToolCallPart("c1", "ask", '{"question": "?", "choices": ["a", "b"]}'),
+        ToolCallPart("c2", "write", '{"path": "x", "content": "b"}'),
+    ]
+    await runner.run(calls, lambda event: None, stored.append)
+    (result,) = stored[1].parts
+    assert isinstance(result, ToolResultPart) and result.is_error and told in result.text
+    assert not (tmp_path / "project" / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ def test_auto_mode_asks_about_what_leaves_the_project_or_cannot_be_seen(make: Ma
 @pytest.mark.parametrize(
     "command",
     ["rm -rf src", "pytest -q tests", "python -m pytest -rs", "python src/a.py", "make test && git commit -m 'x y'",
-     "echo x > src/a.py", "git push", "mkdir -p build/x", "sh src/run.sh", "npm run build"],
+     "echo x > src/a.py", "git fetch", "mkdir -p build/x", "sh src/run.sh", "npm run build"],
 )  # fmt: skip
 def test_auto_mode_works_inside_the_project(make: Make, command: str) -> None:
     assert bash(make("auto"), command).action == "allow"

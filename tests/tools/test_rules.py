@@ -35,6 +35,7 @@ def test_every_tool_there_is_can_be_named() -> None:
         ("Bash(git *)", "did you mean bash?"),
         ("Edit(src/**)", "did you mean edit?"),
         ("webfetch(docs.python.org)", "did you mean fetch?"),
+        ("nosuch(x)", "there are apply_patch, ask, bash, "),
         ("zzz", "there are apply_patch, ask, bash, "),
         ("git*", "names no tool"),
         ("todo(x)", "todo takes no pattern; write `todo`"),

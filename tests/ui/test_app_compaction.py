@@ -12,7 +12,7 @@ async def test_after_a_compaction_that_was_asked_for_nothing_works(tmp_path: Pat
     async with running(tmp_path) as run:
         run.agent.busy = True
         run.agent.publish(CompactionStarted(5_200, "asked for"))
-        await run.until(lambda: "Compacting 5.2k" in run.shown())
+        await run.until(lambda: "Compacting ~5.2k" in run.shown())
         run.agent.publish(CompactionEnded("done", "5.2k → 1.2k · /compact undo"))
         await run.until(lambda: "5.2k → 1.2k" in run.shown())
         await run.until(lambda: "Compacting" not in run.shown())
@@ -23,7 +23,7 @@ async def test_after_a_compaction_inside_a_turn_the_turn_goes_on(tmp_path: Path)
     async with running(tmp_path) as run:
         run.agent.publish(TurnStarted("turn"))
         run.agent.publish(CompactionStarted(5_200, "over the limit"))
-        await run.until(lambda: "Compacting 5.2k" in run.shown())
+        await run.until(lambda: "Compacting ~5.2k" in run.shown())
         run.agent.publish(CompactionEnded("done", "5.2k → 1.2k · /compact undo"))
         await run.until(lambda: "Working" in run.shown())
         run.agent.publish(TurnEnded("end"))

@@ -322,7 +322,14 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
         )
         await run.until(lambda: "edit(c)" in run.shown())
         shown = run.shown()
-        assert "Allow edit?  long.py  +1 -1" in shown and "… and 1 more" in shown
+        assert "Allow edit?  long.py  +1 -1" in shown
+        # A choice is remembered as it is named, and names nothing that it does not remember.
+        assert [line.split("Always allow ")[1].split(" in ")[0] for line in shown.splitlines() if "Always" in line] == [
+            "edit(a)",
+            "edit(b)",
+            "edit(c)",
+        ]
+        assert "edit(d)" not in shown and " more" not in shown
         run.clock.now += 1
         await run.pilot.press("4")
         await run.until(lambda: run.agent.called("answer_permission"))

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.context.past.changes import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.ui.screens.context.changes import pairs
 from agent_tui.ui.screens.context.rows import Shown, flatten
 from tests.support.fake_agent import row, sample_usage
 

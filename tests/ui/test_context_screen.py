@@ -58,7 +58,7 @@ async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None
         screen = await open_context(run)
         labels = [line.label for line in screen.view.rows.shown]
         screen.view.rows.move_to(labels.index("Tool results"))
-        await run.pilot.press("right")
+        await run.pilot.press("l")
         await run.until(lambda: "read src/module_0.py" in run.shown())
         await run.pilot.press("down", "enter")
         await run.screen(TextScreen)
@@ -66,7 +66,7 @@ async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None
         assert "read from the provider's cache" in run.shown()
         await run.pilot.press("escape")
         await run.screen(ContextScreen)
-        await run.pilot.press("left", "left")
+        await run.pilot.press("h", "h")
         await run.until(lambda: "module_0" not in run.shown())
 
 
@@ -189,7 +189,7 @@ async def test_ten_thousand_messages_open_without_walking_them(tmp_path: Path) -
         screen = await open_context(run)
         assert len(screen.view.rows.shown) < 20
         screen.view.rows.move_to(next(i for i, s in enumerate(screen.view.rows.shown) if s.label == "Tool results"))
-        await run.pilot.press("right")
+        await run.pilot.press("l")
         await run.until(lambda: len(screen.view.rows.shown) > 10_000)
         await run.pilot.press("end")
         await run.until(lambda: "Reserve" in run.shown())

@@ -15,6 +15,7 @@ OWN = {
     "called",
     "calls",
     "exact",
+    "lost",
     "outputs",
     "own_commands",
     "publish",

@@ -162,12 +162,12 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
     data = context_json(usage)
     first = context_text(usage).splitlines()[0]
     assert first == " ".join(sentences(usage)) == in_words(usage)
-    mark = "~" if data["basis"] == "estimated" else ""
-    assert first.startswith(f"{mark}{tokens(data['total'])} ")
+    rough = usage.approximate
+    assert first.startswith(f"{tokens(data['total'], rough)} ")
     if data["window"] is not None:
-        assert f" of {tokens(data['window'])} used." in first
-        room = tokens(data["free"]) if data["free"] else "At the limit:"
-        where = f"{tokens(data['over'])} over the limit:" if data["over"] else room
+        assert f" of {tokens(data['window'], False)} used." in first
+        room = tokens(data["free"], rough) if data["free"] else "At the limit:"
+        where = f"{tokens(data['over'], rough)} over the limit:" if data["over"] else room
         assert where in first and (not held or held in first)
         assert ("Compaction in" in first) == (not held and data["free"] > 0)
     else:
@@ -178,7 +178,7 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
     if data["total"] and most:
         assert f"{whole_percent(most, data['total'])} of it." in first
     in_flight = sentences(usage, 700 * flying)[0]
-    assert in_flight.lstrip("~").startswith(tokens(data["total"] + 700 * flying))
+    assert in_flight.lstrip("~").startswith(tokens(data["total"] + 700 * flying, False))
 
 
 @pytest.mark.parametrize("read", [None, 0, 42_100, 84_200])

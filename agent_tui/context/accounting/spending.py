@@ -78,20 +78,22 @@ class BudgetLine:
         return call.usd > 0 and call.usd > self.left + _TOLERANCE
 
 
-def expected_call(usage: ContextUsage, prices: Prices, steps: Sequence[Step], most: int | None) -> ExpectedCall:
+def expected_call(
+    usage: ContextUsage, prices: Prices, steps: Sequence[Step], most: int | None, hour: bool = False
+) -> ExpectedCall:
     """The next request: its input as the calculator has it, read from the cache as far as that is known beforehand,
     else at the full price, and at the price of writing it where writes cost more. ``most`` is the longest answer that
-    is asked for."""
+    is asked for; ``hour``: what is not read is kept for an hour, which may cost more."""
     read = min(usage.expected_read or 0, usage.total)
-    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most))
+    return priced_call(prices, usage.total, read, expected_output(steps, usage.model, most), hour)
 
 
-def priced_call(prices: Prices, input_: int, read: int, output: int) -> ExpectedCall:
-    """A call of so many tokens."""
+def priced_call(prices: Prices, input_: int, read: int, output: int, hour: bool = False) -> ExpectedCall:
+    """A call of so many tokens; ``hour`` as above."""
     rates = prices.rates(input_)
     if rates.input is None or rates.output is None:
         return ExpectedCall(None, input_, read, output)
-    fresh = max(rates.input, rates.cache_write or 0.0)
+    fresh = max(rates.input, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
     cached = rates.input if rates.cache_read is None else rates.cache_read
     return ExpectedCall((input_ - read) * fresh + read * cached + output * rates.output, input_, read, output)
 
@@ -136,7 +138,7 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
     """A number of a budget: tokens, or dollars with as many digits as make sums of small ones come out."""
     if isinstance(value, Cost):
         return money(value, _places(line))
-    return tokens(int(value)) if line.name == "tokens" else money(value, _places(line))
+    return tokens(int(value), False) if line.name == "tokens" else money(value, _places(line))
 
 
 def rest_of(line: BudgetLine) -> str:
@@ -158,8 +160,8 @@ def _places(line: BudgetLine) -> int | None:
 
 def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call") -> str:
     """Why the call is not made, with the numbers and the ways on."""
-    cached = f"{tokens(call.read)} of it cached, " if call.read else ""
-    size = f"~{tokens(call.input)} in, {cached}~{tokens(call.output)} out"
+    cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
+    size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
     held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else call.usd

@@ -35,6 +35,7 @@ from agent_tui.context.accounting.why import held_text, why_text
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.text.numbers import tokens
 
 Totals = Callable[[Sequence[Step], Sequence[CompactionRecord]], SessionTotals]
 
@@ -110,7 +111,8 @@ def _warnings(ground: Ground, usage: ContextUsage) -> list[str]:
         off = f"{abs(usage.misfit):,} tokens"
         warnings.append(f"The provider's counts and the rows disagree by {off}; the rows are scaled to fit the total.")
     if usage.window and usage.total > usage.window:
-        warnings.append(f"The next input of {usage.total:,} tokens is over the window of {usage.window:,}.")
+        total, window = tokens(usage.total, usage.approximate, full=True), tokens(usage.window, False, full=True)
+        warnings.append(f"The next input of {total} tokens is over the window of {window}.")
     return warnings
 
 

@@ -7,6 +7,7 @@ from agent_tui.context.accounting.given.ground import Ground
 from agent_tui.context.accounting.given.inputs import CompactionSettings
 from agent_tui.context.sent.anchor import why_no_anchor
 from agent_tui.models.context import ContextUsage
+from agent_tui.text.numbers import tokens
 
 
 def held_text(settings: CompactionSettings) -> str:
@@ -26,18 +27,18 @@ def why_text(usage: ContextUsage, ground: Ground) -> str:
 def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
         return "Never compacts by itself: unknown window."
-    total, limit = f"{usage.total:,}", f"{usage.limit:,}"
+    total, limit = _whole(usage.total, usage), tokens(usage.limit, False, full=True)
     if not fits_to_send(usage):
-        full = f"the next input of {total} leaves no room for an answer in a window of {usage.window or 0:,}"
+        window = tokens(usage.window or 0, False, full=True)
+        full = f"the next input of {total} leaves no room for an answer in a window of {window}"
         if not settings.auto_compact:
             return f"Does not compact although {full}: automatic compaction is off by setting."
         how = " without a summary, because that failed three times in a row" if settings.off else ""
         return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
     if usage.total <= usage.limit:
-        return (
-            f"Does not compact: the next input of {total} is {usage.limit - usage.total:,} below the limit of {limit}."
-        )
-    above = f"the next input of {total} is {usage.total - usage.limit:,} above the limit of {limit}"
+        below = _whole(usage.limit - usage.total, usage)
+        return f"Does not compact: the next input of {total} is {below} below the limit of {limit}."
+    above = f"the next input of {total} is {_whole(usage.total - usage.limit, usage)} above the limit of {limit}"
     if not settings.auto_compact:
         return f"Does not compact although {above}: automatic compaction is off by setting."
     if settings.off:
@@ -70,3 +71,7 @@ def calculation_text(usage: ContextUsage) -> str:
         f"last input {c.last_input:,} + last output {output}"
         f" − dropped reasoning {c.dropped_reasoning:,} − removed {c.removed:,} {changed} + {new} = {usage.total:,}"
     )
+
+
+def _whole(count: int, usage: ContextUsage) -> str:
+    return tokens(count, usage.approximate, full=True)

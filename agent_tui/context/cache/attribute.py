@@ -70,16 +70,13 @@ def judge(
     alive = max((r.tokens for r in found if r.alive(step.created, caching.gone)), default=0)
     difference = changed(step, newest, paths, summaries)
     ours = "" if difference is None else difference.what
-    # Where we changed nothing that is known to matter, no more can be missing than could be read: providers leave out
-    # old reasoning themselves.
-    matters = difference is not None and (
-        difference.where != "setting" or difference.name in (MODEL, SERVER) or difference.name in caching.loses
+    expected = min(
+        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.usage.input
     )
-    expected = min(max(could, _repeated(step, newest, paths, sizes)) if matters else could, step.usage.input)
     short = expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * step.usage.input:
         return Judged(expected)
-    cause, what = _cause(step, newest, caching, ours, _Parts(expected, could, alive, read, found))
+    cause, what = cause_of(step, newest, caching, ours, Parts(expected, could, alive, read, found))
     return Judged(expected, CacheMiss(cause, what, expected, read, extra_cost(step.usage, short, prices)))
 
 
@@ -89,19 +86,20 @@ def read_of(step: Step, earlier: Sequence[Step], newest: Step, caching: Caching)
     usage = step.usage
     if step.kind != "turn" or usage is None or usage.source != "provider" or not usage.context:
         return None
-    shown = _cached(usage) or any(_cached(s.usage) for s in reversed(earlier) if s.provider == step.provider)
+    shown = caches(usage) or any(caches(s.usage) for s in reversed(earlier) if s.provider == step.provider)
     if usage.cache_read is None:
         return 0 if shown and caching.zero_unsaid else None
     return usage.cache_read if shown or model_of(newest) != model_of(step) else None
 
 
-def _cached(usage: TokenUsage | None) -> bool:
+def caches(usage: TokenUsage | None) -> bool:
+    """Whether a call was read from a cache or written to it."""
     return usage is not None and bool(usage.cache_read or usage.cache_write)
 
 
-def _repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
+def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
     """Tokens of a step's input that the newest one had sent too, wherever they stood in it, and no more than that one
-    had."""
+    had; of another model's, all that was said before."""
     end, begun = paths.end(step), paths.end(newest)
     if end is None or begun is None or newest.usage is None:
         return 0
@@ -111,6 +109,13 @@ def _repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
         if known[part.fingerprint] > 0:
             known[part.fingerprint] -= 1
             tokens += sizes.fixed(number + 1) - sizes.fixed(number)
+    if not same_cache(step, newest):
+        # Another model may get the same messages in another form.
+        keys = set(paths.messages(begun).keys)
+        for number, key in enumerate(paths.messages(end).keys):
+            if key in keys:
+                tokens += sizes.messages(number + 1) - sizes.messages(number)
+        return tokens
     shared = paths.shared(end, begun)
     tokens += sizes.messages(shared) - sizes.messages(0)
     left = Counter(paths.digests(begun, shared))
@@ -122,7 +127,7 @@ def _repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
 
 
 @dataclass(slots=True, frozen=True)
-class _Parts:
+class Parts:
     """What was expected, what of it could be read whatever time had passed, what was still alive, what was read."""
 
     expected: int
@@ -132,13 +137,14 @@ class _Parts:
     found: Sequence[Reach]
 
 
-def _cause(
+def cause_of(
     step: Step,
     newest: Step,
     caching: Caching,
     ours: str,
-    parts: _Parts,
+    parts: Parts,
 ) -> tuple[MissCause, str]:
+    """Why less was read than expected, with words; ``ours`` is what differs from the newest step (``changed``)."""
     least = max(LEAST_TOKENS, LEAST_SHARE * (step.usage.input if step.usage is not None else 0))
     idle = step.created - newest.created
     life = life_of(newest, caching)
@@ -156,6 +162,14 @@ def _cause(
         return "expired", f"idle for {duration(step.created - touched)}"
     # Whether a setting matters to the cache is not always documented: it is named where it may.
     return ("ours", ours) if ours else ("unknown", "")
+
+
+def matters(difference: Difference | None, caching: Caching) -> bool:
+    """Whether all that was repeated could have been read but for a difference. Where we changed nothing that is known
+    to cost the cache, no more can be missing than could be read: providers leave out old reasoning themselves."""
+    if difference is None or difference.where != "setting":
+        return difference is not None
+    return difference.name in (MODEL, SERVER) or difference.name in caching.loses
 
 
 def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_tui.context.cache.paths import ROOT, SentPaths
-from agent_tui.context.cache.prefix import MODEL, SERVER, differing_settings, same_fixed, sent_fixed
+from agent_tui.context.cache.prefix import MODEL, SERVER, TTL, differing_settings, same_fixed, sent_fixed
 from agent_tui.context.sent.reasoning_runs import differences
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog.families import family_record
+from agent_tui.providers.catalog.targets import takes_markers
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.dialects.caching import (
     CLAUDE,
@@ -32,8 +32,8 @@ def caching_of(target: Target, own_server: bool = False) -> Caching:
     """How the prompts of a model are cached where it is called."""
     if own_server:
         return UNSAID
-    dialect, family = dialect_of(target.provider), family_record(target.family)
-    if dialect.cache == family.cache == "markers":
+    dialect = dialect_of(target.provider)
+    if takes_markers(target):
         return replace(CLAUDE, minimum=claude_minimum(target.model))
     if dialect.caching is OPENAI and keeps_long(target.model):
         return OPENAI_LONG
@@ -44,9 +44,18 @@ def caching_of(target: Target, own_server: bool = False) -> Caching:
 def life_of(step: Step, caching: Caching) -> float | None:
     """Seconds that what a step left in the cache is kept without being used; None where that is not known for sure.
     The clock runs from the beginning of the request."""
-    if caching.life is None or step.usage is None:
+    usage = step.usage
+    if caching.life is None or usage is None:
         return None
-    return HOUR if step.usage.cache_write_1h else caching.life
+    if usage.cache_write_1h:
+        return HOUR
+    # Asked for an hour, and nobody says that it was written for less.
+    return HOUR if wants_hour(step) and not (usage.cache_write and usage.cache_write_1h == 0) else caching.life
+
+
+def wants_hour(step: Step) -> bool:
+    """Whether a request asks its provider to keep it for an hour."""
+    return step.sent is not None and step.sent.settings.get(TTL) == "1h"
 
 
 def held(step: Step, caching: Caching) -> int:
@@ -77,12 +86,14 @@ class Sizes:
 @dataclass(slots=True, frozen=True)
 class Reach:
     """What an earlier step left for a request. ``tokens`` can be read as long as it lives; ``touched`` is when that was
-    last used, ``life`` how long it is kept from then on. ``whole``: the request begins with all of that step."""
+    last used, ``life`` how long it is kept from then on. ``place`` is the number of messages before its end. ``whole``:
+    the request begins with all of that step, and the tokens are no estimate."""
 
     step: Step
     tokens: int
     touched: float
     life: float | None
+    place: int
     whole: bool
 
     def alive(self, now: float, gone: float | None) -> bool:
@@ -95,17 +106,22 @@ def reaches(
     step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
 ) -> list[Reach]:
     """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
-    no other is looked at."""
+    no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the first that
+    it goes on from: what they left is known to the token."""
     found: list[Reach] = []
+    marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
-        if len(found) >= most:
-            break
+        ends = paths.end(other)
+        if looked >= most and (ends is None or paths.depth(ends) not in marks):
+            continue
         if not comparable(other) or not same_cache(other, step):
             continue
-        found += reach(step, other, paths, caching, sizes)
-        if found and len(found) == 1 and found[0].whole:
+        new = reach(step, other, paths, caching, sizes)
+        found, looked = found + new, looked + 1
+        if any(one.whole for one in new) and (looked == 1 or looked > most):
             break
-    return found
+    known = {one.place: one.tokens for one in found if one.whole}
+    return [replace(one, tokens=known.get(one.place, one.tokens)) for one in found]
 
 
 def comparable(step: Step) -> bool:
@@ -136,7 +152,7 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
     whole = fixed_whole and depth == paths.depth(begun)
     if caching.keeping == "automatic":
         tokens = held(other, caching) if whole else _in_units(_size(same, fixed_whole, depth, sizes), caching)
-        return [Reach(other, tokens, other.created, life, whole)] if tokens else []
+        return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
     found: list[Reach] = []
     for mark in other.sent.marks:
         if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks)):
@@ -147,7 +163,7 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
         last = whole and mark == other.sent.marks[-1]
         tokens = held(other, caching) if last else sizes.messages(mark) if mark else sizes.fixed(before_documents)
         if tokens >= caching.minimum:
-            found.append(Reach(other, tokens, other.created, life, last))
+            found.append(Reach(other, tokens, other.created, life, mark, last))
     return sorted(found, key=lambda one: -one.tokens)
 
 
@@ -165,6 +181,6 @@ def _counted(step: Step, other: Step, depth: int) -> int:
 
 
 def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int]) -> bool:
-    """Whether a kept place is at one of the markers of a request, or at most ``LOOK_BACK`` blocks before it."""
+    """Whether a kept place is among the ``LOOK_BACK`` blocks that end at one of the markers of a request."""
     at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
-    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at <= LOOK_BACK for mark in marks)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < LOOK_BACK for mark in marks)

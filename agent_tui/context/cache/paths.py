@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_tui.models.cache import Sent
@@ -80,6 +81,26 @@ class SentPaths:
         self._ends.pop(step_id, None)
         self._last = self._ends[step_id] = self._grow(node, keys, digests, blocks, step_id)
         return Sent(settings, self._made_by[node], depth, keys, digests, blocks, marks)
+
+    @contextmanager
+    def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
+        """What a step would send that is not sent yet: it is here inside the block only."""
+        length, last = len(self._parent), self._last
+        depth = min(messages.same, self._depth[last])
+        start = self.ancestor(last, depth)
+        self._ends[step_id] = self._grow(
+            start, messages.keys[depth:], messages.digests[depth:], messages.blocks[depth:], step_id
+        )
+        try:
+            yield
+        finally:
+            del self._ends[step_id]
+            for node in range(length, len(self._parent)):
+                del self._next[self._parent[node], self._digest[node]]
+            for column in (self._parent, self._depth, self._blocks):
+                del column[length:]
+            for names in (self._key, self._digest, self._made_by):
+                del names[length:]
 
     def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], blocks: Sequence[int], by: str) -> int:
         for number, (key, digest) in enumerate(zip(keys, digests, strict=True)):

@@ -14,10 +14,10 @@ from agent_tui.text.clean import one_line
 
 Where = Literal["setting", "fixed", "message"]
 
-SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS = (
-    "server", "model", "thinking", "schema", "tool choice", "cache key", "others"
+SERVER, MODEL, THINKING, SCHEMA, CHOICE, CACHE_KEY, OTHERS, TTL = (
+    "server", "model", "thinking", "schema", "tool choice", "cache key", "others", "cache ttl"
 )  # fmt: skip
-"""Names of the settings of a request (``models.cache.Sent.settings``)."""
+"""Names of the settings of a request (``models.cache.Sent.settings``). Another ``cache ttl`` makes nothing useless."""
 
 _SETTINGS = {
     MODEL: "model switched",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_tui.context.accounting.budget import min_output, room_for_answer
+from agent_tui.context.accounting.lost import LostReasoning, lost_words
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.money import Cost
 from agent_tui.text.numbers import duration, money, percent, plural, tokens
@@ -24,16 +25,18 @@ def done_text(
     before: int,
     after: int,
     *,
+    before_estimated: bool,
     kept: int | None = None,
     cleared: int = 0,
     clipped: int = 0,
     left_out: int = 0,
+    lost: LostReasoning | None = None,
     problem: str | None = None,
     seconds: float | None = None,
     cost: Cost | None = None,
 ) -> str:
-    """``171.2k → 24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
-    parts = [f"{tokens(before)} → {tokens(after)}"]
+    """``171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo``; what does not apply is left out."""
+    parts = [f"{tokens(before, before_estimated)} → {tokens(after, True)}"]
     if problem is not None:
         parts.append(f"without a summary, because {problem}")
     if left_out:
@@ -44,6 +47,8 @@ def done_text(
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
         parts.append(f"clipped {plural(clipped, 'large tool result')}")
+    if lost is not None:
+        parts.append(f"without {lost_words(lost)}")
     if seconds is not None:
         parts.append(duration(seconds))
     if cost is not None:
@@ -69,48 +74,72 @@ def stuck_why(usage: ContextUsage, fixed: int, newest: int) -> str:
     """Why nothing helps: half a sentence with the numbers. ``fixed`` are the tokens of system prompt and tools,
     ``newest`` those of the user's newest message."""
     window = usage.window or 0
-    prompt = f"the system prompt and the tools take {fixed:,} tokens"
+    prompt = f"the system prompt and the tools take {_about(fixed)} tokens"
     if window and fixed + min_output(window) >= window:
-        return f"{prompt} of a window of {window:,} by themselves"
+        return f"{prompt} of a window of {_known(window)} by themselves"
     if not newest:
-        return f"{prompt} of a window of {window:,}" if window else prompt
-    size = f" of a window of {window:,}" if window else ""
-    return f"your newest message itself is too large: {newest:,} tokens, and {prompt}{size}"
+        return f"{prompt} of a window of {_known(window)}" if window else prompt
+    size = f" of a window of {_known(window)}" if window else ""
+    return f"your newest message itself is too large: {_about(newest)} tokens, and {prompt}{size}"
 
 
 def nothing_text(reason: str) -> str:
     return f"Nothing to compact: {reason}."
 
 
-def cancelled_text(before: int) -> str:
-    return f"Compaction of {tokens(before)} cancelled. Nothing was changed."
+def undone_text(before: ContextUsage, after: ContextUsage) -> str:
+    return f"Compaction undone: {_whole(before)} → {_whole(after)} tokens."
+
+
+def _total(usage: ContextUsage) -> str:
+    return tokens(usage.total, usage.approximate)
+
+
+def _whole(usage: ContextUsage) -> str:
+    return tokens(usage.total, usage.approximate, full=True)
+
+
+def _known(count: int) -> str:
+    return tokens(count, False, full=True)
+
+
+def _about(count: int) -> str:
+    return tokens(count, True, full=True)
+
+
+def cancelled_text(before: int, estimated: bool) -> str:
+    return f"Compaction of {tokens(before, estimated)} cancelled. Nothing was changed."
 
 
 def warning_text(usage: ContextUsage, held_back: str | None) -> str:
     """The line at 80 % of the limit; ``held_back`` says why nothing will happen by itself at the limit."""
     limit = usage.limit or 0
     share = 100 * usage.total / limit if limit else 0.0
-    end = f"{held_back}; /compact makes room." if held_back else f"compacts at {tokens(limit)}."
-    return f"Context at {percent(share, 0)} of the limit: {tokens(usage.total)} of {tokens(limit)}; {end}"
+    end = f"compacts at {tokens(limit, False)}."
+    if usage.total > limit:
+        end = "it is compacted before the next request."
+    if held_back:
+        end = f"{held_back}; /compact makes room."
+    return f"Context at {percent(share, 0)} of the limit: {_total(usage)} of {tokens(limit, False)}; {end}"
 
 
 def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
     """Why the turn cannot go on, with the numbers and the three ways on. ``stuck``: compacting is not one of them."""
     window = usage.window or 0
-    room = max(0, room_for_answer(usage) or 0)
+    room = tokens(max(0, room_for_answer(usage) or 0), usage.approximate, full=True)
     first = "send it in smaller parts or name a file to read" if stuck else "/compact makes room"
     return (
-        f"The context is full: the next input is {usage.total:,} tokens of a window of {window:,}, which leaves "
-        f"{room:,} for an answer (at least {min_output(window):,} are needed). Not compacted: {why}. "
+        f"The context is full: the next input is {_whole(usage)} tokens of a window of {_known(window)}, which leaves "
+        f"{room} for an answer (at least {_known(min_output(window))} are needed). Not compacted: {why}. "
         f"Ways on: {first}, /model takes a model with a larger window, /clear starts over."
     )
 
 
 def overflow_stop_text(usage: ContextUsage, why: str) -> str:
     """The provider refused the request as too long and nothing more will be tried."""
-    window = f" of a window of {usage.window:,}" if usage.window else ""
+    window = f" of a window of {_known(usage.window)}" if usage.window else ""
     return (
-        f"The provider says the conversation is too long: the next input is {usage.total:,} tokens{window}. "
+        f"The provider says the conversation is too long: the next input is {_whole(usage)} tokens{window}. "
         f"Not compacted: {why}. "
         "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
     )
@@ -119,13 +148,13 @@ def overflow_stop_text(usage: ContextUsage, why: str) -> str:
 def send_anyway_text(usage: ContextUsage, why: str) -> str:
     """Over the limit but there is room: the step is sent, and the user knows."""
     room = max(0, room_for_answer(usage) or 0)
-    over = f"{tokens(usage.total)} is over the limit of {tokens(usage.limit or 0)}"
-    return f"{over} but was not compacted: {why}. Going on, {tokens(room)} left for the answer."
+    over = f"{_total(usage)} is over the limit of {tokens(usage.limit or 0, False)}"
+    return f"{over} but was not compacted: {why}. Going on, {tokens(room, usage.approximate)} left for the answer."
 
 
 def make_room_text(usage: ContextUsage, why: str) -> str:
     """Told before a compaction that would be held back, were anything to be sent without it."""
-    total, window = tokens(usage.total), tokens(usage.window or 0)
+    total, window = _total(usage), tokens(usage.window or 0, False)
     return f"{why[:1].upper()}{why[1:]}, but {total} does not fit a window of {window}: making room."
 
 
@@ -140,5 +169,5 @@ def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
 
 
 def _does_not_fit(usage: ContextUsage, model: str) -> str:
-    limit, window = tokens(usage.limit or 0), tokens(usage.window or 0)
-    return f"The conversation ({tokens(usage.total)}) does not fit {model} (limit {limit} of {window})"
+    limit, window = tokens(usage.limit or 0, False), tokens(usage.window or 0, False)
+    return f"The conversation ({_total(usage)}) does not fit {model} (limit {limit} of {window})"

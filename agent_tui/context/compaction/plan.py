@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.given.inputs import ContextInputs
+from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.collected_files import file_lines
 from agent_tui.context.compaction.prune import Pruning
@@ -20,6 +21,8 @@ from agent_tui.text.numbers import plural
 
 CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
+
+UNDO = "/compact undo"
 
 
 @dataclass(slots=True, frozen=True)
@@ -90,6 +93,7 @@ class CompactionPlan:
     fits: bool = True
     needed: bool = False
     stuck: bool = False
+    before_estimated: bool = True
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> list[SentMessage]:
         """What would be sent with these further records."""
@@ -98,8 +102,18 @@ class CompactionPlan:
 
     def usage_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextUsage:
         """The calculator's answer for the conversation with these further records."""
+        return calculate_context_usage(self._inputs_after(records, summary))
+
+    def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
+        """The reasoning that is no longer sent with these further records."""
+        undone = [replace(record, active=False) for record in records]
+        way = WayBack(UNDO, replace(self.inputs, records=[*self.inputs.records, *undone]))
+        turn_open = self.reason in ("auto", "overflow")
+        return lost_reasoning(self.inputs, self._inputs_after(records, summary), way, turn_open=turn_open)
+
+    def _inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        return calculate_context_usage(replace(self.inputs, view=view, records=every))
+        return replace(self.inputs, view=view, records=every)
 
 
 def left_out_text(messages: int) -> str:

@@ -215,6 +215,7 @@ class _Planner:
             s.summaries,
             self.focus,
             needed=s.needed,
+            before_estimated=s.usage.approximate,
         )
         if action in ("nothing", "not_worth_it"):
             return plan
@@ -229,9 +230,9 @@ class _Planner:
 
     def _why(self, after: int) -> str:
         s = self.s
-        numbers = f"{tokens(s.before)} → about {tokens(after)}"
+        numbers = f"{tokens(s.before, s.usage.approximate)} → expected {tokens(after, True)}"
         if s.usage.limit is not None and s.before > s.usage.limit:
-            return f"the next input is over the limit of {tokens(s.usage.limit)}; {numbers}"
+            return f"the next input is over the limit of {tokens(s.usage.limit, False)}; {numbers}"
         if s.reason == "overflow":
             return f"the provider says the request is too long; {numbers}"
         return f"asked for; {numbers}" if self.asked else numbers
@@ -274,11 +275,11 @@ class _Planner:
         if not tried:
             return self._plan("nothing", "everything is in the newest messages, which stay word for word")
         best = max(tried, key=self._gain)
-        gain, after = self._gain(best), tokens(best.expected_after or 0)
+        gain, after = self._gain(best), tokens(best.expected_after or 0, True)
         if gain < self._enough():
-            freed = f"only about {tokens(max(0, gain))} of {tokens(s.before)}"
-            of = f"the limit ({tokens(s.scale)})" if s.usage.limit and not self.asked else "the conversation"
+            freed = f"only {tokens(max(0, gain), True)} of {tokens(s.before, s.usage.approximate)}"
+            of = f"the limit ({tokens(s.scale, False)})" if s.usage.limit and not self.asked else "the conversation"
             why = f"it would free {freed}, less than 5 % of {of}"
         else:
-            why = f"about {after} would be left, still over the limit of {tokens(s.usage.limit or 0)}"
+            why = f"{after} would be left, still over the limit of {tokens(s.usage.limit or 0, False)}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

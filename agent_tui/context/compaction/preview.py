@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agent_tui.context.compaction.plan import CompactionPlan
+from agent_tui.context.accounting.lost import lost_text
+from agent_tui.context.compaction.plan import UNDO, CompactionPlan, records_of
+from agent_tui.models.messages import new_id
 from agent_tui.text.numbers import plural, tokens
 
 
@@ -13,8 +15,9 @@ def preview_text(plan: CompactionPlan) -> str:
         if plan.stuck:
             head = "No compaction can make room"
         return f"{head}: {plan.why}."
-    limit = f" (limit {tokens(plan.limit)})" if plan.limit is not None else ""
-    lines = [f"Now {tokens(plan.before)}, afterwards about {tokens(plan.expected_after)}{limit}."]
+    limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
+    now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
+    lines = [f"Now {now}, afterwards expected {afterwards}{limit}."]
     if plan.pruning.cleared:
         lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
     if plan.pruning.clips:
@@ -42,5 +45,15 @@ def preview_text(plan: CompactionPlan) -> str:
         lines.append("No model call is needed.")
     if summary is None:
         lines.append("Stays: every message and every tool call.")
-    lines.append("Nothing is deleted; /compact undo takes it back.")
+    lost = _lost(plan)
+    if lost:
+        lines.append(lost)
+    lines.append(f"Nothing is deleted; {UNDO} takes it back.")
     return "\n".join(lines)
+
+
+def _lost(plan: CompactionPlan) -> str:
+    """The reasoning that would go, in words."""
+    record_id = new_id("rec")
+    message = plan.summary.message({}, record_id, 0.0) if plan.summary is not None else None
+    return lost_text(plan.lost(records_of(plan, 0.0, "", record_id, message), message), would=True)

@@ -50,13 +50,15 @@ def check_text(text: str, finish: FinishReason, *, needed: bool = False) -> Summ
     return None
 
 
-def check_size(before: int, after: int, limit: int | None, *, fits: bool = False) -> SummaryProblem | None:
+def check_size(
+    before: int, after: int, limit: int | None, *, fits: bool = False, before_estimated: bool = True
+) -> SummaryProblem | None:
     """The checks of the whole next input, in tokens: at least 5 % smaller than before, and below the limit unless it
     ``fits`` the window with an answer."""
-    sizes = f"{tokens(before)} → {tokens(after)}"
+    sizes = f"{tokens(before, before_estimated)} → {tokens(after, True)}"
     if after > before * (1 - MIN_GAIN):
         return SummaryProblem("too_large", f"the summary is not at least 5 % smaller than what it replaces ({sizes})")
     if limit is not None and after > limit and not fits:
-        over = f"the limit of {tokens(limit)}"
+        over = f"the limit of {tokens(limit, False)}"
         return SummaryProblem("over_limit", f"it would still be over {over} ({sizes})")
     return None

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agent_tui.models.fingerprint import EMPTY, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -110,7 +113,7 @@ def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target,
     return f"the last call's numbers do not fit what is sent now: {reason or 'unknown'}"
 
 
-def common_prefix(old: list[str], new: list[str]) -> int:
+def common_prefix(old: list[T], new: list[T]) -> int:
     """How many leading items two lists share; fast when one begins with the other."""
     low, high = 0, min(len(old), len(new))
     if old[:high] == new[:high]:

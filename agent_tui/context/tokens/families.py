@@ -4,7 +4,8 @@ Constants are medians over recorded provider traffic, every repository of record
 its size, and were checked by leaving one repository out at a time (``tests/benchmarks/next_input.py`` scores them).
 The factor is 1 unless long recorded results show otherwise. Where a median rests on one odd repository the value of
 the neighbouring family stands (``tests/benchmarks/fit_families.py`` fits). Families without enough recordings use
-``unknown``.
+``unknown``. A factor that follows what a text consists of was tried and did not carry over
+(``tests/benchmarks/fit_texture.py``).
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class ProjectFacts:
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
         runtime = self._bindings.current.runtime
-        return tool_rows(self._toolbox, runtime.prelude, runtime.info, self._parts.settings.tools.disabled)
+        disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
+        return tool_rows(self._toolbox, runtime.prelude, runtime.info, disabled, rows)
 
     def trust(self, sure: bool = False) -> str:
         """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.given.accuracy import drift
@@ -19,10 +20,14 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
 from agent_tui.errors import AgentError
+from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, Event, Notice
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import Step
+
+if TYPE_CHECKING:
+    from agent_tui.engine.runtime.foresight import Foresight
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +38,10 @@ that has counted nothing yet is not waited for: the request goes out and is coun
 DECISION_SHARE = 1 / 3
 """From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
 character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
+
+
+_UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
+"""States in which another request is under way than the one the user would send."""
 
 
 class Accounts:
@@ -55,22 +64,62 @@ class Accounts:
         self._workspace = workspace
         self._settings = settings
         self._tools_stale = False
+        self._foresight: Foresight | None = None
+        self._foretold = ""
+        self._unsettled = False
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(counter, self.metrics)
         hub.subscribe(self._noticed)
 
     def usage(self) -> ContextUsage:
-        """The calculator's answer for the next request, now."""
-        return self._bindings.current.runtime.usage()
+        """The calculator's answer for the next request, now, and while no turn runs what it will find in the cache."""
+        runtime = self._bindings.current.runtime
+        usage = runtime.usage()
+        if self._states.now in _UNDER_WAY:
+            return usage
+        self._unsettled = self._states.now is not RunState.LOOKING and self._fixed.tools_starting
+        if self._unsettled or not self._bindings.current.described:
+            # It would be a forecast of something else: tools and prices are on their way.
+            return usage
+        outlook = self._outlook(usage.total)
+        cold = outlook is not None and outlook.cold is not None
+        expected = outlook.read if outlook is not None and cold else usage.expected_read
+        return replace(usage, outlook=outlook, expected_read=expected)
+
+    def _to_be_told(self) -> bool:
+        """Whether something has become known, or another, without anything having changed."""
+        if self._unsettled:
+            return not self._fixed.tools_starting
+        return self._foresight is not None and self._foresight.passed()
+
+    def _outlook(self, total: int) -> CacheOutlook | None:
+        """What a request of so many tokens would find in the cache. Before the first one there is nothing to know, and
+        nothing to load for it."""
+        runtime = self._bindings.current.runtime
+        if not runtime.conversation.steps:
+            return None
+        if self._foresight is None:
+            from agent_tui.engine.runtime.foresight import Foresight
+
+            self._foresight = Foresight()
+        try:
+            return self._foresight.outlook(runtime, total)
+        except Exception:
+            # The numbers themselves, and a turn, are not lost over that.
+            log.exception("What the next request finds in the cache is not known")
+            return None
 
     async def refresh(self) -> bool:
         """Looks whether memory files or pinned files have changed; while a turn runs pinned files only. True when that
-        changed what the next request is made of; then the numbers are told."""
+        changed what the next request is made of; then the numbers are told. They are told, too, when what the last one
+        left in the provider's cache has expired: whoever looks now and then needs no timer for that."""
         if self._states.now in (RunState.OPENING, RunState.LOOKING):
             return False
         changed = await self._fixed.look_at_files(documents_only=self._states.busy)
         if changed:
             self.recount()
+        elif self._states.now not in _UNDER_WAY and self._to_be_told():
+            self.tell()
         return changed
 
     async def prepare_step(self) -> None:
@@ -97,7 +146,23 @@ class Accounts:
 
     def tell(self) -> None:
         """Shows the numbers as they are now."""
-        self._hub.publish(self._bindings.current.runtime.changed())
+        usage = self.usage()
+        if usage.outlook is not None:
+            self._foretold = usage.outlook.cold.what if usage.outlook.cold is not None else ""
+        self._hub.publish(ContextChanged(usage, self._bindings.current.runtime.in_flight))
+
+    def foretell(self) -> None:
+        """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
+        changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
+        runtime = self._bindings.current.runtime
+        outlook = self._outlook(runtime.usage().total)
+        cold = outlook.cold if outlook is not None else None
+        runtime.expect_cold(outlook.read if outlook is not None and cold is not None else None)
+        if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
+            from agent_tui.context.cache.words import cold_words
+
+            self._hub.publish(Notice("info", cold_words(cold), "cache"))
+        self._foretold = ""
 
     def recount(self) -> None:
         """Shows the numbers as they are now and counts what has no count yet."""

@@ -40,6 +40,11 @@ class FixedParts:
         """The files that go with every request, as absolute paths."""
         return list(self._bindings.current.conversation.info.state.pinned)
 
+    @property
+    def tools_starting(self) -> bool:
+        """Whether tools of servers that are starting may still come."""
+        return self._toolbox.starting
+
     def begin(self) -> None:
         """Another binding is in force: nothing of it is in a provider's cache yet."""
         self._prefix.forget()

@@ -28,6 +28,10 @@ from agent_tui.models.events import Notice
 from agent_tui.models.session import SessionState
 from agent_tui.text.numbers import tokens
 
+CANCELLED = "you cancelled it in this turn"
+
+AGAIN_AT_ONCE = "As it is the conversation does not fit the window: the next message makes room again."
+
 MAX_FAILURES = 3
 """Failures in a row after which automatic compaction is off for the session."""
 
@@ -107,7 +111,7 @@ class AutoCompaction:
         if usage.limit is None or usage.window is None:
             return Proceed()
         fits = fits_to_send(usage)
-        if usage.total <= usage.limit and fits:
+        if not _would_compact(usage):
             self.paused = False
             self._told = ""
             return Proceed()
@@ -116,7 +120,7 @@ class AutoCompaction:
             return self._make_room(usage, held)
         if held is None and not self._cancelled:
             return Compact("auto")
-        why = self.held_back_text() if held is not None else "you cancelled it in this turn"
+        why = self.held_back_text() if held is not None else CANCELLED
         if self._told == why:
             return Proceed()
         self._told = why
@@ -163,11 +167,12 @@ class AutoCompaction:
 
     def compacted(self, result: CompactionResult) -> list[Notice]:
         """Takes note of how a compaction ended; returns what the user is to be told beside the result itself."""
+        before = self._tried
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False
         elif result.reason != "switch":
-            self._tried = result
+            self._tried = result if before is None or result.done else _both(before, result)
             self._cancelled = self._cancelled or result.outcome == "cancelled"
         if result.outcome == "failed" or result.problem is not None:
             self._told = "" if result.done else self._told
@@ -180,14 +185,22 @@ class AutoCompaction:
         if result.reason == "manual" and self.off:
             self.off = False
             return [Notice("info", "Automatic compaction is on again.", "compaction_on")]
+        if before is not None and self._last_resort and before.quiet:
+            # Room was made after all: nothing that follows says what went wrong before.
+            return [Notice("warning", before.text, "compaction_failed")]
         return []
 
-    def undone(self) -> Notice:
-        """After an undo: without a pause the next step would compact again at once."""
-        self.paused = True
+    def undone(self, usage: ContextUsage) -> Notice | None:
+        """After an undo, which made the next input as long as ``usage`` says. Over the limit the next step would
+        compact again at once, were that not paused; below it there is nothing to pause. Returns what is to be told."""
         self._tried = None
         self._last_resort = False
-        text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
+        self.paused = _would_compact(usage)
+        if not self.paused or self.held_back() != "paused":
+            return None
+        text = AGAIN_AT_ONCE
+        if fits_to_send(usage):
+            text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
         return Notice("info", text, "compaction_paused")
 
     def warning(self, usage: ContextUsage) -> Notice | None:
@@ -243,14 +256,11 @@ class AutoCompaction:
         if tried.stuck:
             return tried.why
         if tried.outcome == "done":
-            after = tokens(tried.after) if tried.after is not None else "its new size"
+            after = tokens(tried.after, True) if tried.after is not None else "its new size"
             return f"it was compacted just now, to {after}, and the model has not answered since"
-        words = {
-            "not_worth_it": "not worth it",
-            "failed": "it failed",
-            "cancelled": "cancelled",
-        }
-        word = words.get(tried.outcome)
+        if tried.outcome == "cancelled":
+            return CANCELLED
+        word = {"not_worth_it": "not worth it", "failed": "it failed"}.get(tried.outcome)
         return f"{word}: {tried.why}" if word is not None else tried.why
 
     def _failed(self, result: CompactionResult) -> list[Notice]:
@@ -261,11 +271,28 @@ class AutoCompaction:
         if self.failures < MAX_FAILURES or self.off:
             return []
         self.off = True
+        # The result says itself why it failed, where it is told.
+        because = f", the last because {result.why}" if result.quiet else ""
         text = (
-            f"Automatic compaction is off for this session: {self.failures} failures in a row, the last because "
-            f"{result.problem or result.why}. /compact tries again; what does not fit is made to fit without a summary."
+            f"Automatic compaction is off for this session: {self.failures} failures in a row{because}. "
+            "/compact tries again; what does not fit is made to fit without a summary."
         )
+        self._told = self.held_back_text()
         return [Notice("warning", text, "compaction_off")]
+
+
+def _would_compact(usage: ContextUsage) -> bool:
+    """Whether the next step would have to make room, were nothing holding it back."""
+    if usage.limit is None or usage.window is None:
+        return False
+    return usage.total > usage.limit or not fits_to_send(usage)
+
+
+def _both(before: CompactionResult, now: CompactionResult) -> CompactionResult:
+    """What came of two attempts at one step, of which neither was told: why the first failed as well."""
+    if before.outcome != "failed" or now.done:
+        return now
+    return replace(now, why=f"the summary failed ({before.why}) and {now.why}")
 
 
 def switch_check(new_usage: ContextUsage) -> str | None:

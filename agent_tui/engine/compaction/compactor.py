@@ -63,8 +63,14 @@ class CompactionResult:
     def done(self) -> bool:
         return self.outcome == "done"
 
+    @property
+    def quiet(self) -> bool:
+        """Whether the line that follows says what came of it: one that nobody asked for and that changed nothing is
+        told with what it means for the request."""
+        return self.reason in ("auto", "overflow") and not self.done
+
     def event(self) -> CompactionEnded:
-        return CompactionEnded(self.outcome, self.text, self.records)
+        return CompactionEnded(self.outcome, self.text, self.records, quiet=self.quiet)
 
 
 class Compactor:
@@ -114,7 +120,7 @@ class Compactor:
         allows only what needs no call."""
         plan = plan_compaction(inputs, usage, path, summaries, reason=reason, focus=focus, without_model=without_model)
         if plan.action in ("prune", "summary") and emit is not None:
-            emit(CompactionStarted(plan.before, plan.why))
+            emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
         return await self.run(plan, summary_model=summary_model, session_id=session_id)
 
     async def run(
@@ -151,7 +157,9 @@ class Compactor:
         if work.cancelled():
             if not self._cancelled:
                 raise asyncio.CancelledError
-            return self._result(plan, "cancelled", notices.cancelled_text(plan.before), "it was cancelled")
+            return self._result(
+                plan, "cancelled", notices.cancelled_text(plan.before, plan.before_estimated), "it was cancelled"
+            )
         return work.result()
 
     def taken_steps(self) -> list[Step]:
@@ -178,7 +186,9 @@ class Compactor:
         usage = plan.usage_after(records, summary)
         if plan.summary is not None and plan.summary.needs_model:
             fits = fits_to_send(usage)
-            problem = check_size(plan.before, usage.total, plan.limit, fits=fits)
+            problem = check_size(
+                plan.before, usage.total, plan.limit, fits=fits, before_estimated=plan.before_estimated
+            )
             if problem is not None and problem.code == "over_limit" and plan.needed:
                 return await self._and_more(plan, records, summary, problem.text, started)
             if problem is not None:
@@ -260,6 +270,7 @@ class Compactor:
         cost = self._cost()
         for record in records:
             record.before_tokens, record.after_tokens = plan.before, after
+            record.before_estimated = plan.before_estimated
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._call.steps:
                 record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
@@ -268,10 +279,12 @@ class Compactor:
         text = notices.done_text(
             plan.before,
             after,
+            before_estimated=plan.before_estimated,
             kept=len(plan.summary.kept_ids) if plan.summary is not None else None,
             cleared=len(plan.pruning.cleared),
             clipped=len(plan.pruning.clips),
             left_out=plan.summary.left_out if plan.summary is not None else 0,
+            lost=plan.lost(records, summary),
             problem=problem,
             seconds=seconds if self._call.steps else None,
             cost=cost if self._call.steps else None,

@@ -7,11 +7,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
+from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text
+from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, undone_text
 from agent_tui.context.compaction.planning import CompactionReason, plan_compaction, preview_text, undo_target
-from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Stop, switch_check
+from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.engine.models.learned import with_learned
 from agent_tui.engine.runtime.retry import stream_with_retries
@@ -82,10 +83,11 @@ class CompactionService:
                 case Stop(text):
                     emit(Notice("error", text, "context_full"))
                     return text
-                case proceed:
-                    self._warn(usage, emit)
-                    if proceed.notice is not None:
-                        emit(proceed.notice)
+                case Proceed(notice):
+                    warning = self.auto.warning(usage)
+                    # A line about the limit says how full the context is, and more.
+                    if (line := notice or warning) is not None:
+                        emit(line)
                     return None
 
     async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
@@ -140,17 +142,19 @@ class CompactionService:
                 conversation.keep_step(step)
                 runtime.end_in_parent(runtime.begin_in_parent(step), step)
             conversation.save_if_possible()
-            emit(CompactionEnded("cancelled", cancelled_text(self._runtime.usage().total)))
+            usage = self._runtime.usage()
+            emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
             raise
         try:
             await self._store(result)
         except BaseException as error:
-            why = str(error) if isinstance(error, StoreError) else "interrupted"
-            emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed: {why}"))
+            # Why is told by whoever hears of the error.
+            why = "." if isinstance(error, StoreError) else ": it was interrupted."
+            emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed{why}"))
             raise
+        emit(result.event())
         for notice in self.auto.compacted(result):
             emit(notice)
-        emit(result.event())
         self._save_state()
         await prepare()
         emit(runtime.changed())
@@ -212,13 +216,15 @@ class CompactionService:
         if operation is None:
             emit(CompactionEnded("nothing", "There is no compaction to undo."))
             return False
-        before = self._runtime.usage().total
+        before, inputs = self._runtime.usage(), self._runtime.inputs().as_now()
         undone = conversation.deactivate(operation)
-        after = self._runtime.usage().total
-        notice = self.auto.undone()
+        after = self._runtime.usage()
+        lost = lost_text(lost_reasoning(inputs, self._runtime.inputs()))
+        notice = self.auto.undone(after)
         self._save_state()
-        emit(CompactionEnded("undone", f"Compaction undone: {before:,} → {after:,} tokens.", undone))
-        emit(notice)
+        emit(CompactionEnded("undone", f"{undone_text(before, after)} {lost}".rstrip(), undone))
+        if notice is not None:
+            emit(notice)
         return True
 
     def _save_state(self) -> None:

@@ -164,7 +164,8 @@ class SummaryCall:
     async def _call(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
         """One call; its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
         target = model.target
-        expected = priced_call(model.prices, request_tokens(request), 0, min(length, request.max_output or length))
+        most = min(length, request.max_output or length)
+        expected = priced_call(model.prices, request_tokens(request), 0, most, model.spec.cache_ttl == "1h")
         refused = self._refusal(expected, model)
         if refused is not None:
             return SummaryAnswer(failure=Failure("budget", refused))

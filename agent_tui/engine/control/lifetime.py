@@ -80,16 +80,17 @@ class Lifetime:
         self._runner.opened()
 
     async def look(self) -> None:
-        """Opens the session asked for without changing it. No MCP server is started: the tools of servers are those of
-        the newest step."""
+        """Opens the session asked for without changing it. No MCP server is started: what they offer is what they
+        offered when they were last seen; where that is not known, their tools are those of the newest step."""
         conversation = self._opened.open_for_reading(self._parts.resume)
         await asyncio.to_thread(self._parts.workspace.look)
+        known = self._parts.extra_tools is not None and self._parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
         self._states.change(RunState.LOOKING)
         self._sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
-        if newest is not None:
+        if newest is not None and not known:
             self._bindings.current.runtime.prelude.add_servers_of(newest)
 
     async def close(self) -> None:

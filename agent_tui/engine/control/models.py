@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.running.runner import Runner
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.state.run import RunStates
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
@@ -24,6 +26,7 @@ class ModelControl:
     def __init__(
         self,
         hub: Hub,
+        states: RunStates,
         bindings: Bindings,
         binder: Binder,
         accounts: Accounts,
@@ -32,6 +35,7 @@ class ModelControl:
         store: Store,
     ) -> None:
         self._hub = hub
+        self._states = states
         self._bindings = bindings
         self._binder = binder
         self._accounts = accounts
@@ -47,22 +51,29 @@ class ModelControl:
         """What is known about a model. Raises ConfigError for an unknown name."""
         return await self._binder.facts_of(self._catalogue.find(key))
 
-    async def switch(self, key: str) -> ModelInfo:
-        """Talks to another model from the next step on, after compacting with the old one where it must be.
+    async def switch(self, key: str) -> tuple[ModelInfo, LostReasoning | None]:
+        """Talks to another model from the next step on, after compacting with the old one where it must be. The
+        reasoning that is no longer sent then comes with the model's facts.
 
         Raises ConfigError for an unknown name and AgentError while a turn runs.
         """
         spec = self._catalogue.find(key)
         self._runner.need_idle("switch the model")
-        info = await self._runner.exclusively(self._switch(spec), "switch the model")
-        if info is None:
+        switched = await self._runner.exclusively(self._switch(spec), "switch the model")
+        if switched is None:
             raise AgentError(f"Interrupted; the session goes on with {self._bindings.current.runtime.info.spec.key}.")
-        return info
+        return switched
 
-    async def _switch(self, spec: ModelSpec) -> ModelInfo:
+    def lost_by(self, info: ModelInfo) -> LostReasoning | None:
+        """The reasoning that would no longer be sent if this model went on."""
+        now = self._bindings.current.runtime.inputs()
+        return lost_reasoning(now, replace(now, model=info), WayBack(_choosing(now.model), now))
+
+    async def _switch(self, spec: ModelSpec) -> tuple[ModelInfo, LostReasoning | None]:
         info = await self._binder.facts_of(spec)
         old = self._bindings.current
         conversation = old.conversation
+        before = old.runtime.inputs().as_now()
         if conversation.path and not conversation.read_only and old.described:
             await old.compaction.before_switch(info, self._hub.publish, self._binder.prepare_step)
         self._binder.bind(conversation, spec, info=info)
@@ -73,7 +84,9 @@ class ModelControl:
         self._accounts.metrics.recalculation()
         self._accounts.recount()
         self._accounts.count_exact_soon()
-        return info
+        after = self._bindings.current.runtime.inputs()
+        back = replace(before, view=after.view, records=after.records, steps=after.steps)
+        return info, lost_reasoning(before, after, WayBack(_choosing(before.model), back))
 
     def _tell_images(self, info: ModelInfo) -> None:
         """Images of the session that the model just chosen does not take."""
@@ -96,10 +109,18 @@ class ModelControl:
             self._accounts.recount()
         return count
 
-    def set_effort(self, effort: Effort) -> None:
-        """How much the model thinks, from the next step on; kept with the session."""
+    def set_effort(self, effort: Effort) -> LostReasoning | None:
+        """How much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
+        that is no longer sent then."""
         binding = self._bindings.current
-        binding.runtime.think(effort)
+        before = replace(binding.runtime.inputs(), effort=binding.runtime.wanted_effort)
+        binding.runtime.think(effort, in_turn=self._states.in_turn)
         binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
         self._hub.publish(SessionChanged(binding.conversation.info))
         self._accounts.tell()
+        way = WayBack(f"/thinking {before.effort}", before)
+        return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort), way)
+
+
+def _choosing(model: ModelInfo) -> str:
+    return f"/model {model.spec.key}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
+from agent_tui.context.sent.view import build_view
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.project.toolbox import Toolbox
@@ -48,14 +51,17 @@ class SessionControl:
         self._workspace = workspace
         self._background = background
 
-    async def clear(self) -> None:
-        """Starts a new session; the old one stays and can be resumed."""
+    async def clear(self) -> LostReasoning | None:
+        """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session")
+        before = self._bindings.current.runtime.inputs()
+        lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
         conversation = self._sessions.open_new()
         conversation.bind_model(self._bindings.current.runtime.info.spec.key)
         self._bind(conversation)
         self._tell_switched()
         self._background.session_ended()
+        return lost
 
     async def resume(self, session_id: str) -> None:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
@@ -116,6 +122,14 @@ class SessionControl:
         conversation = self._bindings.current.conversation
         conversation.rename(" ".join(title.split()))
         self._hub.publish(SessionChanged(conversation.info))
+
+    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
+        """The reasoning that would no longer be sent after going back to before a message of the user's."""
+        binding = self._bindings.current
+        conversation, inputs = binding.conversation, binding.runtime.inputs()
+        position = next((i for i, m in enumerate(conversation.path) if m.id == message_id), len(conversation.path))
+        view = build_view(conversation.path[:position], conversation.records, conversation.summaries)
+        return lost_reasoning(inputs, replace(inputs, view=view))
 
     async def rewind(self, message_id: str, restore_files: bool = False) -> str:
         """Goes back to before one of the user's messages and returns its text; files too where asked."""

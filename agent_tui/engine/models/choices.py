@@ -10,6 +10,7 @@ from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import Effort, ModelSpec
 from agent_tui.providers.catalog.keys import needs_no_key
+from agent_tui.providers.catalog.targets import resolve_target, ttl_problem
 from agent_tui.providers.dialects import dialect_of
 
 DEMO = "demo"
@@ -45,7 +46,7 @@ class ModelCatalogue:
     def find(self, key: str) -> ModelSpec:
         """The model of that name: a configured or detected one, ``demo``, or any LiteLLM name with its provider.
 
-        Raises ConfigError for a name that is neither.
+        Raises ConfigError for a name that is neither, and for a setting that its provider does not have.
         """
         for spec in self.all():
             if spec.key == key:
@@ -65,7 +66,10 @@ class ModelCatalogue:
         return self._with_key(self.all()[0])
 
     def _with_key(self, spec: ModelSpec) -> ModelSpec:
-        """Adds the key from the keyring where one is needed and the environment has none."""
+        """Adds the key from the keyring where one is needed and the environment has none. Raises ConfigError for a
+        setting that the model's provider does not have."""
+        if (problem := ttl_problem(spec, resolve_target(spec))) is not None:
+            raise ConfigError(problem)
         provider = spec.model.split("/", 1)[0]
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
         if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):

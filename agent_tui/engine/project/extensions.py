@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from agent_tui.context.project.user_commands import UserCommand, UserCommands
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextRow
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import Paths
@@ -25,6 +26,7 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.builtin.skill import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt
+from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.session_tools import SessionTools
 
 ToolRow = tuple[str, str, str, int | None, bool]
@@ -34,17 +36,25 @@ class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
     ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
+    ``offers`` keeps what servers offer for a look at a session that starts none.
     """
 
     def __init__(
-        self, settings: Settings, paths: Paths, root: Path, cwd: Path, trust: FolderTrust, home: Path | None = None
+        self,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        cwd: Path,
+        trust: FolderTrust,
+        home: Path | None = None,
+        offers: RememberedOffers | None = None,
     ) -> None:
         self._root = root
         self._trust = trust
         trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd)
         self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file)
+        self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers)
         self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
@@ -139,13 +149,17 @@ def _arguments(names: Sequence[str], args: str) -> dict[str, str]:
     return found
 
 
-def tool_rows(toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Sequence[str]) -> list[ToolRow]:
-    """For ``/tools``: name, group, first line of the description, tokens (None until counted), and whether it is sent.
-    Tools a small window has no room for, and those that are switched off, come last."""
+def tool_rows(
+    toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Sequence[str], rows_now: Sequence[ContextRow]
+) -> list[ToolRow]:
+    """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
+    deferred tool what it would cost), and whether it is sent. Tools a small window has no room for, and those that are
+    switched off, come last."""
     counts = {
-        p.label: (p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens)
-        for p in prelude.fixed
-        if p.row == "tools"
+        leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
+        for row in rows_now
+        if row.id == "tools"
+        for leaf in _leaves(row)
     }
     sent = {tool.schema.name for tool in prelude.offered}
     rows: list[ToolRow] = []
@@ -157,3 +171,10 @@ def tool_rows(toolbox: Toolbox, prelude: Prelude, model: ModelInfo, disabled: Se
         else:
             left_out.append((name, "left out", f"no room in a small window: {first}", None, False))
     return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
+
+
+def _leaves(row: ContextRow) -> Iterator[ContextRow]:
+    if not row.children:
+        yield row
+    for child in row.children:
+        yield from _leaves(child)

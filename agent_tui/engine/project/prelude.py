@@ -11,6 +11,7 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
+from agent_tui.tools.mcp.search import CALL, SEARCH
 
 
 @dataclass(slots=True)
@@ -61,17 +62,21 @@ class Prelude:
             part.change = "edited" if part.fingerprint in edited else part.change
 
     def add_servers_of(self, step: Step) -> None:
-        """Adds the MCP tools that went with an earlier step, for a look at a session whose servers are not started.
+        """Adds what of MCP servers went with an earlier step and is not there, for a look at a session whose servers
+        are not started and were not seen since their offers are remembered.
 
         Where nothing else changed since, the next request is the same as far as signatures are concerned.
         """
         unchanged = {p.fingerprint for p in self.fixed} == {p.fingerprint for p in step.fixed if not _of_server(p)}
-        self.fixed += [replace(p) for p in step.fixed if _of_server(p)]
+        there = {(p.row, p.label) for p in self.fixed}
+        self.fixed += [replace(p) for p in step.fixed if _of_server(p) and (p.row, p.label) not in there]
         if unchanged and step.fixed_fingerprint:
             self.fingerprint = step.fixed_fingerprint
 
 
 def _of_server(part: FixedPart) -> bool:
+    if part.row == "tools" and part.label in (SEARCH, CALL):
+        return True
     return part.row in ("tools", "servers") and part.group.startswith("mcp:")
 
 

@@ -30,11 +30,19 @@ EDIT, PATCH = "edit", "apply_patch"
 class ExtraTools(Protocol):
     """Tools from outside, such as MCP servers; ``offered`` decides which of them are deferred."""
 
+    @property
+    def starting(self) -> bool:
+        """Whether some may still come that are on their way."""
+
     def tools(self) -> list[Tool]: ...
 
     def offered(self, limits: Limits) -> list[OfferedTool]: ...
 
     def start(self, changed: Callable[[], None]) -> None: ...
+
+    def recall(self) -> bool:
+        """Instead of a start: has the tools as they were last seen. False where that is not known of all."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -95,6 +103,11 @@ class Toolbox:
         builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
         limits = model.limits
         return builtin + (self._extra.offered(limits) if self._extra is not None else [])
+
+    @property
+    def starting(self) -> bool:
+        """Whether tools of servers that are starting may still come."""
+        return self._extra is not None and self._extra.starting
 
     def context(self) -> ToolContext:
         """What a call made now may use."""

@@ -75,6 +75,7 @@ class TurnRelay:
         self._background.attach(message, binding.conversation.view())
         self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
+        self._accounts.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(
             binding.runtime,
@@ -111,7 +112,12 @@ class TurnRelay:
     def ended(self) -> None:
         """After each turn, however it ended."""
         self._desk.dismiss()
+        self._bindings.current.runtime.turn_over()
         self.catch_up()
+
+    def rested(self) -> None:
+        """Nothing runs any more: the next request is the user's."""
+        self._accounts.tell()
 
     def catch_up(self) -> None:
         """Tools that came or went meanwhile count from now on."""

@@ -38,6 +38,7 @@ class Runner:
         self._secrets = secrets
         self._task: asyncio.Task[Any] | None = None
         self._executor: TurnExecutor | None = None
+        self._goes_on = False  # the user's word, given while an interrupted turn comes to its end
 
     def opened(self) -> None:
         """The first session is in force: what was typed meanwhile is sent."""
@@ -46,12 +47,14 @@ class Runner:
         self._waiting.keep()
 
     def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
-        """Sends a message, or queues it while a turn runs or the session is still opening."""
+        """Sends a message, or queues it while a turn runs or the session is still opening. One that comes when the turn
+        was interrupted already goes out after it: it is what the user wants instead."""
         if self._bindings.opened and self._bindings.current.conversation.read_only:
             self._hub.publish(Notice("warning", READ_ONLY))
             return
         message = self._message(text, attachments)
         self._waiting.add(message)
+        self._goes_on = self._goes_on or self._states.now is RunState.INTERRUPTED
         self._next()
         self._waiting.keep([message])
 
@@ -68,9 +71,13 @@ class Runner:
         return user_message(text, attachments=mask_attachments(attachments, self._secrets))
 
     def send_waiting(self) -> bool:
-        """Sends what waits, what waited when the session was last left included; False when nothing does."""
+        """Sends what waits, what waited when the session was last left included; right after the turn where one has
+        been interrupted and is coming to its end. False when nothing waits, and while anything else runs."""
+        if self._states.now not in (RunState.IDLE, RunState.INTERRUPTED):
+            return False
         if self._bindings.current.conversation.read_only or not self._waiting.release():
             return False
+        self._goes_on = True
         self._next()
         return True
 
@@ -84,13 +91,14 @@ class Runner:
 
     async def _run(self, message: Message | None) -> None:
         try:
-            while message is not None and await self._turn(message):
+            while message is not None and (await self._turn(message) or self._goes_on):
                 message = None if self._states.now is RunState.CLOSING else self._waiting.next()
         finally:
             self._rest()
 
     async def _turn(self, message: Message) -> bool:
         """One turn; False when what is queued has to wait for the user."""
+        self._goes_on = False
         executor = self._relay.begin(message)
         if executor is None:
             return False
@@ -109,6 +117,7 @@ class Runner:
     def _rest(self) -> None:
         if self._states.now is not RunState.CLOSING:
             self._states.change(RunState.IDLE)
+            self._relay.rested()
 
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from agent_tui.context.past.given import given_of
 from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.context.sent.view import active_prune_ids
 from agent_tui.engine.runtime.runtime import Runtime
@@ -47,6 +48,7 @@ def record_sent(step: Step, request: ModelRequest, runtime: Runtime) -> Callable
 
     def remember() -> None:
         runtime.sent_log.record(step, request, info, plan, thinking, runtime.conversation.steps)
+        runtime.expect_cold(None)
 
     return remember
 
@@ -71,4 +73,5 @@ def new_step(runtime: Runtime, kind: str) -> Step:
         fixed_fingerprint=runtime.prelude.fingerprint,
         thinking=runtime.effort,
         window=info.limits.window,
+        given=given_of(runtime.inputs(), conversation.info.head_id),
     )

@@ -37,7 +37,9 @@ class Runtime:
     ``surplus`` is what they are larger by than our estimates;
     ``replay`` is what was learned of how its server takes reasoning back; ``output_schema`` is what the answer has to
     fit, as far as the provider is asked for it, ``output_due`` that nothing but the answer is asked for;
-    ``schema_refused``: its server does not take the schema; ``purse`` holds the budgets, a subagent's parent's."""
+    ``schema_refused``: its server does not take the schema; ``next_effort`` waits for the end of a turn;
+    ``cold_read`` tokens at most will the request that goes out next find in the provider's cache; None is not known;
+    ``purse`` holds the budgets, a subagent's parent's."""
 
     conversation: Conversation
     provider: Provider
@@ -57,6 +59,8 @@ class Runtime:
     output_due: bool = False
     schema_refused: bool = False
     purse: Purse | None = None
+    next_effort: Effort | None = None
+    cold_read: int | None = None
     _sent_log: SentLog | None = None
 
     @property
@@ -83,7 +87,8 @@ class Runtime:
 
     def expected(self, usage: ContextUsage, most: int | None) -> ExpectedCall:
         """What the next request is expected to cost; ``most`` is the longest answer that is asked for."""
-        return expected_call(usage, self.info.prices, self.conversation.steps, most)
+        hour = self.info.spec.cache_ttl == "1h"
+        return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
 
     def refusal(self, call: ExpectedCall, model: str, emit: Emit, what: str = "the next call") -> str | None:
         """Why the call is not to be made, when it would break a budget; None when it may."""
@@ -98,7 +103,9 @@ class Runtime:
         ``subagent``. It costs, but never anchors. None where this is no subagent."""
         if self.parent is None:
             return None
-        copy = replace(step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None)
+        copy = replace(
+            step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None, given=None
+        )
         self.parent.keep_step(copy)
         self.parent.save_if_possible()
         return copy
@@ -114,9 +121,26 @@ class Runtime:
         """What the next request begins with."""
         self.prelude = prelude
 
-    def think(self, effort: Effort) -> None:
-        """How much the model thinks from the next request on."""
-        self.effort = effort
+    @property
+    def wanted_effort(self) -> Effort:
+        """How much the model is to think, from the next turn on at the latest."""
+        return self.effort if self.next_effort is None else self.next_effort
+
+    def think(self, effort: Effort, *, in_turn: bool = False) -> None:
+        """How much the model thinks from the next request on; in the middle of a turn that would have the provider read
+        the conversation anew, so it waits for the end of it."""
+        if in_turn:
+            self.next_effort = effort
+        else:
+            self.effort, self.next_effort = effort, None
+
+    def expect_cold(self, read: int | None) -> None:
+        """The next request will read no more than so many tokens, whatever the last one left; None: it has gone out."""
+        self.cold_read = read
+
+    def turn_over(self) -> None:
+        """What waited for the end of the turn holds from now on."""
+        self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
         """How the server takes reasoning back."""
@@ -178,7 +202,11 @@ class Runtime:
 
     def usage(self) -> ContextUsage:
         """The calculator's answer for the next request."""
-        return self.accounts.usage(self.inputs())
+        usage = self.accounts.usage(self.inputs())
+        if self.cold_read is None:
+            return usage
+        read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
+        return replace(usage, expected_read=read)
 
     def changed(self) -> ContextChanged:
         """The event that tells what the next request costs now, with what is streaming."""

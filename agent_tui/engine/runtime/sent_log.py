@@ -9,14 +9,17 @@ from functools import partial
 from agent_tui.context.accounting.given.reasoning import reasoning_tokens
 from agent_tui.context.cache.attribute import judge
 from agent_tui.context.cache.expected import Sizes, caching_of, life_of
+from agent_tui.context.cache.forecast import Prospect, prospect
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.prefix import MODEL, SERVER, THINKING, sent_fixed
 from agent_tui.context.sent.reasoning_runs import share_at
 from agent_tui.context.tokens.estimate import estimate_fixed, estimate_message
 from agent_tui.context.tokens.families import family_of
+from agent_tui.models.cache import Sent
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
 from agent_tui.models.steps import Step
+from agent_tui.providers.dialects.caching import Caching
 from agent_tui.providers.direct.pieces import OWN_SERVER, PROGRAM, Known, PieceMaker
 from agent_tui.providers.wire.replay import ReplayPlan
 from agent_tui.providers.wire.thinking import Thinking
@@ -24,10 +27,12 @@ from agent_tui.providers.wire.thinking import Thinking
 
 @dataclass(slots=True)
 class SentLog:
-    """Of one session and model. What a step adds costs what is new in it."""
+    """Of one session and model. What a step adds costs what is new in it. ``_same`` messages are, in all requests
+    that were looked at since, as the step sent them that was recorded last."""
 
     paths: SentPaths = field(default_factory=SentPaths)
     _maker: PieceMaker = field(default_factory=PieceMaker)
+    _same: int = 0
 
     def record(
         self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
@@ -36,9 +41,33 @@ class SentLog:
         """Stores with a step what its request is made of. ``earlier`` are the session's steps, itself among them or
         not."""
         self.paths.take([other for other in earlier if other is not step])
+        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
+        step.sent = self.paths.record(step.id, messages, settings, marks)
+        self._same = len(messages.digests)
+
+    def prospect(
+        self, step: Step, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking,
+        earlier: Sequence[Step], summaries: Collection[str],
+    ) -> Prospect | None:  # fmt: skip
+        """What the next request would find in the provider's cache; ``step`` is what it would be. Nothing of it is
+        recorded."""
+        self.paths.take(earlier)
+        messages, settings, marks = self._made_of(request, info, plan, thinking, earlier)
+        step.sent = Sent(settings, marks=marks)
+        caching, sizes = _caching(step, info), _sizes(step, request.messages, earlier, info)
+        with self.paths.ahead(step.id, messages):
+            return prospect(step, earlier, self.paths, caching, sizes, info.prices, summaries)
+
+    def _made_of(
+        self, request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, earlier: Sequence[Step]
+    ) -> tuple[SentMessages, dict[str, str], list[int]]:
         pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
-        messages = SentMessages(pieces.keys, pieces.digests, pieces.blocks, pieces.same)
-        step.sent = self.paths.record(step.id, messages, pieces.settings, pieces.marks)
+        self._same = min(self._same, pieces.same)
+        return (
+            SentMessages(pieces.keys, pieces.digests, pieces.blocks, self._same),
+            pieces.settings,
+            pieces.marks,
+        )
 
     def _known(self, earlier: Sequence[Step], settings: dict[str, str]) -> Known:
         """What the newest step sent, where the same program sent it the same way: a session of thousands of messages
@@ -65,13 +94,18 @@ class SentLog:
         the messages that it sent."""
         if step.sent is None or step.usage is None:
             return
-        own = step.sent.settings.get(SERVER, "").startswith(OWN_SERVER)
-        caching = caching_of(info.target, own)
+        caching = _caching(step, info)
         step.cache_life = life_of(step, caching)
         earlier = steps[: next((n for n in range(len(steps) - 1, -1, -1) if steps[n] is step), len(steps))]
         sizes = _sizes(step, view, earlier, info)
         found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
         step.expected_read, step.miss = found.expected, found.miss
+
+
+def _caching(step: Step, info: ModelInfo) -> Caching:
+    """How the prompts of a model are cached where a step sends it."""
+    own = step.sent is not None and step.sent.settings.get(SERVER, "").startswith(OWN_SERVER)
+    return caching_of(info.target, own)
 
 
 def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> Sizes:

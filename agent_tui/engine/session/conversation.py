@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
@@ -209,10 +210,13 @@ class Conversation:
     def deactivate(self, operation_id: str) -> list[CompactionRecord]:
         """Takes a compaction out of force; returns its records."""
         self._writable()
-        self.store.set_operation_active(self.info.id, operation_id, False)
         undone = [r for r in self.records if r.operation_id == operation_id]
-        for record in undone:
-            record.active = False
+        now = time.time()
+        switched = [[*r.switched, now] if r.active else r.switched for r in undone]
+        changed = [replace(r, active=False, switched=times) for r, times in zip(undone, switched, strict=True)]
+        self.store.write_records(self.info.id, changed)
+        for record, times in zip(undone, switched, strict=True):
+            record.active, record.switched = False, times
         self.changed()
         return undone
 

@@ -55,6 +55,11 @@ class RunStates:
         """Whether something runs that excludes a turn, or is one."""
         return self._now in BUSY
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether the model works, or is about to."""
+        return self._now in (RunState.TURN, RunState.INTERRUPTED)
+
     def change(self, to: RunState) -> None:
         """Raises IllegalChangeError for a change that is not in ``CHANGES``."""
         if to not in CHANGES[self._now]:

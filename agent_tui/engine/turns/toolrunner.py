@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
 BEFORE_THE_ANSWER = "Not run: you wrote it before the user answered. Call it again if it still fits."
+NOBODY_ANSWERED = "Not run: you wrote it beside a question that nobody can answer. Call it again if it still fits."
 
 
 Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
@@ -81,7 +82,7 @@ class ToolRunner:
                     break
                 batch.append(following)
             if asked and not self._harmless(batch[0]):
-                batch[0].error = BEFORE_THE_ANSWER
+                batch[0].error = NOBODY_ANSWERED if self._context().user is None else BEFORE_THE_ANSWER
             if await self._batch(batch, emit, store):
                 return True
             asked = asked or (batch[0].intent is not None and batch[0].intent.kind == "question")

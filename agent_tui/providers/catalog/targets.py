@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec, Target
-from agent_tui.providers.catalog.families import maker_of, model_family
+from agent_tui.providers.catalog.families import family_record, maker_of, model_family
 from agent_tui.providers.catalog.model_versions import is_openai_reasoning
 from agent_tui.providers.dialects import dialect_of
 
@@ -44,3 +44,19 @@ def _wants_responses(provider: str, model: str, api_base: str | None) -> bool:
     if not dialect.openai or not is_openai_reasoning(model):
         return False
     return api_base is None or (urlsplit(api_base).hostname or "").endswith(dialect.responses_hosts)
+
+
+def takes_markers(target: Target) -> bool:
+    """Whether a model's prompts are cached up to the places that are marked, and for how long can be said: only for
+    Claude, and where it is not behind a server that speaks another language."""
+    return dialect_of(target.provider).cache == family_record(target.family).cache == "markers"
+
+
+def ttl_problem(spec: ModelSpec, target: Target) -> str | None:
+    """Why a model's ``cache_ttl`` cannot be had, in one line."""
+    if spec.cache_ttl is None or takes_markers(target):
+        return None
+    return (
+        f"models.{spec.key}: cache_ttl: {target.provider} lets nobody say how long it keeps {target.model}; "
+        "only for Claude it can be chosen. Take it out."
+    )

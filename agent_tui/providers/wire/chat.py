@@ -17,6 +17,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.providers.catalog.families import family_record
+from agent_tui.providers.catalog.targets import takes_markers
 from agent_tui.providers.dialects import Dialect, dialect_of
 from agent_tui.providers.streams.think_tags import is_tagged, with_tags
 from agent_tui.providers.wire.replay import ReplayPlan
@@ -51,7 +52,7 @@ class ChatForm:
         return ChatForm(
             dialect,
             blocks=dialect.thinking_blocks and family.signed_blocks,
-            lists=dialect.cache == family.cache == "markers",
+            lists=takes_markers(target),
             joined=family.alternates and not dialect.merging,
             named=dialect.named_results or family.named_results,
             images=images,

@@ -88,15 +88,17 @@ class LedgerTables(MessageTables, SpendingTables):
             for record in records:
                 self._insert_record(session_id, record)
 
-    def set_operation_active(self, session_id: str, operation_id: str, active: bool) -> None:
-        """Switches all records of one compaction on or off: undo, and its undoing."""
+    def write_records(self, session_id: str, records: Sequence[CompactionRecord]) -> None:
+        """Stores the present state of records that were made before: undone, or in force again. Raises ``StoreError``
+        when one of them was not; then nothing is changed."""
         with self._db.writing():
-            changed = self._db.run(
-                "UPDATE compaction SET active = ? WHERE session_id = ? AND operation_id = ?",
-                (active, session_id, operation_id),
-            )
-            if changed.rowcount == 0:
-                raise StoreError(f"session {session_id} has no compaction {operation_id}")
+            for record in records:
+                changed = self._db.run(
+                    "UPDATE compaction SET active = ?, data = ? WHERE session_id = ? AND id = ?",
+                    (record.active, dump_record(record), session_id, record.id),
+                )
+                if changed.rowcount != 1:
+                    raise StoreError(f"session {session_id} has no compaction {record.id}")
 
     def records(self, session_id: str) -> list[CompactionRecord]:
         """All compaction records, active or not, in the order they were made."""

@@ -205,6 +205,17 @@ _SPENDING: Migration = (
     "CREATE INDEX spending_of_day ON spending (day, usd, unpriced, held)",
 )
 
+_OFFERS: Migration = (
+    # What MCP servers offered when they were last seen: a look at a session starts none.
+    """CREATE TABLE mcp_offer (
+        folder TEXT NOT NULL,
+        server TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        offer TEXT NOT NULL,
+        PRIMARY KEY (folder, server)
+    ) WITHOUT ROWID""",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -216,6 +227,7 @@ MIGRATIONS: list[Migration] = [
     _RULES_OF_REPOSITORIES,
     _KINDS,
     _SPENDING,
+    _OFFERS,
 ]
 
 

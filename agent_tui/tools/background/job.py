@@ -197,7 +197,8 @@ class Job:
         self._code, self._finished, self._kept = code, time.time(), False
         self._notes += undone(self._group.kept)
         if self.failed:
-            self._notes += refused(self._output.tail, self._domain, self._network)
+            shares = self._jail is not None and self._jail.shares(self._network)
+            self._notes += refused(self._output.tail, self._domain, self._network, shares)
         self._over.set()
         self._changed(self)
 

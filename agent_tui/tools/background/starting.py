@@ -10,6 +10,10 @@ from agent_tui.tools.sandbox.policy import Launch
 
 STARTED = "Runs in the background as "
 UNREACHABLE = "The sandbox has no network: ports it opens can be reached by itself alone."
+SHARED = (
+    "Ports it opens are there for your other commands in the sandbox, on 127.0.0.1; the user's browser does not reach "
+    'them: for that it has to run with "outside": true.'
+)
 
 
 async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, timeout: float | None) -> ToolOutcome:
@@ -32,6 +36,7 @@ async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, t
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if jail is not None and domain != "free" and jail.holds(domain):
         network = jail.policy(context.network).network if domain == "work" else "deny"
-        lines += [UNREACHABLE] if network != "allow" else []
+        shares = domain == "work" and jail.shares(network)
+        lines += [] if network == "allow" else [SHARED] if shares else [UNREACHABLE]
     display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
     return ToolOutcome("\n".join(lines), display=display)

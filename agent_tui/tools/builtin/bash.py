@@ -201,7 +201,8 @@ class _Run:
 
         notes += undone(self._group.kept)
         if code != 0:
-            notes += refused(text, self._domain, self._context.network)
+            jail, network = self._context.jail, self._context.network
+            notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()

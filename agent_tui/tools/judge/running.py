@@ -25,6 +25,7 @@ from agent_tui.tools.judge.loopback import stays_here
 from agent_tui.tools.judge.nested import given_text
 from agent_tui.tools.judge.network import reaches_out, transfer_asks
 from agent_tui.tools.judge.paths import named_paths
+from agent_tui.tools.judge.publishing import publishes
 from agent_tui.tools.judge.readers import known_reader, sed_in_place
 from agent_tui.tools.judge.subject import Subject, outside, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
@@ -64,6 +65,8 @@ def _by_rules_and_mode(subject: Subject, domain: Domain, network: bool) -> Decis
         return Decision("ask", f"a rule says to ask about {subject.name}")
     if subject.named_by("allow"):
         return ALLOWED
+    if why := publishes(subject.words):
+        return Decision("ask", why, patterns=subject.patterns())
     if ground.holds("work"):
         # Out of the sandbox, and into the network, only by a question that says so.
         if domain == "work" and not network and ground.mode in ("accept-edits", "auto"):
@@ -77,8 +80,10 @@ def _domain(subject: Subject) -> Domain:
     """The domain it has to run in to do what it is for."""
     if _stays_here(subject):
         return "work"
-    if (subject.name in PRIVILEGED and not _ends_its_own(subject)) or (
-        _reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub")
+    if (
+        (subject.name in PRIVILEGED and not _ends_its_own(subject))
+        or publishes(subject.words)
+        or (_reaches_out(subject) and subject.name in ("git", "gh", "glab", "hub"))
     ):
         return "free"  # what is beyond the project, or wants the user's own keys
     return "work"

@@ -32,6 +32,7 @@ from agent_tui.tools.mcp.lines import (
 )
 from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, read_offer
+from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.mcp.search import CALL, SEARCH, McpCallTool, ToolSearchTool
 from agent_tui.tools.mcp.tool import IMAGES, images
 
@@ -76,8 +77,10 @@ class McpManager:
         log_file: Path | None = None,
         command: Sequence[str] = COMMAND,
         environ: Mapping[str, str] | None = None,
+        remembered: RememberedOffers | None = None,
     ) -> None:
         self._config, self._root, self._environ = config, root, environ
+        self._remembered = remembered
         self._servers: dict[str, _Server] = {}
         self._host = HostClient(self._on_server, self._on_down, log_file=log_file, command=command)
         self._waiters: list[asyncio.Event] = []
@@ -110,6 +113,18 @@ class McpManager:
             if server.state == "failed":
                 self._on_failure(server.name, server.detail)
 
+    def recall(self) -> bool:
+        """Takes what the servers offered when they were last seen, instead of starting them. False where that is not
+        known of one of them."""
+        known = True
+        for name, server in self._servers.items():
+            if server.spec is None:
+                continue
+            offer = self._remembered.find(name, server.spec) if self._remembered is not None else None
+            known = known and offer is not None
+            server.offer = read_offer(server.name, offer or Entries(), self._call)
+        return known
+
     def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
         """Takes another configuration: the folder became trusted, or a file changed."""
         self._plan(plan_servers(servers, self._root, trusted, self._environ))
@@ -132,6 +147,11 @@ class McpManager:
             self._host.reconnect(name)
         await self.settled(name)
         return f"{name} is {server.state}" + (f": {server.detail}" if server.detail else "")
+
+    @property
+    def starting(self) -> bool:
+        """Whether a server is neither connected nor has failed."""
+        return any(server.state == "starting" for server in self._servers.values())
 
     async def settled(self, name: str | None = None) -> None:
         """Waits until one server, or all, are connected or have failed. Returns at once when none starts."""
@@ -169,6 +189,8 @@ class McpManager:
             server.detail = str(server.offer)
         elif server.state == "failed":
             server.offer = Offer()
+        if self._remembered is not None and server.state in ("connected", "failed"):
+            self._remembered.keep(change.server, server.spec, change.offer or Entries())
         for event in self._waiters:
             event.set()
         self._waiters.clear()

@@ -32,14 +32,25 @@ from agent_tui.tools.sandbox.start import starter
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
 """What the SDK says where a server answered with an HTTP error alone."""
 
-_CLOSED = "Connection closed"
+CLOSED = (
+    "Connection closed",
+    "SSE stream ended without a response",
+    "SSE stream ended and reconnection attempts were exhausted",
+    "SSE stream failed: ",
+)
+"""What the SDK says where the connection ended before an answer: which of it is seen first is the system's choice. What
+ends with a colon goes on."""
+
 _TIMED_OUT = re.compile(r"Request '[^']*' timed out")
 
 
 def was_closed(error: MCPError) -> bool:
     """Whether the SDK says that the connection ended. Servers use the same code for errors of their own, so that only
     the SDK's words tell."""
-    return error.code == CONNECTION_CLOSED and error.message in (_CLOSED, ENDED)
+    words = error.message
+    return error.code == CONNECTION_CLOSED and (
+        words in (*CLOSED, ENDED) or any(said.endswith(": ") and words.startswith(said) for said in CLOSED)
+    )
 
 
 def timed_out(error: MCPError) -> bool:

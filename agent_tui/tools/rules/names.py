@@ -44,7 +44,7 @@ def _checked(text: str, key: str) -> Rule:
         return rule
     named = [tool for tool in KNOWN if fnmatchcase(tool, rule.tool)]
     if not named:
-        near = difflib.get_close_matches(rule.tool.lower(), sorted(KNOWN), n=1, cutoff=0.4)
+        near = difflib.get_close_matches(rule.tool.lower(), sorted(KNOWN), n=1, cutoff=0.6)
         those = f"there are {', '.join(sorted(KNOWN))}, and `server__tool` for those of MCP servers."
         hint = f"did you mean {near[0]}?" if near else those
         raise ConfigError(f"{key}: {text!r} names no tool: {hint}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -43,12 +43,14 @@ class Backend(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class Sandbox:
-    """What holds on this machine. ``failed`` says of each domain and backend that does not hold why."""
+    """What holds on this machine. ``failed`` says of each domain and backend that does not hold why; ``shares``
+    whether commands are held as well in a network that they share."""
 
     backend: Backend | None = None
     proven: frozenset[Domain] = frozenset()
     mode: SandboxMode = "auto"
     failed: tuple[str, ...] = ()
+    shares: bool = False
 
     @property
     def name(self) -> str:
@@ -104,24 +106,28 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
     UI's loop."""
     if mode == "off":
         return Sandbox(mode=mode, failed=("switched off",))
+    from agent_tui.tools.sandbox.session_network import session_network
     from agent_tui.tools.sandbox.trials import trial
 
+    shared = session_network()
     best = Sandbox(mode=mode)
     failed: list[str] = []
     for backend in backends():
         proven: set[Domain] = set()
+        joins = shared is not None and "own" in backend.loopback
+        shares = joins and not trial(backend, "work", private_dir(base), shared)
         for domain in ("look", "work"):
-            if why := trial(backend, domain, private_dir(base)):
+            if (domain != "work" or not shares) and (why := trial(backend, domain, private_dir(base))):
                 failed.append(f"{backend.name}: {why}")
             else:
                 proven.add(domain)
         if len(proven) > len(best.proven):
-            best = Sandbox(backend, frozenset(proven), mode)
+            best = Sandbox(backend, frozenset(proven), mode, shares=shares)
         if len(proven) == 2:
             break
     if best.backend is None and not failed:
         failed.append("this system has none")
-    return Sandbox(best.backend, best.proven, mode, tuple(failed))
+    return replace(best, failed=tuple(failed))
 
 
 def backends() -> list[Backend]:

@@ -38,8 +38,9 @@ class Bubblewrap:
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
     ) -> Launch:
         network = domain == "work" and policy.network == "allow"
-        options = _options(domain, policy, network)
-        fds: list[int] = []
+        joins = policy.joins(domain)
+        options = _options(domain, policy, own_network=not network and not joins)
+        fds: list[int] = [*joins]
         # A command of its own namespace may listen and connect in it; to look nobody needs to.
         families: tuple[int, ...] = (filters.AF_UNIX,)
         if network or policy.loopback != "deny":
@@ -58,6 +59,7 @@ class Bubblewrap:
             {**env, "TMPDIR": str(policy.temporary)},
             domain,
             tuple(fds),
+            confine={"join": joins, "only_join": True} if joins else None,
             watch=watches(policy, _mountable) if domain == "work" else (),
             carrier=True,
         )
@@ -74,9 +76,9 @@ class Bubblewrap:
         return [*words, "sees no other processes"]
 
 
-def _options(domain: Domain, policy: SandboxPolicy, network: bool) -> list[str]:
+def _options(domain: Domain, policy: SandboxPolicy, own_network: bool) -> list[str]:
     options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    options += [] if network else ["--unshare-net"]
+    options += ["--unshare-net"] if own_network else []
     options += ["--die-with-parent", "--cap-drop", "ALL"]
     folders, home = places.writable(policy), places.home()
     secrets = places.secrets(policy)

@@ -121,10 +121,11 @@ def _landlock(rules: list[tuple[str, str]] | None, network: bool) -> None:
     os.close(ruleset)
 
 
-def _own_network() -> None:
-    """Moves this process into a network that has nothing but a loopback. Raises OSError where the kernel does not let
-    it: user namespaces may be switched off."""
-    if os.geteuid() != 0 or _libc.unshare(_NEW_NETWORK) < 0:
+def own_network() -> bool:
+    """Moves this process into a network that has nothing but a loopback; True when that took a user namespace of its
+    own. Raises OSError where the kernel does not let it: user namespaces may be switched off."""
+    inside = os.geteuid() != 0 or _libc.unshare(_NEW_NETWORK) < 0
+    if inside:
         user, group = os.geteuid(), os.getegid()
         _checked(_libc.unshare(_NEW_USER | _NEW_NETWORK), "a network of its own")
         _prctl(_PR_SET_DUMPABLE, 1)  # else these files belong to root
@@ -138,6 +139,16 @@ def _own_network() -> None:
     request[16] = bytes((ord(request[16]) | _UP,))
     _checked(_libc.ioctl(fd, ctypes.c_ulong(_SET_FLAGS), request), "loopback")
     os.close(fd)
+    return inside
+
+
+def _join(fds: tuple[int, ...]) -> bool:
+    """Moves this process into the network that others share, and into the user namespace it belongs to, which comes
+    first where there is one: then True. Raises OSError."""
+    for fd in fds:
+        _checked(_libc.setns(fd, 0), "the network of the session")
+        os.close(fd)
+    return len(fds) > 1
 
 
 def _drop_capabilities(inside: bool) -> None:
@@ -157,12 +168,18 @@ def _seccomp(program: bytes) -> None:
 
 
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
-    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``own_network``, ``seccomp``. Raises
-    OSError."""
-    if spec.get("own_network"):
-        _own_network()
+    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``join`` (descriptors of a network that is
+    shared) or ``own_network``, ``seccomp``; with ``only_join`` nothing else, for a command that restricts itself.
+    Raises OSError."""
+    inside = False
+    if spec.get("join"):
+        inside = _join(spec["join"])
+    elif spec.get("own_network"):
+        inside = own_network()
+    if spec.get("only_join"):
+        return
     if spec.get("capabilities", True):
-        _drop_capabilities(bool(spec.get("own_network")))
+        _drop_capabilities(inside)
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
     if spec.get("rules") is not None or spec.get("scope"):
         _landlock(spec.get("rules"), spec.get("network", True))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from agent_tui.hardening import hide_memory
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,8 @@ class Jail:
     sandbox: Sandbox | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _base: SandboxPolicy | None = None
+    _shared: SessionNetwork | None = None
+    _sharing: threading.Lock = field(default_factory=threading.Lock)
 
     async def ready(self) -> Sandbox:
         """What holds here; tried when first asked for, in a thread, once a process."""
@@ -68,6 +72,11 @@ class Jail:
     def has_ports(self) -> bool:
         """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
         return self.sandbox is not None and self.sandbox.has_ports(self.config.loopback)
+
+    def shares(self, network: Network | None = None) -> bool:
+        """Whether a command of ``work`` reaches the ports that others opened, as far as was tried by now."""
+        closed = (network or self.config.network) != "allow"
+        return closed and self.has_ports() and self.sandbox is not None and self.sandbox.shares
 
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
@@ -161,7 +170,15 @@ class Jail:
                 policy.prepare()
                 write_git_config(self._git_config)
         env = self.environment(domain, network) | dict(more or {})
+        if domain == "work" and self.shares(network):
+            policy = replace(policy, shared=self._session_network())
         return sandbox.wrap(argv, domain, policy, cwd, env)
+
+    def _session_network(self) -> SessionNetwork | None:
+        with self._sharing:
+            if self._shared is None:
+                self._shared = session_network()
+            return self._shared
 
     def hold(self, pid: int, holds: bool) -> None:
         """Whether the temporary files of this process's commands are needed as long as the process ``pid`` runs."""
@@ -175,7 +192,9 @@ class Jail:
                 mark.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Removes the temporary files of this process's commands, and of those that could not do so themselves."""
+        """Removes the temporary files of this process's commands, and of those that could not do so themselves, and
+        leaves the network they shared."""
+        self._shared = None
         if self._base is None:
             return
         import shutil

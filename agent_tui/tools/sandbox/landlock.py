@@ -35,11 +35,13 @@ class Landlock:
     def wrap(
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
     ) -> Launch:
+        joins = policy.joins(domain) if self._ports else ()
         return Launch(
             list(argv),
             {**env, "TMPDIR": str(policy.temporary)},
             domain,
-            confine=spec(domain, policy, self._ports),
+            joins,
+            confine={**spec(domain, policy, self._ports), "join": joins},
             watch=watches(policy) if domain == "work" else (),
         )
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Literal
 
 from agent_tui.paths import private_dir
+from agent_tui.tools.sandbox.session_network import SessionNetwork
 
 Domain = Literal["look", "work", "free"]
 """``look`` reads project and system; ``work`` also writes in the project; ``free`` is the user's own reach."""
@@ -33,8 +34,9 @@ class SandboxPolicy:
     ``loopback`` is what it has of this machine's while that is closed. ``protected`` paths are read-only in every
     writable folder, whether they exist or not, and come on top of those
     every project has. ``hidden`` paths cannot be read at all. ``scratch`` is a private folder: temporary files and
-    caches live below it; it is made when it is missing. Commands write in the folders of ``private``, not in itself: a
-    link in the place of one of them would lead the next command out.
+    caches live below it; it is made when it is missing. Commands write in the folders of
+    ``private``, not in itself: a link in the place of one of them would lead the next command out. ``shared`` is the
+    network whose ports ``work`` has while the other one is closed; without it every command has one of its own.
     """
 
     root: Path
@@ -45,6 +47,13 @@ class SandboxPolicy:
     loopback: Loopback = "own"
     protected: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    shared: SessionNetwork | None = None
+
+    def joins(self, domain: Domain) -> tuple[int, ...]:
+        """Descriptors for a launch in ``domain`` that joins the shared network; none where it has another one. Raises
+        OSError."""
+        closed = domain == "work" and self.network != "allow" and self.loopback != "deny"
+        return self.shared.joined() if closed and self.shared is not None else ()
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.tools.sandbox.policy import Domain, SandboxPolicy
+from agent_tui.tools.sandbox.session_network import SessionNetwork
 
 if TYPE_CHECKING:
     from agent_tui.tools.sandbox.box import Backend
@@ -75,23 +76,23 @@ _NEVER = frozenset(
 _ALWAYS = frozenset({"read project", "write temporary"})
 
 
-def trial(backend: Backend, domain: Domain, base: Path) -> str:
+def trial(backend: Backend, domain: Domain, base: Path, shared: SessionNetwork | None = None) -> str:
     """Why ``backend`` does not hold ``domain``; empty when it does. ``base`` is a folder no list names, for what is
-    needed in passing. Takes about a tenth of a second."""
+    needed in passing; ``shared`` is the network that ``work`` joins. Takes about a tenth of a second."""
     try:
         with tempfile.TemporaryDirectory(dir=base, prefix="try-") as folder:
-            return _trial(backend, domain, Path(folder).resolve())
+            return _trial(backend, domain, Path(folder).resolve(), shared)
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
 
 
-def _trial(backend: Backend, domain: Domain, folder: Path) -> str:
+def _trial(backend: Backend, domain: Domain, folder: Path, shared: SessionNetwork | None) -> str:
     outside, project = folder / "outside", folder / "project"
     for place in (outside, project / ".git" / "hooks"):
         place.mkdir(parents=True)
     (outside / "secret").write_text("secret")
     (project / "file").write_text("file")
-    policy = SandboxPolicy(project, folder / "scratch")
+    policy = SandboxPolicy(project, folder / "scratch", shared=shared)
     policy.prepare()
     with _listening(outside / "socket") as (arguments, received):
         command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(outside), str(project), *arguments]

@@ -45,15 +45,16 @@ def network_words(network: Network, loopback: Loopback) -> str:
     return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
 
 
-def refused(output: str, domain: Domain, network: Network | None = None) -> list[str]:
+def refused(output: str, domain: Domain, network: Network | None = None, shares: bool = False) -> list[str]:
     """A line for a failed command that the sandbox may have stopped, naming what it reached for, and how it may be
-    asked for outside; none where its output does not look like it."""
+    asked for outside; none where its output does not look like it. ``shares``: it has the ports of other commands."""
     if domain == "free":
         return []
     tail = output[-_TAIL:]
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
     if _OFFLINE.search(tail) and not (domain == "work" and network == "allow"):
-        ports = " It reaches ports that it opens itself, no others of this machine." if _HERE.search(tail) else ""
+        whose = "that commands in the sandbox have open" if shares else "that it opens itself"
+        ports = f" It reaches ports {whose}, no others of this machine." if _HERE.search(tail) else ""
         return [f"[sandbox: this ran without a network ({domain}).{ports if domain == 'work' else ''}{again}]"]
     what = "reads only" if domain == "look" else "writes only in the project, added folders and $TMPDIR"
     if _REFUSED.search(tail):
@@ -100,8 +101,8 @@ def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopba
 
 
 UNHELD = (
-    "auto without a sandbox: every command that no rule forbids runs unasked with your own reach, "
-    "to all your files, keys and the network."
+    "auto without a sandbox: commands run unasked with your own reach, to all your files, keys and the network; "
+    "asked about is little, such as what publishes."
 )
 """What mode ``auto`` means where nothing holds."""
 
@@ -127,7 +128,10 @@ def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
         ways = [word for word in sorted(sandbox.backend.loopback) if word != loopback]
         way = f'[sandbox] loopback = "{ways[0]}"' if ways else 'bubblewrap, or [sandbox] network = "allow"'
         return f"commands cannot open ports on 127.0.0.1: {way} would let them"
-    return network_words(network, loopback if loopback == "deny" or "own" not in sandbox.backend.loopback else "own")
+    own = "own" in sandbox.backend.loopback
+    found = network_words(network, "own" if own and loopback != "deny" else loopback)
+    shared = network != "allow" and sandbox.shares and own and sandbox.has_ports(loopback)
+    return f"{found}, shared by the commands of a run" if shared else found
 
 
 def status_line(sandbox: Sandbox) -> str:

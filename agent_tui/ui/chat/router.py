@@ -135,11 +135,11 @@ class Router:
                 stage.activity.begin(
                     f"Retry {attempt} of {attempts - 1}", "Esc gives up", seconds=seconds, detail=failure.message
                 )
-            case CompactionStarted(before, _):
-                stage.activity.begin(f"Compacting {tokens(before)}…", "Esc to cancel")
-            case CompactionEnded(outcome, text, records):
+            case CompactionStarted(before, _, estimated):
+                stage.activity.begin(f"Compacting {tokens(before, estimated)}…", "Esc to cancel")
+            case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
-                session.compaction_ended(outcome, text, records)
+                session.compaction_ended(outcome, "" if quiet else text, records)
             case Notice(level, text, _):
                 self._told.add(text)
                 stage.say(level, text)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import one_line
 from agent_tui.ui.widgets.status import StatusFacts
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.models.cache import ColdRequest
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
@@ -42,6 +44,8 @@ class SessionView:
         self._files = files
         self._facts = StatusFacts()
         self._turn_runs = False
+        self._foretold = ""
+        self._hinted = ""
 
     def session_changed(self, reload: bool) -> None:
         agent = self._seat.opening
@@ -87,6 +91,19 @@ class SessionView:
             self._stage.status.refresh()
         else:
             self.facts_changed()
+            self._foretell(usage)
+
+    def _foretell(self, usage: ContextUsage) -> None:
+        """Hints, once for each reason, at what the next request pays anew; the status line goes on saying it."""
+        cold = usage.outlook.cold if usage.outlook is not None else None
+        reason = "" if cold is None else cold.what if cold.cause == "ours" else cold.cause
+        standing = bool(self._hinted) and self._stage.activity.hint_text == self._hinted
+        if reason == self._foretold and not standing:
+            return
+        text = "" if cold is None else _cold_text(cold)
+        if (standing and text != self._hinted) or (text and not standing):
+            self._stage.hint(text)
+        self._foretold, self._hinted = reason, text
 
     def jobs_changed(self, running: int) -> None:
         """So many commands run in the background now."""
@@ -117,7 +134,8 @@ class SessionView:
         else:
             stage.activity.end()
         level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
-        stage.say(level, text)
+        if text:
+            stage.say(level, text)
         if agent is not None and outcome == "done":
             summaries = _summaries(agent)
             for record in records:
@@ -125,6 +143,12 @@ class SessionView:
                 if summary is not None:
                     stage.transcript.add_summary(record, summary)
         self.facts_changed()
+
+
+def _cold_text(cold: ColdRequest) -> str:
+    from agent_tui.context.cache.words import cold_words
+
+    return one_line(cold_words(cold))
 
 
 def _summaries(agent: ChatAgent) -> dict[str, Message]:

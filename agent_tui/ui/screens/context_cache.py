@@ -47,12 +47,12 @@ class CachePicker(Picker[CacheEntry, None]):
     def draw(self, entry: CacheEntry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         wide = width >= AGE + 2 * COUNT + READ + PRICE + 16
         room = max(8, width - AGE - COUNT - READ - PRICE - (COUNT if wide else 0) - 2)
-        expected = fit("" if entry.expected is None else tokens(entry.expected), COUNT, right=True)
+        expected = fit("" if entry.expected is None else tokens(entry.expected, True), COUNT, right=True)
         price = money(entry.miss.cost_usd) if entry.miss is not None else ""
         color = "warning" if entry.miss is not None else "muted"
         return [
             (fit(age(entry.created, self._now), AGE), paint("faint")),
-            (fit(tokens(entry.input), COUNT, right=True), paint("primary" if here else "foreground", bold=here)),
+            (fit(tokens(entry.input, False), COUNT, right=True), paint("primary" if here else "foreground", bold=here)),
             (fit(read_words(entry), READ, right=True), paint("foreground")),
             (expected if wide else "", paint("muted")),
             (f"  {fit(_why(entry), room)}", paint(color)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
@@ -29,6 +30,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
+        self.lost: dict[str, str] = {}
         if agent.model_info is not None:
             self.infos[agent.spec.key] = agent.model_info
 
@@ -58,7 +60,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         info = self.infos.get(entry.key)
         window, price = "", ""
         if info is not None:
-            window = tokens(info.limits.window) if info.limits.window else "unknown"
+            window = tokens(info.limits.window, False) if info.limits.window else "unknown"
             price = _price(info)
         key_width = min(26, max(10, width // 3))
         tail = fit(window, 9, right=True) + fit(price, 18 if width > 56 else 0, right=True)
@@ -77,18 +79,24 @@ class ModelPicker(Picker[ModelSpec, str]):
         if info is None:
             return ""
         facts = [
-            f"window {tokens(info.limits.window)} ({info.limits.origin})" if info.limits.window else "unknown window"
+            f"window {tokens(info.limits.window, False)} ({info.limits.origin})"
+            if info.limits.window
+            else "unknown window"
         ]
         if info.limits.max_input:
-            facts.append(f"input at most {tokens(info.limits.max_input)}")
+            facts.append(f"input at most {tokens(info.limits.max_input, False)}")
         if info.limits.max_output:
-            facts.append(f"output at most {tokens(info.limits.max_output)}")
+            facts.append(f"output at most {tokens(info.limits.max_output, False)}")
         if info.reasoning:
             facts.append("thinks")
         if info.images:
             facts.append("sees images")
-        line = " · ".join(facts)
-        return f"{line}\n{one_line(info.problem, 300)}" if info.problem else line
+        lines = [" · ".join(facts)]
+        if info.problem:
+            lines.append(one_line(info.problem, 300))
+        if entry.key not in self.lost:
+            self.lost[entry.key] = lost_text(self.agent.lost_by_model(info), would=True)
+        return "\n".join([*lines, self.lost[entry.key]]).rstrip()
 
     def chosen(self, entry: ModelSpec) -> None:
         self.dismiss(entry.key)

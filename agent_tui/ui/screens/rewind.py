@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.messages import Message
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import clean, one_line
@@ -40,6 +41,7 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
         path = agent.messages
         self.after = {m.id: len(path) - i - 1 for i, m in enumerate(path) if m.role == "user"}
         self.mine = [m for m in reversed(path) if m.role == "user"]
+        self.lost: dict[str, str] = {}
 
     def entries(self, search: str) -> Sequence[Message]:
         wanted = search.lower()
@@ -58,7 +60,11 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
     def preview(self, entry: Message) -> str:
         text, after = clean(entry.text)[:600], self.after[entry.id]
         leave = "leaves" if after == 1 else "leave"
-        return f"{text}\n\n{plural(after, 'message')} after it {leave} the conversation; nothing is deleted."
+        facts = f"{plural(after, 'message')} after it {leave} the conversation; nothing is deleted."
+        if entry.id not in self.lost:
+            lost = lost_text(self.agent.lost_by_rewind(entry.id), would=True)
+            self.lost[entry.id] = f" {lost} A fork (Ctrl+F) leaves them in the original." if lost else ""
+        return f"{facts}{self.lost[entry.id]}\n\n{text}"
 
     def on_screen_resume(self) -> None:
         self.guard.appeared()

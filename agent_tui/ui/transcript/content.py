@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import plural, tokens
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
@@ -192,7 +192,8 @@ class Content:
     def _record(self, record: CompactionRecord, summaries: Mapping[str, Message]) -> list[Entry]:
         size = ""
         if record.before_tokens is not None and record.after_tokens is not None:
-            size = f"{record.before_tokens:,} → {record.after_tokens:,} tokens"
+            before = tokens(record.before_tokens, record.before_estimated, full=True)
+            size = f"{before} → {tokens(record.after_tokens, True, full=True)} tokens"
         count = len(record.message_ids)
         if record.kind == "prune":
             clipped = sum(i in record.clips for i in record.message_ids)

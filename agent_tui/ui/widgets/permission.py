@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -34,8 +34,8 @@ class Choice:
 
 
 def choices_for(asked: PermissionAsked) -> list[Choice]:
-    """What can be answered: once, always by pattern, no, no with a word about what to do instead."""
-    shown = asked.patterns[:MAX_PATTERNS]
+    """What can be answered: once, always by pattern, no, no with a word about what to do instead. A choice remembers
+    the one pattern it names; of very many the first are offered, and the others are asked about when they come."""
     always = [
         Choice(
             "a" if i == 0 else str(i + 2),
@@ -43,10 +43,8 @@ def choices_for(asked: PermissionAsked) -> list[Choice]:
             True,
             pattern,
         )
-        for i, pattern in enumerate(shown)
+        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
     ]
-    if len(asked.patterns) > len(shown):
-        always[-1] = replace(always[-1], label=f"{always[-1].label} … and {len(asked.patterns) - len(shown)} more")
     session = [Choice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)]
     return [
         Choice("y", "Yes, this once", True),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import money, percent, share, tenths_of, tokens
+from agent_tui.text.numbers import money, percent, share_in, tenths_of, tokens
 from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from agent_tui.models.cache import CacheOutlook
     from agent_tui.models.context import ContextUsage
 
 MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error", "bypass": "error"}
@@ -96,32 +97,47 @@ class StatusLine(Lines):
             pieces += [(word if tight < 2 else word.split()[1], paint("warning")), (gap, paint())]
         if usage is None:
             return pieces
+        if usage.outlook is not None:
+            pieces += cache_pieces(usage.outlook, tight, gap, paint)
         pieces += context_pieces(usage, facts.in_flight, tight, paint)
         pieces += [(gap, paint()), (money(usage.session.cost), paint("muted"))]
         return pieces
 
 
+def cache_pieces(outlook: CacheOutlook, tight: int, gap: str, paint: Paint) -> list[Piece]:
+    """What the next request pays anew; where there is room, until when nothing."""
+    from agent_tui.context.cache.words import outlook_words, price_words, short_words
+
+    cold = outlook.cold
+    if cold is None:
+        return [(outlook_words(outlook), paint("faint")), (gap, paint())] if outlook.until and not tight else []
+    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "cold"
+    return [(text, paint("warning")), (gap, paint())]
+
+
 def context_pieces(usage: ContextUsage, in_flight: int, tight: int, paint: Paint) -> list[Piece]:
-    """Percentage and tokens of the active context, ``~`` in front where estimates are in it."""
+    """Percentage and tokens of the active context, ``~`` before them where estimates are in it."""
     total = usage.total + in_flight
-    mark = "~" if in_flight or usage.pending or usage.basis == "estimated" else ""
+    rough = in_flight > 0 or usage.approximate
+    used = tokens(total, rough)
     color = "foreground"
     if usage.limit is not None:
         color = "error" if total > usage.limit else "warning" if total > 0.8 * usage.limit else "foreground"
     if not usage.window:
-        return [(f"{mark}{tokens(total)}", paint(color)), (" of unknown window" if tight < 2 else "/?", paint("muted"))]
-    tenths = tenths_of(total, usage.window)
+        return [(used, paint(color)), (" of unknown window" if tight < 2 else "/?", paint("muted"))]
     pieces: list[Piece] = []
     if tight < 2:
         full = min(8, max(1 if total else 0, round(8 * total / usage.window)))
         filled = paint("context-messages" if color == "foreground" else color)
         pieces += [("━" * full, filled), ("━" * (8 - full), paint("context-free")), (" ", paint())]
-    part = mark + (share(tenths, total > 0) if tight < 3 else percent(tenths / 10, 0, tight=True))
+    part = share_in(total, usage.window, rough)
+    if tight >= 3:
+        part = percent(tenths_of(total, usage.window) / 10, 0, tight=True)
     sep = " / " if tight < 2 else "/"
     pieces += [
         (part, paint(color, bold=True)),
         (" · " if tight < 2 else " ", paint("faint")),
-        (f"{mark}{tokens(total)}", paint(color)),
-        (f"{sep}{tokens(usage.window)}", paint("muted")),
+        (used, paint(color)),
+        (f"{sep}{tokens(usage.window, False)}", paint("muted")),
     ]
     return pieces

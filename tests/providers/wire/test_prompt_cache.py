@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.errors import ConfigError
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart
 from agent_tui.models.requests import ModelSpec
 from tests.support.wire import answer, body, call, conversation, result, spec, user
@@ -56,6 +61,51 @@ def test_claude_gets_at_most_four_markers_and_the_summary_is_one(model: ModelSpe
     text = json.dumps(sent)
     assert sum(text.count(f'"{mark}"') for mark in MARKS) == 4
     assert any(mark in json.dumps(_first_user(sent)) for mark in MARKS)
+
+
+@pytest.mark.parametrize("ttl", [None, "5m", "1h"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic/claude-sonnet-4-5",
+        "openrouter/anthropic/claude-haiku-4.5",
+        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    ],
+)
+def test_all_markers_say_how_long_it_is_to_be_kept(name: str, ttl: Any) -> None:
+    model = replace(spec(name), cache_ttl=ttl)
+    summary = Message("s1", "user", [SummaryPart("what happened", "rec_1")])
+    found = [mark.get("ttl") for mark in _markers(body(model, [summary, *conversation(model)]))]
+    assert len(found) == 4 and set(found) == {"1h" if ttl == "1h" else None}
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("openai/gpt-5", "models.m: cache_ttl: openai lets nobody say how long it keeps gpt-5"),
+        ("gemini/gemini-3-pro-preview", "gemini lets nobody say"),
+        ("openrouter/moonshotai/kimi-k2", "openrouter lets nobody say"),
+        ("litellm_proxy/claude-sonnet-4-5", "litellm_proxy lets nobody say"),
+        ("demo", "demo lets nobody say"),
+    ],
+)
+def test_a_life_that_cannot_be_chosen_is_refused_in_one_line(name: str, line: str) -> None:
+    settings = Settings(default_model="m", models={"m": ModelConfig(name, cache_ttl="1h")})
+    with pytest.raises(ConfigError) as refused:
+        ModelCatalogue(settings).default()
+    assert line in str(refused.value) and "\n" not in str(refused.value)
+
+
+def _markers(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in MARKS:
+                yield inner
+            else:
+                yield from _markers(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _markers(inner)
 
 
 def _first_user(sent: dict[str, Any]) -> Any:

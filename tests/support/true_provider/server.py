@@ -181,6 +181,7 @@ class TrueProvider:
                 question.thinking,
                 self.model.thinks,
                 dropped=len(question.dropped),
+                thought=question.of("thinking"),
             )
         self.truth.exchanges.append(found)
         return found

@@ -113,7 +113,8 @@ class Usage:
 @dataclass(slots=True)
 class Exchange:
     """One request and what became of it, as the provider knows it. ``kind`` is ``turn``, ``summary`` or ``count``;
-    ``fixed`` are the tokens of system prompt and tools, ``newest_user`` of the newest message of the user."""
+    ``fixed`` are the tokens of system prompt and tools, ``newest_user`` of the newest message of the user,
+    ``thought`` of earlier thinking."""
 
     number: int
     turn: int
@@ -129,6 +130,7 @@ class Exchange:
     may_think: bool
     usage: Usage | None = None
     dropped: int = 0
+    thought: int = 0
     verdict: Any = None
 
 

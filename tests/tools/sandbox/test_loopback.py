@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.landlock import Landlock, spec
 from agent_tui.tools.sandbox.policy import Domain, Loopback, SandboxPolicy
 from agent_tui.tools.sandbox.seatbelt import Seatbelt, profile
+from agent_tui.tools.sandbox.session_network import session_network
 from agent_tui.tools.sandbox.trials import trial
 
 SERVES = """
@@ -87,6 +89,16 @@ def test_no_port_of_the_machine_is_reached(means: list[Backend], policy: Sandbox
             for loopback in ("own", "machine", "deny"):
                 told = run(backend, with_loopback(policy, loopback), REACHES, "127.0.0.1", port)
                 assert told == ["not reached"], (backend.name, loopback)
+            shared = replace(policy, shared=session_network())
+            assert run(backend, shared, REACHES, "127.0.0.1", port) == ["not reached"], backend.name
+
+
+def test_what_holds_is_tried_in_the_shared_network_too(means: list[Backend], tmp_path: Path) -> None:
+    network = session_network()
+    if network is None:
+        pytest.skip("this system has none")
+    for backend in means:
+        assert trial(backend, "work", tmp_path, network) == "", backend.name
 
 
 def test_it_can_be_switched_off(means: list[Backend], policy: SandboxPolicy) -> None:
@@ -162,10 +174,14 @@ def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Lo
     assert words_ in words.ports_line(sandbox, "ask", loopback)
     assert words.ports_line(sandbox, "allow", loopback) == "network open"
     assert words.ports_line(Sandbox(), "ask", loopback) == ""
+    shares = words.ports_line(replace(sandbox, shares=True), "ask", loopback)
+    assert shares.endswith("shared by the commands of a run") is ("ports of its own" in shares)
 
 
 def test_a_port_that_is_not_there_is_explained() -> None:
     (line,) = words.refused("curl: (7) Failed to connect to localhost port 3000", "work")
     assert "ports that it opens itself" in line and '"outside": true' in line
+    (line,) = words.refused("curl: (7) Failed to connect to localhost port 3000", "work", shares=True)
+    assert "ports that commands in the sandbox have open" in line and '"outside": true' in line
     (line,) = words.refused("curl: (6) Could not resolve host: example.org", "work")
     assert "ports" not in line

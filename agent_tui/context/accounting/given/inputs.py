@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
@@ -44,3 +44,7 @@ class ContextInputs:
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     replay: ReplayRule = field(default_factory=ReplayRule)
+
+    def as_now(self) -> ContextInputs:
+        """The same, which stays as it is when the session's own lists go on."""
+        return replace(self, steps=list(self.steps), records=[replace(record) for record in self.records])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.usage import ABSURD_WINDOWS, TokenUsage
+from agent_tui.text.numbers import tokens
 
 TIMES_OFF = 3
 TOKENS_OFF = 2_000
@@ -95,12 +96,12 @@ def _judged(usage: TokenUsage, expected: ContextUsage, answer: int, problem: str
     if answer and (not usage.output or (far_off(answer, usage.output) and answer > usage.output)):
         reasoning = usage.reasoning or None
         made = replace(usage, output=max(answer, reasoning or 0), reasoning=reasoning, output_source="estimated")
-        return Judged(made, f"it counts {usage.output:,} tokens for an answer of about {answer:,}")
+        return Judged(made, f"it counts {usage.output:,} tokens for an answer of {tokens(answer, True, full=True)}")
     return Judged(usage)
 
 
 def _input_problem(usage: TokenUsage, expected: ContextUsage) -> str | None:
-    sent = f"it says {usage.input:,} tokens of input where about {expected.total:,} were sent"
+    sent = f"it says {usage.input:,} tokens of input where {tokens(expected.total, True, full=True)} were sent"
     if _absurd(usage, expected):
         return f"{sent}, into a window of {expected.window:,}"
     if expected.calculation.new_given > MEDIA_SHARE * expected.total or expected.total <= 0:

@@ -60,9 +60,9 @@ class PromptHost:
             self._stage.prompt.give_back(*taken)
 
     def send_waiting(self) -> None:
-        """Enter on an empty prompt, while nothing runs: what waits goes out."""
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
         agent = self._seat.agent
-        if agent is not None and not agent.busy and agent.send_waiting():
+        if agent is not None and agent.send_waiting():
             self._stage.transcript.follow_end()
 
     def pasted(self, text: str) -> None:

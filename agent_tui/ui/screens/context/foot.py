@@ -11,6 +11,7 @@ from agent_tui.ui.widgets.lines import Lines
 
 KEYS = (
     ("Enter", "open"),
+    ("←", "earlier"),
     ("w", "why"),
     ("p", "preview"),
     ("c", "cache"),
@@ -19,6 +20,15 @@ KEYS = (
     ("s", "stats"),
 )
 CLOSE = ("Esc", "close")
+PAST_KEYS = (
+    ("← →", "steps"),
+    ("Enter", "open"),
+    ("w", "what changed"),
+    ("e", "export"),
+    ("Shift+← →", "ten steps"),
+)
+NOW = ("Esc", "back to now")
+"""The keys at a step of the past."""
 
 
 class Foot(Lines):
@@ -29,6 +39,13 @@ class Foot(Lines):
     def __init__(self) -> None:
         super().__init__(id="foot", height=1)
         self.message = ""
+        self._past = False
+
+    def at(self, past: bool) -> None:
+        """Whether a step of the past is shown: other keys are of use there."""
+        if past != self._past:
+            self._past = past
+            self.refresh()
 
     def say(self, text: str) -> bool:
         """Shows a line until the next one; empty for the keys. True when it is another."""
@@ -46,8 +63,8 @@ class Foot(Lines):
             lines = wrapped(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
-        close = _key(*CLOSE, paint)
-        for key, what in KEYS:
+        close = _key(*(NOW if self._past else CLOSE), paint)
+        for key, what in PAST_KEYS if self._past else KEYS:
             more = _key(key, what, paint)
             if width_of([*pieces, *more, *close]) <= width:
                 pieces += more

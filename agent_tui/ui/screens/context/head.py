@@ -39,13 +39,20 @@ class Head(Lines):
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
         more = [(line, "facts") for line in wrapped(facts(moment.usage, moment.in_flight, moment.prices), width)]
-        above = [*title, *words, *[("", "bar")] * thick]
+        told = [(line, "told") for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
+        if moment.problem:
+            self._set([*title, *((line, "words") for line in wrapped(moment.problem, width)), *told][: max(1, most)])
+            return len(self._words)
+        above, more = [*title, *words, *[("", "bar")] * thick], [*told, *more]
         room = max(0, most - len(above) - gap - 1)
-        self._words = [*above, *more[:room], *[("", "facts")] * gap, ("", "headings")]
+        self._set([*above, *more[:room], *[("", "facts")] * gap, ("", "headings")])
+        return len(self._words)
+
+    def _set(self, words: list[tuple[str, str]]) -> None:
+        self._words = words
         if self.line_count != len(self._words):
             self.set_height(len(self._words))
         self.refresh()
-        return len(self._words)
 
     def name_columns(self, text: str) -> None:
         """The names of the columns of the rows below."""
@@ -60,6 +67,8 @@ class Head(Lines):
                 return self.bar(self._usage, width, paint)
             case "headings":
                 return [(self._headings, paint("muted"))]
+            case "told":
+                return [(text, paint("foreground"))]
             case "title":
                 return [(text, paint("accent", bold=True))]
             case "words":

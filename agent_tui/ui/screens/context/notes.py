@@ -22,7 +22,7 @@ def reason(line: Shown) -> str:
         return ""
     parts = [part for part in (row.replay, row.detail) if part]
     if row.deferred_tokens:
-        parts.append(f"~{tokens(row.deferred_tokens)} deferred")
+        parts.append(f"{tokens(row.deferred_tokens, True)} deferred")
     return one_line(" · ".join(parts), 400) if parts else ""
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.past.changes import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
-from agent_tui.ui.screens.context.changes import identity, pairs
 
 Kind = Literal["row", "gone", "free", "reserve", "over", "note", "gap", "heading", "compaction"]
 COMPACTIONS = "compactions"

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -20,6 +21,7 @@ from agent_tui.paths import private_dir, write_new
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context import texts
 from agent_tui.ui.screens.context.moment import Moment
+from agent_tui.ui.screens.context.past import Travel
 from agent_tui.ui.screens.context.rows import Shown
 from agent_tui.ui.screens.context.view import ContextView
 
@@ -29,14 +31,24 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ExplainsContext
 
 
+READY = 0.3
+"""Seconds after opening: then the screen is drawn, and the step that ← shows is made ready."""
+
+
 class ContextScreen(Guarded, Screen[None]):
-    """Reads nothing but the calculator's answer; opens without a network call and stays live."""
+    """Reads nothing but the calculator's answer; opens without a network call and stays live, but at a step of the past
+    that ← and → go to."""
 
     DEFAULT_CSS = """
     ContextScreen { background: $background; layout: vertical; overflow: hidden; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Close", show=False),
+        Binding("escape,q", "close", "Back to now, then close", show=False),
+        Binding("left", "go(-1)", "The step before", show=False, priority=True),
+        Binding("right", "go(1)", "The step after", show=False, priority=True),
+        Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
+        Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
+        Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
         Binding("c", "cache", "What each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
@@ -49,6 +61,7 @@ class ContextScreen(Guarded, Screen[None]):
         super().__init__()
         self.agent = agent
         self.now = time.time()
+        self.travel = Travel(agent)
         self.view = ContextView(self.live())
         self._unsubscribe: Callable[[], None] | None = None
 
@@ -59,6 +72,7 @@ class ContextScreen(Guarded, Screen[None]):
         self._unsubscribe = self.agent.subscribe(self._event)
         self.view.rows.focus()
         self.run_worker(self.agent.refresh_context(), name="refresh", exit_on_error=False)
+        self.set_timer(READY, self._prepare)
 
     def on_unmount(self) -> None:
         if self._unsubscribe is not None:
@@ -79,11 +93,28 @@ class ContextScreen(Guarded, Screen[None]):
         )
 
     def _event(self, event: Event) -> None:
+        if self.agent.info.id != self.travel.session:
+            self.travel = Travel(self.agent)
+        elif self.travel.at is not None:
+            return
         match event:
             case ContextChanged():
                 self.view.show(self.live(event))
             case CompactionEnded() | SessionChanged():
                 self.view.show(self.live())
+
+    def _show(self) -> None:
+        """The step that was gone to, or now."""
+        live = self.live()
+        self.view.show(live if self.travel.at is None else self.travel.moment(live))
+
+    def _prepare(self) -> None:
+        """Has what ← shows next made beside the screen."""
+        at, history = self.travel.at, self.travel.history
+        number = history.count if at is None else at
+        self.run_worker(
+            partial(history.prepare, number), name="prepare", group="past", thread=True, exit_on_error=False
+        )
 
     @on(ContextView.Opened)
     def _opened(self, event: ContextView.Opened) -> None:
@@ -100,6 +131,10 @@ class ContextScreen(Guarded, Screen[None]):
         row = line.row
         if row is None:
             return ""
+        if row.message_id is not None and self.travel.at is not None:
+            view = self.travel.view()
+            rows = [*view.moment.view, *(view.before.view if view.before is not None else ())]
+            return texts.sent_text(next((item for item in rows if item.message.id == row.message_id), None))
         if row.message_id is not None:
             return texts.sent_text(self.agent.sent_message(row.message_id))
         if row.fingerprint is not None:
@@ -114,10 +149,35 @@ class ContextScreen(Guarded, Screen[None]):
     # Keys
 
     def action_close(self) -> None:
-        self.dismiss(None)
+        if self.travel.at is None:
+            self.dismiss(None)
+        else:
+            self.action_now()
+
+    def action_now(self) -> None:
+        if self.travel.at is None:
+            self.view.rows.action_last()
+        else:
+            self.travel.at = None
+            self._show()
+
+    def action_go(self, by: int) -> None:
+        problem = self.travel.go(by)
+        if problem:
+            self.view.say(problem)
+            return
+        self.view.say("")
+        self._show()
+        self._prepare()
 
     def action_why(self) -> None:
-        self._read("How the number was made, and why it compacts or not", self.view.explained())
+        if self.travel.at is None:
+            self._read("How the number was made, and why it compacts or not", self.view.explained())
+            return
+        from agent_tui.commands.past_output import changes_text
+
+        text = f"{changes_text(self.travel.view())}\n\n{self.view.explained()}".rstrip()
+        self._read("What changed, and how the number was made", text)
 
     def action_cache(self) -> None:
         from agent_tui.ui.screens.context_cache import CachePicker
@@ -128,17 +188,22 @@ class ContextScreen(Guarded, Screen[None]):
         self._read("Token counter", self.agent.context_stats())
 
     def action_preview(self) -> None:
+        if self._is_past():
+            return
         try:
             self._read("What a compaction would do", self.agent.compact_preview())
         except AgentError as error:
             self.view.say(str(error))
 
     async def action_export(self) -> None:
+        from agent_tui.commands.past_output import past_json
         from agent_tui.commands.usage_json import context_json
 
-        text = json.dumps(context_json(self.view.moment.usage, self.agent.steps), indent=2) + "\n"
+        at = self.travel.at
+        data = context_json(self.view.moment.usage, self.agent.steps) if at is None else past_json(self.travel.view())
+        text = json.dumps(data, indent=2) + "\n"
         folder = self.agent.paths.exports
-        name = f"context-{self.agent.info.id}"
+        name = f"context-{self.agent.info.id}{'' if at is None else f'-step-{at}'}"
         try:
             path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
         except OSError as error:
@@ -146,7 +211,15 @@ class ContextScreen(Guarded, Screen[None]):
         else:
             self.view.say(f"Written to {path}")
 
+    def _is_past(self) -> bool:
+        """Says so of what only the session as it is now can do."""
+        if self.travel.at is not None:
+            self.view.say("This step is past. Esc goes back to now.")
+        return self.travel.at is not None
+
     def action_exact(self) -> None:
+        if self._is_past():
+            return
         if self.agent.settings.context.exact_counting == "off":
             self.view.say(EXACT_OFF)
             return

@@ -30,12 +30,12 @@ BAR = 1
 
 
 class ContextRows(RowList):
-    """The breakdown as a tree; ←/→ close and open."""
+    """The breakdown as a tree; h and l close and open, as Enter does both."""
 
     DEFAULT_CSS = "ContextRows { width: 1fr; height: 100%; padding: 0 0 0 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l", "open(True)", "Open", show=False),
-        Binding("left,h", "open(False)", "Close", show=False),
+        Binding("l", "open(True)", "Open", show=False),
+        Binding("h", "open(False)", "Close", show=False),
         Binding("space", "choose", "Open", show=False),
     ]
 

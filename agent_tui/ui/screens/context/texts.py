@@ -30,7 +30,10 @@ WAS_READ, NOT_READ = "read from the provider's cache", "not read from the provid
 
 def compaction_text(record: CompactionRecord, now: float) -> str:
     """One compaction in one line."""
-    parts = [f"{tokens(record.before_tokens)} → {tokens(record.after_tokens)}", record.reason]
+    parts = [
+        f"{tokens(record.before_tokens, record.before_estimated)} → {tokens(record.after_tokens, True)}",
+        record.reason,
+    ]
     if record.kind == "prune":
         clipped = sum(i in record.clips for i in record.message_ids)
         cleared = len(record.message_ids) - clipped

@@ -97,6 +97,7 @@ class ContextView(Guarded, Covered, Vertical):
         thick, gap = (2 if height >= TALL else 1), (1 if height >= TALL else 0)
         head = self.query_one(Head)
         foot = self.query_one(Foot)
+        foot.at(past=bool(moment.title))
         foot.set_height(foot.height_for(inner))
         entries = self._entries()
         fold = self._fold(entries, inner)
@@ -108,12 +109,16 @@ class ContextView(Guarded, Covered, Vertical):
         head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
 
     def _fold(self, entries: list[Entry], width: int) -> list[Line]:
+        if self.moment.problem:
+            return []
         entry = folded(self.moment.usage, all(e.tone != "bad" for e in entries))
         text = f"{entry.text} · read-only" if self.moment.read_only else entry.text
         return [("", line, entry.tone) for line in wrapped(text, width)]
 
     def _entries(self) -> list[Entry]:
         moment = self.moment
+        if moment.problem:
+            return []
         trigger = moment.usage.total if moment.trigger is None else moment.trigger
         entries = bookkeeping(moment.usage, trigger, moment.records)
         if moment.read_only:

@@ -1,0 +1,56 @@
+"""``agent-tui context --step``: the context as it was before a step, and what changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cli import Cli
+
+
+@pytest.fixture
+def session(cli: Cli) -> str:
+    """A session of three steps."""
+    found: str = cli.run("-p", "hello", "-m", "demo", "--output-format", "json").json["session_id"]
+    for text in ("tell me more", "and more"):
+        assert cli.run("-p", text, "-c", "-m", "demo").code == 0
+    return found
+
+
+def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
+    data = cli.run("context", "--session", session, "--step", "3", "--json").json
+    step = data["step"]
+    assert (step["number"], step["of"], step["differs_tokens"], step["on_path"]) == (3, 3, 0, True)
+    assert data["context"]["total"] == step["estimated_input_tokens"]
+    assert step["error_tokens"] == step["estimated_input_tokens"] - step["billed_input_tokens"]
+    assert data["compared_with"] == 2
+    assert data["delta"] == sum(row["delta"] for row in data["context"]["rows"])
+    assert {entry["why"] for entry in data["entered"]} == {"messages"} and data["left"] == []
+    first = cli.run("context", "--session", session, "--step", "1", "--json").json
+    assert first["compared_with"] is None and first["delta"] is None
+    back = cli.run("context", "--session", session, "--step", "1", "--diff", "3", "--json").json
+    assert back["delta"] == first["context"]["total"] - data["context"]["total"]
+    assert len(back["left"]) > len(back["entered"]) == 0
+    text = cli.run("context", "--session", session, "--step", "3").out
+    for words in ("Step 3 of 3", f"{step['billed_input_tokens']:,}", "Since step 2", "Came:"):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--step", "4"), "There is no step 4: this session has steps 1 to 3."),
+        (("--step", "0"), "There is no step 0: this session has steps 1 to 3."),
+        (("--step", "2", "--diff", "9"), "There is no step 9: this session has steps 1 to 3."),
+        (("--diff", "1"), "--diff goes with --step: the step that is compared."),
+        (("--step", "1", "-m", "demo"), "-m says with which model the session would go on; a step has had its own."),
+    ],
+)
+def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str, flags: tuple[str, ...], said: str) -> None:
+    outcome = cli.run("context", "--session", session, *flags)
+    assert (outcome.code, outcome.out, outcome.error) == (2, "", f"agent-tui: {said}")
+
+
+def test_a_session_without_steps_says_so(cli: Cli) -> None:
+    outcome = cli.run("context", "--step", "1")
+    assert outcome.code == 2
+    assert "no steps yet" in outcome.error

@@ -1,0 +1,169 @@
+"""The session as it was before each step: what is made again is what was shown then, for any history."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.past.changes import pairs
+from agent_tui.context.past.given import given_of
+from agent_tui.context.past.history import History
+from agent_tui.context.past.reasons import difference
+from agent_tui.context.past.rebuilt import NO_HEAD, OTHER_VIEW, Session
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Effort
+from agent_tui.models.usage import TokenUsage
+from tests.support.context_operations import apply, operations
+from tests.support.contexts import WINDOW, Conversation, fixed_part
+from tests.support.forms import examples
+
+STEPS = ("turn", "stop", "fail", "missing", "loop", "parallel")
+
+
+@dataclass
+class Lived:
+    """A session as the engine stores it, and what was shown before each of its steps."""
+
+    conversation: Conversation = field(default_factory=lambda: Conversation(fixed=[fixed_part()]))
+    messages: dict[str, Message] = field(default_factory=dict)
+    shown: list[ContextUsage] = field(default_factory=list)
+    time: float = 0.0
+
+    def do(self, name: str, usage: TokenUsage, size: int) -> None:
+        conversation = self.conversation
+        self.time += 1
+        active = {r.id: r.active for r in conversation.records}
+        count = len(conversation.steps)
+        effort: Effort = "off" if size % 3 == 0 else "low"
+        head = conversation.path[-1].id if conversation.path else None
+        inputs = replace(
+            conversation.inputs(ratio=0.8 + size % 5 / 10, effort=effort),
+            steps=list(conversation.steps),
+            records=[replace(r) for r in conversation.records],
+            fixed=list(conversation.fixed),
+        )
+        if name in STEPS:
+            self.shown.append(calculate_context_usage(inputs))
+        apply(conversation, name, usage, size)
+        for step in conversation.steps[count:]:
+            step.created, step.window, step.given = self.time, WINDOW.window, given_of(inputs, head)
+            if step.kind == "turn":
+                step.estimated_input = self.shown[-1].total
+        for record in conversation.records:
+            if record.id not in active:
+                record.created = self.time
+            elif record.active != active[record.id]:
+                record.switched = [*record.switched, self.time]
+        self.messages.update((m.id, m) for m in conversation.path)
+
+    def history(self) -> History:
+        c = self.conversation
+        return History(Session(self.messages, c.steps, c.records, c.summaries))
+
+
+@settings(max_examples=examples(120, 1_500), deadline=None)
+@given(operations, st.randoms(use_true_random=False))
+def test_each_moment_is_what_was_shown_then_in_whatever_order_it_is_visited(
+    done: list[tuple[str, TokenUsage, int]], order: random.Random
+) -> None:
+    lived = Lived()
+    for name, usage, size in done:
+        lived.do(name, usage, size)
+    history = lived.history()
+    assert history.count == len(lived.shown)
+    numbers = list(range(1, history.count + 1)) * 2
+    order.shuffle(numbers)
+    for number in numbers:
+        moment = history.moment(number)
+        assert moment.problem == ""
+        assert moment.usage == lived.shown[number - 1]
+        assert moment.differs == 0
+    for number in range(2, history.count + 1):
+        before, now = history.moment(number - 1), history.moment(number)
+        assert before.usage is not None and now.usage is not None
+        changed = sum(pair.change for pair in pairs(now.usage.rows, before.usage.rows))
+        assert changed == now.usage.total - before.usage.total
+        found = difference(before, now)
+        assert sum(reason.tokens or 0 for reason in found.reasons) == changed
+        assert {e.identity for e in found.entered}.isdisjoint(e.identity for e in found.left)
+
+
+def talked(turns: int) -> Lived:
+    lived, size = Lived(), 3_000
+    for _ in range(turns):
+        lived.do("say", TokenUsage(0, 0), 40)
+        lived.do("loop", TokenUsage(size, 50, cache_read=0), 200)
+        lived.do("turn", TokenUsage(size + 300, 60, cache_read=size), 30)
+        size += 400
+    return lived
+
+
+def test_an_undone_compaction_holds_until_it_was_undone() -> None:
+    lived = talked(2)
+    lived.do("summary", TokenUsage(0, 0), 3)
+    lived.do("say", TokenUsage(0, 0), 10)
+    lived.do("turn", TokenUsage(1_500, 60), 30)
+    lived.do("undo", TokenUsage(0, 0), 0)
+    lived.do("turn", TokenUsage(4_500, 60), 30)
+    history = lived.history()
+    assert [m.usage for m in map(history.moment, (5, 6))] == lived.shown[4:6]
+    compacted = difference(history.moment(4), history.moment(5))
+    assert [r.why for r in compacted.reasons][:2] == ["compaction", "messages"]
+    assert {leaf.why for leaf in compacted.left} == {"compaction"}
+    undone = difference(history.moment(5), history.moment(6))
+    assert [r.why for r in undone.reasons][:2] == ["undo", "messages"]
+    assert {(e.kind, e.why) for e in undone.left} == {("summary", "undo")}
+    assert {e.why for e in undone.entered} == {"undo", "messages"}
+
+
+def test_steps_of_versions_that_stored_less_are_made_again_where_that_can_be_proved() -> None:
+    lived = talked(2)
+    lived.do("summary", TokenUsage(0, 0), 3)
+    lived.do("turn", TokenUsage(1_500, 60), 30)
+    lived.do("undo", TokenUsage(0, 0), 0)
+    lived.do("turn", TokenUsage(4_500, 60), 30)
+    for step in lived.conversation.steps:
+        step.given = None
+    for record in lived.conversation.records:
+        record.switched = []
+    history = lived.history()
+    moments = [history.moment(number) for number in range(1, 7)]
+    assert [m.problem for m in moments] == [""] * 6
+    summary = next(iter(lived.conversation.summaries))
+    assert [[item.message.id for item in m.view][:1] for m in moments[4:]] == [[summary], ["m1"]]
+
+
+def test_a_moment_that_cannot_be_proved_is_none() -> None:
+    lived = talked(2)
+    steps = lived.conversation.steps
+    steps[1].sent_fingerprint = "another"
+    steps[2].given, steps[2].message_id = None, None
+    steps[3].given = replace(steps[3].given, ratio=1.4) if steps[3].given is not None else None
+    steps[3].estimated_input = 1
+    history = lived.history()
+    assert [(m.usage, m.problem) for m in map(history.moment, (2, 3))] == [(None, OTHER_VIEW), (None, NO_HEAD)]
+    assert history.moment(4).differs
+
+
+def test_what_came_and_went_is_told_with_its_reason() -> None:
+    lived = talked(2)
+    lived.do("tool", TokenUsage(0, 0), 500)
+    lived.do("model", TokenUsage(0, 0), 4)
+    lived.do("rewind", TokenUsage(0, 0), 4)
+    lived.do("say", TokenUsage(0, 0), 10)
+    lived.do("turn", TokenUsage(4_500, 60), 30)
+    history = lived.history()
+    before, now = history.moment(4), history.moment(5)
+    found = difference(before, now)
+    assert [r.why for r in found.reasons][:4] == ["setting", "rewind", "messages", "fixed"]
+    assert "left behind" in found.reasons[1].text
+    assert found.reasons[1].tokens == -sum(e.leaf.tokens for e in found.left)
+    assert {e.why for e in found.left} == {"rewind"}
+    assert {(e.row, e.why) for e in found.entered} == {("tools", "fixed"), ("messages", "messages")}
+    on_path = {m.id for m in lived.conversation.path}
+    assert [history.moment(n).left(on_path) for n in range(1, 6)] == [False, False, True, True, False]

@@ -1,0 +1,182 @@
+"""What would have the provider read the conversation anew waits for the user's next message, and says what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.parts import AgentParts
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
+from agent_tui.models.requests import OfferedTool, ToolSchema
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits
+from agent_tui.tools.base import Tool
+from tests.support.agents import Recorder, parts_for, running
+
+SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})
+SCRIPT = """
+[[step]]
+tool_calls = [{ name = "list", arguments = { path = "." } }]
+[[step]]
+text = "done"
+[[step]]
+text = "more"
+"""
+LONG = "We speak of many things at length here. " * 900
+"""Enough that to pay it anew is worth a word."""
+
+
+class Tickets:
+    """A server whose tools come while the model works."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.changed: Callable[[], None] = lambda: None
+        self.starting = False
+
+    def tools(self) -> list[Tool]:
+        return []
+
+    def offered(self, limits: Limits) -> list[OfferedTool]:
+        return [OfferedTool(SEARCH, "mcp:tickets")] if self.on else []
+
+    def start(self, changed: Callable[[], None]) -> None:
+        self.changed = changed
+
+    def recall(self) -> bool:
+        return False
+
+    async def close(self) -> None:
+        return None
+
+    def come(self) -> None:
+        self.on = True
+        self.changed()
+
+
+def at_first_result(agent: Agent, what: Callable[[], object]) -> None:
+    """Does something once, in the middle of a turn."""
+    done: list[Event] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, MessageAdded) and event.message.role == "tool" and not done:
+            done.append(event)
+            what()
+
+    agent.subscribe(listen)
+
+
+def steps_of(seen: Recorder) -> list[Step]:
+    return [e.step for e in seen.of(StepEnded)]
+
+
+def last_usage(seen: Recorder) -> ContextUsage:
+    return seen.of(ContextChanged)[-1].usage
+
+
+async def test_thinking_switched_in_a_turn_holds_from_the_next_message_on(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, seen):
+        before = agent.effort
+        assert before != "low"
+        at_first_result(agent, lambda: agent.set_effort("low"))
+        agent.submit("go")
+        await seen.until(lambda: len(steps_of(seen)) == 1)
+        await agent.join()
+        assert agent.effort == "low"
+        agent.submit("and more")
+        await agent.join()
+        assert [s.thinking for s in steps_of(seen)] == [before, before, "low"]
+
+
+async def test_what_came_while_an_interrupted_turn_ran_holds_after_it(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, seen):
+
+        def switch() -> None:
+            agent.set_effort("low")
+            agent.interrupt()
+
+        at_first_result(agent, switch)
+        agent.submit("go")
+        await agent.join()
+        assert seen.last_end.stop_reason == "interrupted"
+        agent.submit("and more")
+        await agent.join()
+        assert steps_of(seen)[-1].thinking == "low" == agent.effort
+
+
+async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_what_they_cost(tmp_path: Path) -> None:
+    tickets = Tickets()
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
+    parts.extra_tools = tickets
+    async with running(parts) as (agent, seen):
+
+        def come() -> None:
+            tickets.come()
+            agent.submit("the next, which waits")
+
+        at_first_result(agent, come)
+        agent.submit(LONG)
+        await agent.join()
+        steps = steps_of(seen)
+        assert len(steps) == 3 and len(seen.of(TurnEnded)) == 2
+        assert steps[0].fixed_fingerprint == steps[1].fixed_fingerprint != steps[2].fixed_fingerprint
+        told = [n.text for n in seen.of(Notice) if n.code == "cache"]
+        assert len(told) == 1
+        second = seen.events.index(seen.of(TurnEnded)[0])
+        begun = [e.usage for e in seen.events[second:] if isinstance(e, ContextChanged)]
+        assert begun[0].expected_read is not None and begun[0].expected_read < 2_000 < (begun[-1].expected_read or 0)
+        assert told[0].startswith("Next request expected") and "tools changed: MCP server tickets came" in told[0]
+
+
+async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp_path: Path) -> None:
+    tickets = Tickets()
+    parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
+    parts.extra_tools = tickets
+    async with running(parts) as (agent, seen):
+        agent.submit(LONG)
+        await agent.join()
+        outlook = last_usage(seen).outlook
+        assert outlook is not None and outlook.cold is None and outlook.read > 5_000
+        tickets.come()
+        cold = last_usage(seen).outlook
+        assert cold is not None and cold.cold is not None
+        assert cold.cold.what == "tools changed: MCP server tickets came" and cold.cold.tokens > 5_000
+        assert last_usage(seen).expected_read == cold.read < outlook.read
+        agent.submit("and more")
+        await agent.join()
+        assert not [n for n in seen.of(Notice) if n.code == "cache"]
+        after = last_usage(seen).outlook
+        assert after is not None and after.cold is None
+
+
+async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path) -> None:
+    def parts(tickets: Tickets, resume: str | None = None) -> AgentParts:
+        found = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT, resume=resume)
+        found.extra_tools = tickets
+        return found
+
+    there = Tickets()
+    there.on = True
+    async with running(parts(there)) as (agent, _):
+        agent.submit(LONG)
+        await agent.join()
+        session = agent.info.id
+    for comes in (True, False):
+        later = Tickets()
+        later.starting = True
+        async with running(parts(later, session)) as (agent, seen):
+            await agent.ready()
+            await agent.settled()
+            assert all(e.usage.outlook is None for e in seen.of(ContextChanged))
+            assert not await agent.refresh_context()
+            later.starting = False
+            if comes:
+                later.come()
+            else:
+                await agent.refresh_context()
+            outlook = last_usage(seen).outlook
+            assert outlook is not None
+            assert (outlook.cold is None) == comes
+            assert comes or (outlook.cold and outlook.cold.what == "tools changed: MCP server tickets went")

@@ -1,0 +1,239 @@
+"""What a change is said to take of earlier reasoning, against what the provider then gets, and gets again on the way
+back: real requests to providers that count and that check signatures."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.context.accounting.lost import LostReasoning, lost_text
+from agent_tui.engine.agent import Agent
+from agent_tui.models.events import CompactionEnded
+from agent_tui.providers.catalog.keys import KEY_VARIABLES
+from agent_tui.providers.worker.client import WorkerClient
+from tests.support.agents import Recorder, parts_for
+from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.long_run_figures import FLAVOURS
+from tests.support.model_calls import KEY, environment
+from tests.support.true_provider import Script, TrueProvider
+from tests.support.true_provider.wire import Answer, Question
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WINDOW = 60_000
+SIGNED, BOUND = "claude-4.6", "claude-5.1"
+DROPPING = ("claude-4.5", "openai-chat", "responses", "gemini", "vllm")
+"""Models whose provider takes no reasoning of closed turns into account."""
+
+
+class Thinker(Script):
+    """Thinks long and says little."""
+
+    def answer(self, question: Question, turn: int, step: int, number: int) -> Answer:
+        rng = random.Random(turn)
+        thought = self.words(rng, 900) if question.thinking else ""
+        return Answer(text=self.words(rng, 150), reasoning=thought)
+
+
+class World:
+    """A session with the model ``m`` of a provider, and another one ``n``."""
+
+    def __init__(self, agent: Agent, seen: Recorder, servers: dict[str, TrueProvider]) -> None:
+        self.agent, self.seen, self.servers = agent, seen, servers
+        self.turns = 0
+
+    async def say(self) -> int:
+        """One turn; tokens of earlier thinking that the provider found in its request and counted."""
+        self.turns += 1
+        for server in self.servers.values():
+            server.turn = self.turns
+        self.agent.submit(f"[{self.turns}] {Script.words(random.Random(self.turns), 40)}")
+        await self.agent.join()
+        end = self.seen.last_end
+        assert end.stop_reason == "end", end.failure
+        return self.servers[self.agent.spec.key].truth.turns()[-1].thought
+
+    async def talk(self) -> int:
+        """A few turns; what the next request to the model would count of their thinking."""
+        for _ in range(3):
+            counted = await self.say()
+        return counted + self.last_thought()
+
+    def first_thought(self) -> int:
+        return self._thought(0)
+
+    def last_thought(self) -> int:
+        return self._thought(-1)
+
+    def _thought(self, turn: int) -> int:
+        usage = self.servers[self.agent.spec.key].truth.turns()[turn].usage
+        return usage.reasoning if usage is not None else 0
+
+
+@pytest.fixture(scope="module")
+def keys() -> Iterator[None]:
+    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
+    with environment({**unset, KEY_VARIABLE: KEY}):
+        yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def worker(keys: None) -> AsyncIterator[WorkerClient]:
+    client = WorkerClient()
+    yield client
+    await client.close()
+
+
+@asynccontextmanager
+async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[World]:
+    flavour, other = FLAVOURS[name], FLAVOURS[SIGNED if name != SIGNED else BOUND]
+    servers, models = {}, {}
+    for key, kind in (("m", flavour), ("n", other)):
+        model = replace(kind.model, window=WINDOW, max_output=min(kind.model.max_output, WINDOW))
+        servers[key] = TrueProvider(kind.dialect, model, Thinker(1, (), WINDOW, bad_summaries=False))
+        models[key] = ModelConfig(
+            kind.name,
+            api_base=servers[key].url + kind.path,
+            api_key_env=KEY_VARIABLE,
+            context_window=WINDOW,
+            api=kind.api,
+            reasoning_effort="medium",
+        )
+    settings = Settings(
+        default_model="m",
+        models=models,
+        context=ContextConfig(exact_counting="off"),
+        permissions=PermissionsConfig(mode="auto"),
+        agent=AgentConfig(retries=1, timeout=60.0),
+    )
+    parts = parts_for(folder / "home", folder / "project", settings=settings, provider=lambda _: worker, counter=worker)
+    agent, seen = Agent(parts), Recorder()
+    agent.subscribe(seen)
+    await agent.start()
+    await agent.ready()
+    try:
+        yield World(agent, seen, servers)
+    finally:
+        await agent.close()
+        for server in servers.values():
+            server.close()
+            assert server.truth.crashes == []
+
+
+def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
+    """The loss, which the provider counts as ``tokens``."""
+    assert lost is not None
+    assert abs(lost.tokens - tokens) <= 0.02 * tokens
+    return lost
+
+
+@pytest.mark.parametrize("name", [SIGNED, BOUND])
+async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
+    worker: WorkerClient, tmp_path: Path, name: str
+) -> None:
+    async with world(worker, name, tmp_path) as w:
+        expected = await w.talk()
+        foretold = w.agent.lost_by_model(await w.agent.describe("n"))
+        _, lost = await w.agent.set_model("n")
+        assert about(lost, expected) == foretold
+        assert lost_text(lost).endswith("/model m brings them back.")
+        assert await w.say() == 0, "the other model gets none of it"
+        await w.agent.set_model("m")
+        assert await w.say() == expected
+
+
+@pytest.mark.parametrize("name", DROPPING)
+async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
+    worker: WorkerClient, tmp_path: Path, name: str
+) -> None:
+    async with world(worker, name, tmp_path) as w:
+        await w.talk()
+        assert await w.say() == 0
+        assert w.agent.lost_by_rewind(w.agent.messages[0].id) is None
+        assert w.agent.lost_by_model(await w.agent.describe("n")) is None
+        assert w.agent.set_effort("off") is None
+        _, lost = await w.agent.set_model("n")
+        assert lost is None and lost_text(lost) == ""
+        assert await w.agent.clear() is None
+
+
+async def test_thinking_off_is_undone_before_the_next_answer_only(worker: WorkerClient, tmp_path: Path) -> None:
+    async with world(worker, SIGNED, tmp_path) as w:
+        expected = await w.talk()
+        assert w.agent.set_effort("low") is None
+        lost = about(w.agent.set_effort("off"), expected)
+        assert (lost.back_now, lost.back_later) == (lost.tokens, 0)
+        assert "until the next answer, not after it" in lost_text(lost)
+        w.agent.set_effort("medium")
+        assert await w.say() == expected, "taken back at once"
+        w.agent.set_effort("off")
+        assert await w.say() == 0
+        w.agent.set_effort("medium")
+        assert await w.say() == 0, "and not any more after an answer"
+
+
+@pytest.mark.parametrize("name", [SIGNED, BOUND])
+async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClient, tmp_path: Path, name: str) -> None:
+    async with world(worker, name, tmp_path) as w:
+        for _ in range(5):
+            await w.talk()
+        expected = await w.talk()
+        preview = next(line for line in w.agent.compact_preview().splitlines() if "reasoning" in line)
+        assert "would no longer be sent; /compact undo would bring them back." in preview
+        await w.agent.compact()
+        [done] = [e for e in w.seen.of(CompactionEnded) if e.outcome == "done"]
+        assert preview.partition(" would")[0] in done.text
+        kept = await w.say()
+        lost = expected - kept
+        said = re.search(r"without ~?([\d.]+)k reasoning tokens", done.text)
+        assert said is not None and abs(1_000 * float(said[1]) - lost) <= 0.02 * lost + 50
+        behind = w.last_thought()
+        await w.agent.compact_undo()
+        undone = w.seen.of(CompactionEnded)[-1].text
+        again = await w.say()
+        if name == BOUND:
+            assert "nothing brings them back" in undone, "made behind the summary, it fits nowhere else"
+            assert again == expected
+        else:
+            assert "reasoning" not in undone
+            assert again == expected + behind
+
+
+@pytest.mark.parametrize("name", [SIGNED, BOUND])
+async def test_going_back_to_a_message_loses_what_came_after_it(
+    worker: WorkerClient, tmp_path: Path, name: str
+) -> None:
+    async with world(worker, name, tmp_path) as w:
+        expected = await w.talk()
+        second = [m for m in w.agent.messages if m.role == "user"][1]
+        lost = about(w.agent.lost_by_rewind(second.id), expected - w.first_thought())
+        assert "nothing brings them back" in lost_text(lost)
+        await w.agent.rewind(second.id)
+        assert await w.say() == w.first_thought()
+
+
+@pytest.mark.parametrize("name", [SIGNED, BOUND])
+async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
+    worker: WorkerClient, tmp_path: Path, name: str
+) -> None:
+    async with world(worker, name, tmp_path) as w:
+        expected = await w.talk()
+        session = w.agent.info.id
+        await w.agent.fork(w.agent.messages[1].id)
+        assert await w.say() == w.first_thought(), "the copy has what it was copied up to"
+        await w.agent.resume(session)
+        await w.agent.ready()
+        lost = about(await w.agent.clear(), expected)
+        assert lost_text(lost).endswith("/resume brings them back.")
+        assert await w.say() == 0
+        await w.agent.resume(session)
+        await w.agent.ready()
+        assert await w.say() == expected

@@ -1,0 +1,160 @@
+"""/context goes back through the steps of a session and forward to now, on the real agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_tui.context.past.history import History
+from agent_tui.context.past.rebuilt import Session
+from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
+from agent_tui.paths import user_paths
+from agent_tui.ui.screens.context.screen import ContextScreen
+from tests.support.real_app import Chat, Home, make_home
+
+LONG = "All of this can be told again in a word. " * 130
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    return make_home(tmp_path, monkeypatch)
+
+
+async def ask(chat: Chat, text: str) -> None:
+    await chat.say(text)
+    await chat.seen.next(TurnEnded)
+
+
+async def lived(chat: Chat) -> None:
+    """Five turns, a compaction, a turn, its undo, a turn, a rewind, a turn."""
+    for number in range(5):
+        await ask(chat, f"question {number}")
+    await chat.say("/compact")
+    assert (await chat.seen.next(CompactionEnded)).outcome == "done"
+    await ask(chat, "after the compaction")
+    await chat.say("/compact undo")
+    assert (await chat.seen.next(CompactionEnded)).outcome == "undone"
+    await ask(chat, "after the undo")
+    await chat.press("escape", "escape")
+    await chat.shows("Go back to before")
+    await chat.look()
+    await chat.press("enter")
+    await chat.seen.next(SessionChanged, lambda event: event.reload)
+    await chat.until(lambda: chat.prompt == "after the undo")
+    await chat.press(" ", "2", "enter")
+    await chat.seen.next(TurnEnded)
+
+
+def answers(home: Home, count: int) -> None:
+    home.script("".join(f"[[step]]\ntext = {json.dumps(f'Answer {n}. {LONG}')}\nchunk = 4000\n" for n in range(count)))
+
+
+async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) -> None:
+    answers(home, 8)
+    async with home.chat(size=(120, 40)) as chat:
+        await lived(chat)
+        await chat.say("/context")
+        await chat.shows("how known")
+        now = chat.screen()
+        total = chat.app.screen.view.moment.usage.total  # type: ignore[attr-defined]
+        await chat.press("left")
+        await chat.shows("Step 8 of 8", "the past", "rewound: 1 message of yours left behind", "change")
+        await chat.press("left")
+        await chat.shows("Step 7 of 8", "left by a rewind", "compaction undone")
+        await chat.press("left")
+        await chat.shows("Step 6 of 8", "compacted with /compact", "1 call for a summary")
+        screen = chat.app.screen
+        assert isinstance(screen, ContextScreen)
+        moment = screen.view.moment
+        assert moment.trigger == moment.usage.total != total
+        assert "rows = total = trigger" in screen.view.explained()
+        await chat.press("shift+left")
+        await chat.shows("Step 1 of 8", "Expected", "billed")
+        await chat.press("left")
+        await chat.shows("This is the first step.")
+        await chat.press("p")
+        await chat.shows("This step is past.")
+        await chat.press("right", "escape")
+        await chat.hides("Step ")
+        assert chat.screen() == now
+        await chat.press("left", "end")
+        await chat.hides("Step ")
+        await chat.press("right")
+        await chat.shows("This is now.")
+        await chat.press("escape")
+        await chat.hides("how known")
+
+
+async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(120, 40)) as chat:
+        await ask(chat, "question 0")
+        (home.project / "AGENTS.md").write_text("Be brief.", "utf-8")
+        await ask(chat, "question 1")
+        await chat.say("/context")
+        await chat.shows("how known")
+        await chat.press("left", "w")
+        await chat.shows("Since step 1", "Came:", "1 message of yours, 1 answer came")
+        await chat.press("escape", "e")
+        await chat.shows("Written to")
+        (file,) = user_paths().exports.glob("context-*-step-2*.json")
+        data = json.loads(file.read_text("utf-8"))
+        assert data["step"]["number"] == 2 and data["compared_with"] == 1
+        assert data["delta"] == sum(row["delta"] for row in data["context"]["rows"])
+        assert data["delta"] == sum(reason["tokens"] or 0 for reason in data["reasons"])
+        await chat.press("left", "right", "right")
+        await chat.hides("Step ")
+
+
+async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
+    answers(home, 8)
+    async with home.chat() as chat:
+        await lived(chat)
+    with home.store() as store:
+        (info,) = store.sessions()
+        content = store.content(info.id)
+        history = History(Session(content.messages, content.steps, content.records, content.summaries))
+        moments = [history.moment(number) for number in range(history.count, 0, -1)]
+        assert len(moments) == 8
+        assert [(m.problem, m.differs) for m in moments] == [("", 0)] * 8
+
+
+async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(120, 40)) as chat:
+        await ask(chat, "question 0")
+        await ask(chat, "question 1")
+        await chat.say("/context")
+        await chat.shows("how known")
+        await chat.press("left", "left")
+        await chat.shows("Step 1 of 2")
+        screen = chat.app.screen
+        assert isinstance(screen, ContextScreen)
+        screen.agent.submit("question 2")  # type: ignore[attr-defined]
+        await chat.seen.next(TurnEnded)
+        await chat.shows("Step 1 of 2")
+        await chat.press("right")
+        await chat.shows("Step 2 of 3")
+
+
+async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_it(home: Home) -> None:
+    answers(home, 3)
+    async with home.chat(size=(80, 24)) as chat:
+        await ask(chat, "question 0")
+        await ask(chat, "question 1")
+        await chat.say("/context")
+        await chat.shows("how known")
+        screen = chat.app.screen
+        assert isinstance(screen, ContextScreen)
+        steps = screen.agent.steps
+        steps[0].sent_fingerprint, steps[1].estimated_input = "another", 1
+        await chat.press("left")
+        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +", "✗")
+        assert "(+" not in chat.screen()
+        await chat.press("left")
+        await chat.shows("Step 1 of 2", "This moment cannot be shown")
+        assert screen.view.rows.shown == []
+        for words in (" used", "System prompt", "adds up"):
+            assert words not in chat.screen()

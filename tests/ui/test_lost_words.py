@@ -1,0 +1,66 @@
+"""What is lost of earlier reasoning is said where it is decided on, or in the line that confirms it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_tui.context.accounting.lost import LostReasoning
+from agent_tui.models.messages import user_message
+from agent_tui.models.money import Cost
+from agent_tui.ui.screens.models import ModelPicker
+from agent_tui.ui.screens.rewind import RewindPicker
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
+
+LOST = LostReasoning(12_300, "estimated", Cost(0.18), "/model demo", 12_300, 12_300)
+WHAT = "~12.3k reasoning tokens ($0.18 to make)"
+
+
+def losing(folder: Path) -> FakeAgent:
+    agent = FakeAgent(folder, [user_message("a long question " * 60), user_message("the second question")])
+    agent.lost = LOST
+    return agent
+
+
+def words(text: str) -> str:
+    """What is on the screen, however it was wrapped."""
+    return " ".join(text.replace("│", " ").split())
+
+
+async def test_commands_say_it_in_the_line_that_confirms(tmp_path: Path) -> None:
+    async with running(tmp_path, losing(tmp_path)) as run:
+        for command, confirmed in (
+            ("/model gpt", "Model is now gpt"),
+            ("/thinking off", "Thinking: off."),
+            ("/clear", "New session."),
+        ):
+            await run.type(command + " ")
+            await run.pilot.press("enter")
+            await run.until(lambda confirmed=confirmed: confirmed in words(run.shown()))  # type: ignore[misc]
+            after = words(run.shown()).rpartition(confirmed)[2]
+            assert f"{WHAT} are no longer sent; /model demo brings them back." in after
+            assert after.count("reasoning tokens") == 1
+
+
+async def test_commands_say_nothing_where_nothing_is_lost(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for command in ("/thinking off", "/model gpt"):
+            await run.type(command + " ")
+            await run.pilot.press("enter")
+        await run.until(lambda: "Model is now gpt" in run.shown())
+        assert "reasoning tokens" not in run.shown()
+
+
+async def test_the_pickers_say_it_before_anything_is_chosen(tmp_path: Path) -> None:
+    async with running(tmp_path, losing(tmp_path)) as run:
+        run.app.open_screen("rewind")
+        await run.screen(RewindPicker)
+        for _ in range(2):
+            await run.until(lambda: f"{WHAT} would no longer be sent" in words(run.shown()))
+            assert "A fork (Ctrl+F) leaves them in the original." in words(run.shown())
+            await run.pilot.press("down")
+        await run.pilot.press("escape")
+        run.app.open_screen("models")
+        await run.screen(ModelPicker)
+        await run.pilot.press("up")
+        await run.until(lambda: f"{WHAT} would no longer be sent" in words(run.shown()))
