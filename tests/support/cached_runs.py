@@ -134,7 +134,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "schema off": ("answer schema changed",),
 }
 """What is to be said of what was done."""
-UNCHANGED = {"waited", "expired", "dropped", "evicted"}
+UNCHANGED = {"waited", "expired", "dropped", "evicted", "resumed", "forked", "a day", "there and back"}
 """What is done without changing what is sent."""
 CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
 
@@ -316,6 +316,20 @@ class CachedRun:
                 agent = await self._open()
                 if self.key != "m":
                     await agent.set_model(self.key)
+            case "resumed" | "a day":
+                await agent.close()
+                if what == "a day":
+                    self.clock.moved += 24 * 60 * MINUTE
+                agent = await self._open()
+                if self.key != "m":
+                    await agent.set_model(self.key)
+            case "forked":
+                await agent.fork()
+            case "there and back":
+                await agent.set_model("n" if self.key == "m" else "m")
+                await agent.ready()
+                await agent.set_model(self.key)
+                await agent.ready()
             case "compacted":
                 await agent.compact()
             case "undone":
