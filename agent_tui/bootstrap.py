@@ -84,9 +84,19 @@ def _only_own(layer: Layer) -> None:
 
 
 def _within_budget(project: Layer, own: Layer | None) -> Layer:
-    """A project may ask for less than its user allows, never for more: what is above stays as the user has it."""
+    """A project may ask for less than its user allows, never for more: what is above stays as the user has it. Nor does
+    it say what calls cost, by which the user's budget is held. Raises ConfigError where it does."""
     asked, allowed = project.values.get("budget"), own.values.get("budget") if own is not None else None
-    if not isinstance(asked, dict) or not isinstance(allowed, dict):
+    if not isinstance(allowed, dict):
+        return project
+    models = project.values.get("models")
+    for name, model in models.items() if isinstance(models, dict) else ():
+        if isinstance(model, dict) and "prices" in model:
+            raise ConfigError(
+                f"{project.place(f'models.{name}.prices')}: your own [budget] is held by prices of your own "
+                f"configuration only; take models.{name}.prices out there."
+            )
+    if not isinstance(asked, dict):
         return project
     kept = {
         name: value

@@ -73,7 +73,7 @@ def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
     while True:
         path = folder / f"{stem}{'' if number == 1 else f'-{number}'}{suffix}"
         try:
-            with path.open("x", encoding="utf-8") as file:
+            with path.open("x", encoding="utf-8", errors="replace") as file:
                 file.write(text)
         except FileExistsError:
             number += 1

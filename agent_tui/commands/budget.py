@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Text
-from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount
+from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount, rest_of
 from agent_tui.models.session import BUDGETS
 
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ _LABELS: dict[BudgetName, str] = {
     "day": "Today",
     "tokens": "Tokens",
 }
+
+
+_NUMBER = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"
+"""Commas stand between thousands alone: taken for nothing, one that was meant as a point would make it ten times as
+much and more."""
+_DOLLARS = rf"\$?{_NUMBER}"
+_TOKENS = rf"{_NUMBER}[km]?"
+_FACTORS = {"k": 1_000, "m": 1_000_000}
 
 
 def _choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -50,24 +59,22 @@ async def budget(agent: CommandAgent, args: str) -> CommandResult:
 
 def _limit(text: str, counts_tokens: bool) -> float | None:
     """The amount that was typed, None for none (``off``); 0 where it is no amount."""
-    text = text.strip().lower().removeprefix("$").replace(",", "")
+    text = text.strip().lower()
     if text in ("off", "none"):
         return None
-    factor = 1
-    if counts_tokens and text[-1:] in ("k", "m"):
-        factor, text = {"k": 1_000, "m": 1_000_000}[text[-1]], text[:-1]
-    try:
-        number = float(text) * factor
-    except ValueError:
+    amount_of = re.fullmatch(_TOKENS if counts_tokens else _DOLLARS, text)
+    if amount_of is None:
         return 0
-    return number if 0 < number < float("inf") else 0
+    number = float(amount_of[1].replace(",", "")) * _FACTORS.get(text[-1], 1)
+    if counts_tokens:
+        number = int(number)
+    return number if number < float("inf") else 0
 
 
 def _amounts(line: BudgetLine) -> str:
     """Spent, limit and what is left: ``$0.42 of $5.00, $4.58 left``."""
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
     held = f" and ~{amount(line, line.held)} held back" if line.held else ""
-    if line.limit is None or line.left is None:
+    if line.limit is None:
         return f"{spent}{held}, no limit ({SETTINGS[line.name]})"
-    rest = f"{amount(line, abs(line.left))} {'over' if line.left < 0 else 'left'}"
-    return f"{spent}{held} of {amount(line, line.limit)}, {rest}"
+    return f"{spent}{held} of {amount(line, line.limit)}, {rest_of(line)}"

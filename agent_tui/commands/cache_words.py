@@ -51,7 +51,7 @@ def _sum_words(one: MissSum) -> str:
 def entry_details(entry: CacheEntry) -> str:
     """All that is known of one call and the cache."""
     lines = [
-        f"Input     {_count(entry.input)} tokens to {one_line(entry.model, 60)}",
+        f"Input     {_count(entry.input)} tokens to {one_line(entry.model, 60)}{' by a subagent' * entry.subagent}",
         f"Read      {_count(entry.read)}",
         f"Written   {_count(entry.written)}",
         f"Expected  {_count(entry.expected)}",
@@ -116,6 +116,7 @@ def _step(entry: CacheEntry) -> dict[str, Any]:
         "step": entry.step_id,
         "created": entry.created,
         "model": entry.model,
+        "kind": "subagent" if entry.subagent else "turn",
         "input_tokens": entry.input,
         "cache_read_tokens": entry.read,
         "cache_write_tokens": entry.written,

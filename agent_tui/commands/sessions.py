@@ -10,6 +10,7 @@ from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
+from agent_tui.paths import private_dir, write_new
 from agent_tui.store.exports.export import FORMATS, render
 from agent_tui.text.clean import one_line
 
@@ -84,7 +85,10 @@ def _formats(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 
 @command("export", args="[json|md|html] [PATH]", choices=_formats)
 async def export(agent: CommandAgent, args: str) -> CommandResult:
-    """Writes this session to a file: JSON is complete, Markdown and HTML are for reading."""
+    """Writes this session to a file: JSON is complete, Markdown and HTML are for reading.
+
+    Without a path it goes into the folder of exports. No file that is there already is written over.
+    """
     words = args.split(maxsplit=1)
     fmt = words[0].lower() if words and words[0].lower() in FORMATS else "md"
     rest = args[len(words[0]) :].strip() if words and words[0].lower() in FORMATS else args.strip()
@@ -92,16 +96,23 @@ async def export(agent: CommandAgent, args: str) -> CommandResult:
         path = Path(rest).expanduser()
         if not words or words[0].lower() not in FORMATS:
             fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(path.suffix.lower(), "md")
+        path = agent.cwd / path
     else:
-        path = Path(f"{agent.info.id}.{fmt}")
-    path = path if path.is_absolute() else agent.cwd / path
+        path = agent.paths.exports / f"{agent.info.id}.{fmt}"
     data = agent.store.export(agent.info.id)
 
-    def write() -> None:
-        path.write_text(render(data, fmt), encoding="utf-8", errors="replace")
+    def write() -> Path:
+        text = render(data, fmt)
+        if not rest:
+            return write_new(private_dir(path.parent), path.stem, path.suffix, text)
+        with path.open("x", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        return path
 
     try:
-        await asyncio.to_thread(write)
+        written = await asyncio.to_thread(write)
+    except FileExistsError:
+        return Text(f"{path} is there already. Name another file, or remove it first.", error=True)
     except OSError as error:
         return Text(f"Cannot write {path}: {error.strerror or error}.", error=True)
-    return Text(f"Exported to {path}.")
+    return Text(f"Exported to {written}.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.cache.words import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
-from agent_tui.models.usage import Prices, TokenUsage
+from agent_tui.models.usage import Prices
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import money, plural, share_in, tokens, whole_percent
 
@@ -62,7 +63,8 @@ def basis_text(usage: ContextUsage) -> str:
 
 
 def expectation(usage: ContextUsage, prices: Prices | None) -> str:
-    """What the next request is expected to cost and to find in the provider's cache; empty where nothing is known.
+    """What the next request's input is expected to cost and to find in the provider's cache; empty where nothing is
+    known. What will be answered to it is not in it.
 
     Where the provider does not report what it writes to its cache, nobody knows what the next request will find
     there: what the last one found is said, and named as that.
@@ -73,12 +75,12 @@ def expectation(usage: ContextUsage, prices: Prices | None) -> str:
     last = read_last(usage)
     parts = []
     assumed = read if read is not None else last
-    cost = None if prices is None else prices.cost(TokenUsage(usage.total, 0, cache_read=assumed))
+    cost = None if prices is None else priced_call(prices, usage.total, min(assumed or 0, usage.total), 0).usd
     if cost is not None:
         parts.append(f"~{money(cost)}" if cost else money(cost))
     if usage.total and read is not None:
         parts.append(f"{whole_percent(read, usage.total)} cached")
-    said = [f"next request: expected {', '.join(parts)}"] if parts else []
+    said = [f"next input: expected {', '.join(parts)}"] if parts else []
     if read is None and last is not None and usage.total:
         said.append(f"last request: {whole_percent(last, usage.calculation.last_input or usage.total)} cached")
     return " · ".join(said)

@@ -84,7 +84,8 @@ class CacheOutlook:
 
 @dataclass(slots=True, frozen=True)
 class CacheEntry:
-    """One step as the views of the cache show it. None is what was not reported or cannot be known."""
+    """One step as the views of the cache show it. None is what was not reported or cannot be known. ``subagent``: its
+    request was a subagent's, which begins with another prompt."""
 
     step_id: str
     created: float
@@ -96,6 +97,7 @@ class CacheEntry:
     miss: CacheMiss | None
     life: float | None
     told: tuple[tuple[str, float], ...] = ()
+    subagent: bool = False
 
 
 @dataclass(slots=True, frozen=True)

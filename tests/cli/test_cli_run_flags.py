@@ -686,6 +686,16 @@ def test_a_project_makes_a_budget_smaller_and_never_larger(cli: Cli, own: str | 
     assert cli.run("-p", "hi", "-m", "paid", "--trust").code == (0 if spent else 54)
 
 
+def test_a_project_does_not_say_what_calls_cost_where_its_user_has_a_budget(cli: Cli) -> None:
+    project = cli.project / ".agent-tui"
+    project.mkdir()
+    (project / "config.toml").write_text("[models.paid]\nprices = { input = 0.0, output = 0.0 }\n", "utf-8")
+    cli.config(PAID)
+    assert cli.run("-p", "hi", "-m", "paid", "--trust").code == 0
+    cli.config(PAID + "[budget]\nturn_usd = 0.001\n")
+    refused(cli, 2, "-p", "hi", "-m", "paid", "--trust", words="take models.paid.prices out there")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

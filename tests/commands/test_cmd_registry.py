@@ -113,6 +113,21 @@ async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
     assert isinstance(failed, results.Text) and failed.error
 
 
+async def test_export_leaves_the_project_and_every_file_that_is_there_alone(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    told = [await run(agent, "/export"), await run(agent, "/export md"), await run(agent, "/export json")]
+    texts = [one.text for one in told if isinstance(one, results.Text) and not one.error]
+    files = [Path(text.removeprefix("Exported to ").removesuffix(".")) for text in texts]
+    assert len({*files}) == 3 and all(file.is_file() and file.parent == agent.paths.exports for file in files)
+    assert set(tmp_path.iterdir()) - {*before} <= {agent.paths.data}
+    mine = tmp_path / "notes.md"
+    mine.write_text("mine")
+    refused = await run(agent, "/export notes.md")
+    assert isinstance(refused, results.Text) and refused.error and str(mine) in refused.text
+    assert mine.read_text() == "mine"
+
+
 def test_mentions_are_paths_not_addresses(tmp_path: Path) -> None:
     (tmp_path / "a b.txt").write_text("x")
     (tmp_path / "c.txt").write_text("y")

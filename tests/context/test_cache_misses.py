@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent_tui.context.cache.attribute import Judged, judge
-from agent_tui.context.cache.expected import Sizes, caching_of
+from agent_tui.context.cache.expected import Sizes, caching_of, reaches
 from agent_tui.context.cache.forecast import outlook, prospect
 from agent_tui.context.cache.paths import SentMessages, SentPaths
 from agent_tui.context.cache.report import miss_sums
@@ -55,6 +55,7 @@ class Session:
         keys: list[str] | None = None,
         target: Target | None = None,
         whole: int | None = None,
+        marks: list[int] | None = None,
     ) -> Judged:
         """One call that sends a message for each letter; an upper-case one is sent otherwise."""
         target = target or self.target
@@ -66,7 +67,7 @@ class Session:
             status="complete", created=self.now, fixed=list(fixed),
         )  # fmt: skip
         self.paths.take(self.steps)
-        marks = [0, max(0, count - 1), count]
+        marks = marks or [0, max(0, count - 1), count]
         found = {"model": target.model, **(settings or {})}
         step.sent = self.paths.record(
             step.id, SentMessages(keys or list(messages), list(messages), [1] * count), found, marks
@@ -293,12 +294,28 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     assert said == (None if marked else ("ours", "rewound", len(left) * EACH))
 
 
-def test_more_blocks_than_the_provider_looks_back_over_are_not_expected() -> None:
+@pytest.mark.parametrize(("more", "expected"), [(20, FIXED + 10 * EACH), (21, FIXED), (26, FIXED)])
+def test_more_blocks_than_the_provider_looks_back_over_are_not_expected(more: int, expected: int) -> None:
     session = warm()
     session.paths.take(session.steps)
-    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"
-    judged = session.step(many, FIXED)
-    assert judged.miss is None and judged.expected == FIXED
+    # The marker before the last one stands at the first of the twenty blocks that are looked at.
+    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"[:more]
+    judged = session.step(many, expected)
+    assert judged.miss is None and judged.expected == expected
+
+
+def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked() -> None:
+    """However many steps marked the message that began the turn, and however wrong the estimate of it is."""
+    session = Session()
+    session.step("abc", 0)
+    for _ in range(50):
+        session.step("abcd", FIXED, after=100.0, marks=[0, 3, 4])
+    session.step("abce", FIXED, after=1.0, marks=[0, 3, 4])
+    wrong = Sizes(lambda n: FIXED, lambda n: FIXED + n * EACH - 500)
+    last = session.steps[-1]
+    found = reaches(last, session.steps[:-1], session.paths, caching_of(CLAUDE), wrong)
+    assert max(reach.tokens for reach in found) == FIXED + 3 * EACH
+    assert max(reach.tokens for reach in found if reach.alive(last.created, None)) == FIXED + 3 * EACH
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_tui.context.accounting.spending import (
     LEAST_OUTPUT,
     BudgetLine,
     ExpectedCall,
+    amount,
     expected_call,
     expected_output,
     first_broken,
     priced_call,
+    rest_of,
     stop_text,
     unpriced_text,
 )
@@ -102,3 +106,18 @@ def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
 def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:
     text = unpriced_text("mine", ["turn", "day"])
     assert "budget.turn_usd and budget.day_usd" in text and "budget.session_tokens" in text and "prices" in text
+
+
+@given(st.floats(0.0001, 50), st.floats(0, 60), st.sampled_from((0.0, 0.0123)))
+def test_spent_held_and_left_add_up_to_the_limit_as_they_are_shown(limit: float, spent: float, held: float) -> None:
+    line = BudgetLine("session", limit, Cost(spent), held)
+
+    def shown(text: str) -> float:
+        return float(text.replace("$", "").replace(",", "").replace("<0.0001", "0").replace("<0.01", "0"))
+
+    number, _, side = rest_of(line).partition(" ")
+    sign = -1 if side == "over" else 1
+    parts = shown(amount(line, Cost(spent))) + shown(amount(line, held)) + sign * shown(number)
+    assert parts == pytest.approx(shown(amount(line, limit)), abs=1e-6 if limit < 1 else 0.0051)
+    doubted = rest_of(replace(line, spent=Cost(spent, 1)))
+    assert doubted == f"at {'least' if side == 'over' else 'most'} {number} {side}"

@@ -172,6 +172,8 @@ async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> No
         first = await say(agent, seen, "look")
         assert {kind: of.calls for kind, of in first.bill.by_kind.items()} == {"turn": 2, "subagent": 1}
         assert first.bill.cost == agent.context_usage().session.cost
+        kinds = [entry["kind"] for entry in context_json(agent.context_usage(), agent.steps)["cache"]["steps"]]
+        assert sorted(kinds) == ["subagent", "turn", "turn"]
         second = await say(agent, seen, "and again")
         assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context_usage().session.cost.known)
 
@@ -210,13 +212,51 @@ async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "line", ["/budget week 5", "/budget session", "/budget session -1", "/budget run 5", "/budget turn x"]
+    "line",
+    [
+        "/budget week 5",
+        "/budget session",
+        "/budget session -1",
+        "/budget run 5",
+        "/budget turn x",
+        "/budget turn nan",
+        "/budget turn inf",
+        "/budget turn 1e400",
+        "/budget turn 0",
+        "/budget turn 5k",
+        "/budget turn 1,5",
+        "/budget session 0,75",
+        "/budget tokens 12,50",
+        "/budget tokens 0.5",
+        "/budget tokens $500",
+        "/budget tokens k",
+    ],
 )
 async def test_what_is_no_budget_is_one_line(line: str, tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, _):
         shown = await registry.run(agent, line)
         assert isinstance(shown, Text) and shown.error and "\n" not in shown.text
         assert agent.info.state.budget == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "limit"),
+    [
+        ("session 5", 5.0),
+        ("session $0.50", 0.5),
+        ("session .5", 0.5),
+        ("session 1,250.75", 1250.75),
+        ("tokens 500k", 500_000),
+        ("tokens 1.5M", 1_500_000),
+        ("tokens 2,000,000", 2_000_000),
+        ("session off", None),
+    ],
+)
+async def test_a_budget_is_what_was_typed(typed: str, limit: float | None, tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, _):
+        shown = await registry.run(agent, f"/budget {typed}")
+        assert isinstance(shown, Text) and not shown.error
+        assert agent.info.state.budget == {typed.split()[0]: limit}
 
 
 async def test_tokens_hold_for_a_model_without_a_price_and_dollars_do_not_which_is_said_once(tmp_path: Path) -> None:
@@ -236,7 +276,7 @@ async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
         spent = agent.context_usage().session
         assert spent.by_kind["subagent"].calls > 2 and spent.cost.known <= 0.03
         answer = next(m.tool_result for m in agent.messages if m.tool_result is not None)
-        assert "budget" in answer.text
+        assert answer.is_error and "Stopped before a call that would break budget.session_usd = $0.0300" in answer.text
 
 
 async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ import pytest_asyncio
 
 from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.cached_runs import cached_run
+from tests.support.cached_runs import busy_run, cached_run
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.model_calls import KEY, environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SILENT = {"waited", "model back", "resumed", "forked", "there and back"}
+"""What is done without any need of a word."""
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +41,8 @@ async def worker(keys: None) -> AsyncIterator[WorkerClient]:
     [
         ("anthropic", ["tool went", "expired", "memory", "thinking", "schema", "dropped"]),
         ("old claude", ["pruned", "waited", "model", "model back"]),
-        ("openai chat", ["memory", "expired", "dropped", "compacted"]),
-        ("responses", ["tool went", "thinking", "schema"]),
+        ("openai chat", ["memory", "expired", "dropped", "compacted", "resumed", "there and back"]),
+        ("responses", ["tool went", "forked", "thinking", "schema"]),
         ("gemini", ["model", "tool went", "dropped"]),
         ("deepseek", ["memory", "evicted", "pruned"]),
         ("vllm", ["tool went", "dropped"]),
@@ -48,6 +51,29 @@ async def worker(keys: None) -> AsyncIterator[WorkerClient]:
 async def test_every_miss_has_its_name(worker: WorkerClient, name: str, kinds: list[str]) -> None:
     outcome = await cached_run(name, 2 + 3 * len(kinds), kinds, worker, every=3)
     assert outcome.wrong == []
-    assert outcome.heard >= {*kinds} - {"waited", "model back"}
+    assert outcome.heard >= {*kinds} - SILENT
     plain, expected, read = outcome.predicted()
     assert plain > len(kinds) and abs(expected - read) <= 0.05 * read
+
+
+@pytest.mark.parametrize("name", ["anthropic", "old claude"])
+@pytest.mark.parametrize(("steps", "calls"), [(2, 12), (1, 40), (24, 1)])
+async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, steps: int, calls: int) -> None:
+    """Whatever one request left in the cache is read by the next one; where thinking is left out when the user speaks,
+    whatever was there when that turn began."""
+    busy = await busy_run(name, 3, steps, calls, worker)
+    assert busy.outcome.wrong == [] and busy.outcome.named == {}
+    kept: list[tuple[int, int]] = []
+    begun: dict[int, int] = {}
+    for exchange in busy.exchanges:
+        usage = exchange.usage
+        assert usage is not None
+        if kept:
+            turn, last = kept[-1]
+            spoken = name == "old claude" and turn != exchange.turn
+            assert usage.cache_read == (begun[turn] if spoken else last)
+        kept.append((exchange.turn, usage.cache_read + usage.cache_write))
+        begun.setdefault(*kept[-1])
+    assert len(kept) == 3 * (steps + 1)
+    expected = [seen.expected for seen in busy.outcome.seen][1:]
+    assert expected == [pytest.approx(seen.read, rel=0.03) for seen in busy.outcome.seen][1:]

@@ -118,6 +118,23 @@ def test_anthropic_refuses_what_is_broken(path: tuple[Any, ...], value: Any, wor
         read("anthropic", provider, body)
 
 
+@pytest.mark.parametrize("within", [False, True])
+def test_anthropic_takes_four_markers_wherever_they_are(within: bool) -> None:
+    provider, marker = dialect("anthropic", "claude-sonnet-4-5"), {"cache_control": {"type": "ephemeral"}}
+    provider.tools.signer.known["s"] = Thought("hm", 20, "", ())
+    body = anthropic_body()
+    body["system"] = [{"type": "text", "text": text, **marker} for text in ("a", "b")]
+    body["tools"][0].update(marker)
+    result = body["messages"][2]["content"][0]
+    result["content"] = [{"type": "text", "text": "text", **(marker if within else {})}]
+    if not within:
+        result.update(marker)
+    read("anthropic", provider, body)
+    body["messages"][1]["content"][1].update(marker)
+    with pytest.raises(Refused, match=r"maximum of 4 blocks.*Found 5"):
+        read("anthropic", provider, body)
+
+
 def ask(provider: Any, messages: list[Any], **more: Any) -> Question:
     body = {"model": provider.model.name, "max_tokens": 4_000, "thinking": {"type": "adaptive"}, "messages": messages}
     headers = {**HEADERS, "anthropic-beta": "thinking-binding-controls-2026-08-01"} if more else HEADERS
@@ -212,6 +229,13 @@ def test_the_cache_knows_a_prefix_up_to_the_first_difference() -> None:
     automatic = PrefixCache(explicit=False)
     assert automatic.use(segments(2_000, 500)) == (0, 0)
     assert automatic.use(segments(2_000, 500, 300)) == (2_432, 0)
+
+
+@pytest.mark.parametrize(("blocks", "read"), [(19, 2_000), (20, 0)])
+def test_the_cache_looks_at_twenty_blocks_of_which_the_marked_one_is_the_first(blocks: int, read: int) -> None:
+    cache = PrefixCache(explicit=True)
+    cache.use(segments(2_000, mark=0))
+    assert cache.use(segments(2_000, *[100] * blocks, mark=blocks))[0] == read
 
 
 def test_the_script_says_the_same_for_the_same_seed() -> None:

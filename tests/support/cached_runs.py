@@ -40,7 +40,7 @@ from tests.support.agents import parts_for
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import Flavour
 from tests.support.long_runs import make_project
-from tests.support.true_provider import Model, Script, TrueProvider
+from tests.support.true_provider import BusyScript, Exchange, Model, ProjectFile, Script, TrueProvider
 from tests.support.true_provider.cache import LastPrompt, PrefixCache, Verdict
 
 MCP = str(Path(__file__).with_name("mcp_server.py"))
@@ -69,7 +69,7 @@ def _kept(dialect: str, prefix: str, one: Model, other: str, path: str = "", api
     return Kept(flavours[0], flavours[1], **more)
 
 
-CLAUDE = Model("claude-sonnet-4-6", 0, 64_000, 1.30, summarised=True)
+CLAUDE = Model("claude-sonnet-4-6", 0, 128_000, 1.30, summarised=True)
 OLD_CLAUDE = replace(CLAUDE, name="claude-sonnet-4-5")
 GPT = Model("gpt-5-mini", 0, 64_000, 1.0, details=True)
 GEMINI = Model("gemini-3-pro-preview", 0, 64_000, 1.02, details=True)
@@ -134,7 +134,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "schema off": ("answer schema changed",),
 }
 """What is to be said of what was done."""
-UNCHANGED = {"waited", "expired", "dropped", "evicted"}
+UNCHANGED = {"waited", "expired", "dropped", "evicted", "resumed", "forked", "a day", "there and back"}
 """What is done without changing what is sent."""
 CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
 
@@ -188,19 +188,33 @@ class Outcome:
         return len(plain), sum(s.expected or 0 for s in plain), sum(s.read or 0 for s in plain)
 
 
+MakeScript = Callable[[Sequence[ProjectFile], int], Script]
+
+
+def _script(files: Sequence[ProjectFile], window: int) -> Script:
+    return Script(1, files, window, bad_summaries=False, line_tokens=24)
+
+
 class CachedRun:
     """One conversation with one provider, with ``plan`` (turn → what is done before it)."""
 
-    def __init__(self, name: str, window: int, plan: dict[int, str], worker: WorkerClient, folder: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        window: int,
+        plan: dict[int, str],
+        worker: WorkerClient,
+        folder: Path,
+        make_script: MakeScript = _script,
+    ) -> None:
         self.kept, self.plan, self.worker, self.folder = KEPT[name], plan, worker, folder
         self.clock, self.outcome = Clock(), Outcome(self.kept.forgets)
         files, last = make_project(folder / "project", 1), LastPrompt()
         self.servers: dict[str, TrueProvider] = {}
         for key, flavour in (("m", self.kept.flavour), ("n", self.kept.other)):
             model = replace(flavour.model, window=window, max_output=min(flavour.model.max_output, window))
-            script = Script(1, files, window, bad_summaries=False, line_tokens=24)
             cache = partial(PrefixCache, unit=self.kept.unit, life=self.kept.life, clock=self.clock.time, last=last)
-            self.servers[key] = TrueProvider(flavour.dialect, model, script, cache)
+            self.servers[key] = TrueProvider(flavour.dialect, model, make_script(files, window), cache)
         self.window, self.key = window, "m"
         self.disabled: list[str] = []
         self.mcp: dict[str, McpServer] = {}
@@ -302,6 +316,20 @@ class CachedRun:
                 agent = await self._open()
                 if self.key != "m":
                     await agent.set_model(self.key)
+            case "resumed" | "a day":
+                await agent.close()
+                if what == "a day":
+                    self.clock.moved += 24 * 60 * MINUTE
+                agent = await self._open()
+                if self.key != "m":
+                    await agent.set_model(self.key)
+            case "forked":
+                await agent.fork()
+            case "there and back":
+                await agent.set_model("n" if self.key == "m" else "m")
+                await agent.ready()
+                await agent.set_model(self.key)
+                await agent.ready()
             case "compacted":
                 await agent.compact()
             case "undone":
@@ -423,3 +451,31 @@ async def cached_run(
     """One run in a folder of its own."""
     with scratch() as folder:
         return await CachedRun(name, window, plan_of(kinds, turns, every=every), worker, folder).go(turns)
+
+
+@dataclass(slots=True, frozen=True)
+class Busy:
+    """What a run of turns with many tool calls showed: every answered request as the provider knows it, and every step
+    as the program judged it."""
+
+    exchanges: list[Exchange]
+    outcome: Outcome
+
+    @property
+    def share(self) -> float:
+        """How much of all input came from the cache."""
+        usages = [e.usage for e in self.exchanges if e.usage is not None]
+        return sum(u.cache_read for u in usages) / sum(u.input for u in usages)
+
+
+async def busy_run(name: str, turns: int, steps: int, calls: int, worker: WorkerClient) -> Busy:
+    """Turns of ``steps`` answers with ``calls`` tool calls each, in a window that holds all of them."""
+    window = 400_000
+
+    def script(files: Sequence[ProjectFile], size: int) -> Script:
+        return BusyScript(1, files, size, bad_summaries=False, line_tokens=40, steps=steps, calls=calls)
+
+    with scratch() as folder:
+        run = CachedRun(name, window, {}, worker, folder, script)
+        outcome = await run.go(turns)
+        return Busy(run.servers["m"].truth.turns(), outcome)

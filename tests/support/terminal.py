@@ -46,12 +46,12 @@ class Terminal:
             self._hear(end)
 
     def wait_until(self, ready: Callable[[], bool], folder: Path) -> None:
-        """Reads on until ``ready``, which is asked again whenever something in ``folder`` was changed."""
+        """Reads on until ``ready``, which is asked again whenever something in ``folder`` was changed or something
+        came: of what a database commits, the last step is a write to shared memory, of which nobody is told."""
         end = time.monotonic() + PATIENCE
         with Changes(folder) as changes:
             while not ready():
-                while changes.descriptor not in self._hear(end, changes.descriptor):
-                    pass
+                self._hear(end, changes.descriptor)
                 changes.forget()
 
     def wait_for_end(self) -> int:

@@ -65,7 +65,7 @@ class Drawn:
     text: str
     rows: list[Shown]
     columns: Columns
-    places: set[str | None]
+    place: str
 
 
 async def drawn(moment: Moment, size: tuple[int, int], theme: str = "agent-dark") -> Drawn:
@@ -74,10 +74,10 @@ async def drawn(moment: Moment, size: tuple[int, int], theme: str = "agent-dark"
         await pilot.pause()
         app.view.rebuild()
         await pilot.pause()
-        places = {
-            "whole" if words.has_class("-whole") else words.id for words in app.view.query(Words) if words.display
-        }
-        return Drawn(shown(app), app.view.rows.shown, app.view.rows.columns, places)
+        words, rows = app.view.query_one(Words), app.view.rows.region
+        place = "beside" if words.region.x >= rows.right else "below" if words.region.y >= rows.bottom else "over"
+        place = f"{place}, whole" if len(words.lines) > 3 else place
+        return Drawn(shown(app), app.view.rows.shown, app.view.rows.columns, place if words.display else "")
 
 
 def breakdown(screen: str) -> list[str]:
@@ -98,13 +98,13 @@ async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], ch
         assert sentence in read
     assert not changed or moment.title in read
     width, height = size
-    assert seen.places == {"beside" if width >= WIDE else "whole" if height >= TALL else "below"}
+    assert seen.place == ("beside, whole" if width >= WIDE else "below, whole" if height >= TALL else "below")
 
 
 @pytest.mark.parametrize("size", [(80, 30), (119, 40), (100, 60)])
 async def test_the_bookkeeping_stands_below_where_it_is_high_enough(size: tuple[int, int]) -> None:
     seen = await drawn(Moment(sample_usage()), size)
-    assert seen.places == {"whole"}
+    assert seen.place == "below, whole"
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -20,11 +20,12 @@ from agent_tui.commands.result import Text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import context_text, session_line
 from agent_tui.commands.usage_words import estimated, facts, in_words, sentences, total_mark
+from agent_tui.context.accounting.spending import expected_call, priced_call
 from agent_tui.models.context import ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.money import Cost
 from agent_tui.models.usage import Prices
-from agent_tui.text.numbers import grouped, share, tokens, whole_percent
-from agent_tui.ui.screens.context.rows import flatten
+from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
+from agent_tui.ui.screens.context.rows import flatten, row_cost
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent, row, sample_usage
@@ -185,9 +186,23 @@ def test_what_is_expected_is_told_from_what_was(read: int | None) -> None:
     usage = replace(sample_usage(), expected_read=read)
     line = facts(usage, prices=Prices(3e-6, 15e-6, 0.3e-6))
     said = dict(part.split(": ", 1) for part in line.split(" · ") if ": " in part)
-    assert said["next request"].startswith("expected ~$")
-    assert ("cached" in said["next request"]) == (read is not None) == ("last request" not in said)
+    assert said["next input"].startswith("expected ~$")
+    assert ("cached" in said["next input"]) == (read is not None) == ("last request" not in said)
     assert session_line(usage, []).count("cached") == session_line(usage, []).count("cached so far") == 1
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1), st.sampled_from((None, 3.75e-6)))
+def test_what_a_request_is_expected_to_cost_is_what_budgets_hold_back_for_it(
+    seed: int, part: float, write: float | None
+) -> None:
+    prices = Prices(3e-6, 15e-6, 0.3e-6, write)
+    usage = random_usage(seed)
+    usage = replace(usage, expected_read=int(part * usage.total))
+    call = expected_call(usage, prices, [], most=0)
+    assert f"next input: expected ~{money(call.usd)}, " in facts(usage, prices=prices)
+    costs = [row_cost(r, prices, usage.total) for r in usage.rows]
+    whole = priced_call(replace(prices, cache_write=None), usage.total, 0, 0)
+    assert sum(cost or 0.0 for cost in costs) == pytest.approx(whole.usd)
 
 
 @pytest.mark.parametrize("seed", [1, 5, 7, 12])

@@ -141,6 +141,19 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
     return tokens(int(value), False) if line.name == "tokens" else money(value, _places(line))
 
 
+def rest_of(line: BudgetLine) -> str:
+    """What is left of the limit, or how far it is over, so that the amounts add up as they are shown; less is left, and
+    more over, where a part of what was spent is not known."""
+    left = line.left or 0.0
+    if line.name != "tokens":
+        digits = _places(line) or 2
+        left = sum(round(value, digits) for value in (line.limit or 0.0, -line.spent.known, -line.held))
+        left = round(left, digits) + 0.0
+    rest = amount(line, abs(left))
+    doubt = "" if not line.spent.unpriced else "at least " if left < 0 else "at most "
+    return f"{doubt}{rest} {'over' if left < 0 else 'left'}"
+
+
 def _places(line: BudgetLine) -> int | None:
     return 4 if (line.limit or 0) < 1 else None
 
@@ -153,7 +166,8 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     held = f" and ~{amount(line, line.held)} for calls that did not say what they cost" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else call.usd
     wanted = "has no known price" if next_ is None else f"is expected to take ~{amount(line, next_)}"
-    ways = f"/budget {line.name} N for more in this session, /model for a cheaper model, /compact for a smaller input"
+    more = f"a higher {SETTINGS[line.name]} (/budget {line.name} N in this session)"
+    ways = f"{more}, a cheaper model (/model), a smaller input (/compact)"
     if line.name == "run":
         ways = "a higher --budget, -m with a cheaper model, a shorter session"
     return (

@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from agent_tui.context.cache.expected import Reach, Sizes, comparable, life_of, reaches, same_cache
 from agent_tui.context.cache.paths import SentPaths
 from agent_tui.context.cache.prefix import (
+    CACHE_KEY,
     MODEL,
     SERVER,
+    Difference,
     differing_settings,
+    fixed_difference,
     fixed_words,
     message_difference,
     model_of,
@@ -66,9 +69,11 @@ def judge(
     found = reaches(step, earlier, paths, caching, sizes)
     could = max((reach.tokens for reach in found), default=0)
     alive = max((r.tokens for r in found if r.alive(step.created, caching.gone)), default=0)
-    # Where we changed nothing, no more can be missing than could be read: providers leave out old reasoning themselves.
-    ours = changed(step, newest, paths, summaries)
-    expected = min(max(could, repeated(step, newest, paths, sizes)) if ours else could, step.usage.input)
+    difference = changed(step, newest, paths, summaries)
+    ours = "" if difference is None else difference.what
+    expected = min(
+        max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could, step.usage.input
+    )
     short = expected - read
     if short < LEAST_TOKENS or short < LEAST_SHARE * step.usage.input:
         return Judged(expected)
@@ -160,22 +165,33 @@ def cause_of(
     return ("ours", ours) if ours else ("unknown", "")
 
 
-def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> str:
-    """What of ours differs first from an earlier step, in words, of the fixed parts all; empty where it only goes on
+def matters(difference: Difference | None, caching: Caching) -> bool:
+    """Whether all that was repeated could have been read but for a difference. Where we changed nothing that is known
+    to cost the cache, no more can be missing than could be read: providers leave out old reasoning themselves."""
+    if difference is None or difference.where != "setting":
+        return difference is not None
+    return difference.name in (MODEL, SERVER) or difference.name in caching.loses
+
+
+def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[str] = ()) -> Difference | None:
+    """What of ours differs first from an earlier step, of the fixed parts in words for all; None where it only goes on
     from it."""
     names = differing_settings(before, step)
     first = next((name for name in names if name in (MODEL, SERVER)), None)
     if first is not None:
-        return setting_difference(first, before, step).what
-    if fixed := fixed_words(sent_fixed(before), sent_fixed(step)):
-        return fixed
-    if names:
-        return setting_difference(names[0], before, step).what
+        return setting_difference(first, before, step)
+    fixed = fixed_difference(sent_fixed(before), sent_fixed(step))
+    if fixed is not None:
+        return replace(fixed, what=fixed_words(sent_fixed(before), sent_fixed(step)))
+    # A cache key is no part of the prompt: it says where the provider looks, and what is another there comes first.
+    setting = next((name for name in names if name != CACHE_KEY), None)
+    if setting is not None:
+        return setting_difference(setting, before, step)
     end, begun = paths.end(step), paths.end(before)
     if end is None or begun is None:
-        return ""
+        return None
     messages = message_difference(paths, begun, end, summaries)
-    return "" if messages is None else messages.what
+    return setting_difference(CACHE_KEY, before, step) if messages is None and names else messages
 
 
 def extra_cost(usage: TokenUsage, short: int, prices: Prices) -> float | None:

@@ -86,12 +86,14 @@ class Sizes:
 @dataclass(slots=True, frozen=True)
 class Reach:
     """What an earlier step left for a request. ``tokens`` can be read as long as it lives; ``touched`` is when that was
-    last used, ``life`` how long it is kept from then on. ``whole``: the request begins with all of that step."""
+    last used, ``life`` how long it is kept from then on. ``place`` is the number of messages before its end. ``whole``:
+    the request begins with all of that step, and the tokens are no estimate."""
 
     step: Step
     tokens: int
     touched: float
     life: float | None
+    place: int
     whole: bool
 
     def alive(self, now: float, gone: float | None) -> bool:
@@ -104,17 +106,22 @@ def reaches(
     step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
 ) -> list[Reach]:
     """What earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest of them
-    no other is looked at."""
+    no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the first that
+    it goes on from: what they left is known to the token."""
     found: list[Reach] = []
+    marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
-        if len(found) >= most:
-            break
+        ends = paths.end(other)
+        if looked >= most and (ends is None or paths.depth(ends) not in marks):
+            continue
         if not comparable(other) or not same_cache(other, step):
             continue
-        found += reach(step, other, paths, caching, sizes)
-        if found and len(found) == 1 and found[0].whole:
+        new = reach(step, other, paths, caching, sizes)
+        found, looked = found + new, looked + 1
+        if any(one.whole for one in new) and (looked == 1 or looked > most):
             break
-    return found
+    known = {one.place: one.tokens for one in found if one.whole}
+    return [replace(one, tokens=known.get(one.place, one.tokens)) for one in found]
 
 
 def comparable(step: Step) -> bool:
@@ -145,7 +152,7 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
     whole = fixed_whole and depth == paths.depth(begun)
     if caching.keeping == "automatic":
         tokens = held(other, caching) if whole else _in_units(_size(same, fixed_whole, depth, sizes), caching)
-        return [Reach(other, tokens, other.created, life, whole)] if tokens else []
+        return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
     found: list[Reach] = []
     for mark in other.sent.marks:
         if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks)):
@@ -156,7 +163,7 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
         last = whole and mark == other.sent.marks[-1]
         tokens = held(other, caching) if last else sizes.messages(mark) if mark else sizes.fixed(before_documents)
         if tokens >= caching.minimum:
-            found.append(Reach(other, tokens, other.created, life, last))
+            found.append(Reach(other, tokens, other.created, life, mark, last))
     return sorted(found, key=lambda one: -one.tokens)
 
 
@@ -174,6 +181,6 @@ def _counted(step: Step, other: Step, depth: int) -> int:
 
 
 def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int]) -> bool:
-    """Whether a kept place is at one of the markers of a request, or at most ``LOOK_BACK`` blocks before it."""
+    """Whether a kept place is among the ``LOOK_BACK`` blocks that end at one of the markers of a request."""
     at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
-    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at <= LOOK_BACK for mark in marks)
+    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < LOOK_BACK for mark in marks)

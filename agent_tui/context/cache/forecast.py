@@ -16,6 +16,7 @@ from agent_tui.context.cache.attribute import (
     caches,
     cause_of,
     changed,
+    matters,
     repeated,
 )
 from agent_tui.context.cache.expected import Reach, Sizes, comparable, reaches, wants_hour
@@ -60,8 +61,9 @@ def prospect(
         return None
     found = tuple(reaches(step, earlier, paths, caching, sizes))
     could = max((reach.tokens for reach in found), default=0)
-    ours = changed(step, newest, paths, summaries)
-    again = max(could, repeated(step, newest, paths, sizes)) if ours else could
+    difference = changed(step, newest, paths, summaries)
+    ours = "" if difference is None else difference.what
+    again = max(could, repeated(step, newest, paths, sizes)) if matters(difference, caching) else could
     return Prospect(step, newest, min(again, step.usage.input), found, ours, caching, prices)
 
 

@@ -25,7 +25,7 @@ _SETTINGS = {
     THINKING: "thinking switched",
     SCHEMA: "answer schema changed",
     CHOICE: "tool choice changed",
-    CACHE_KEY: "cache key changed",
+    CACHE_KEY: "another session's cache key",
     OTHERS: "request settings changed",
 }
 _MOST_NAMED = 3

@@ -29,6 +29,7 @@ def _entry(step: Step) -> CacheEntry:
         step.miss,
         step.cache_life,
         tuple(told.items()),
+        step.kind == "subagent",
     )
 
 

@@ -58,7 +58,7 @@ def until_words(until: float) -> str:
 def expected_words(outlook: CacheOutlook, total: int) -> str:
     """What the next request, of ``total`` tokens, is expected to cost and to find, or to pay anew and why."""
     if outlook.cold is not None:
-        return f"next request: expected {_why_and_price(outlook.cold)}"
+        return f"next input: expected {_why_and_price(outlook.cold)}"
     until = f" until {clock_time(outlook.until)}" if outlook.until is not None else ""
     cost = f"~{money(outlook.usd)}, " if outlook.usd else ""
-    return f"next request: expected {cost}{whole_percent(outlook.read, total)} cached{until}"
+    return f"next input: expected {cost}{whole_percent(outlook.read, total)} cached{until}"

@@ -16,7 +16,7 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
-from agent_tui.models.events import CompactionEnded, StepEnded, ToolStarted, TurnEnded
+from agent_tui.models.events import CompactionEnded, Notice, StepEnded, ToolStarted, TurnEnded
 from agent_tui.models.messages import PLAN_TOOL, ToolCallPart, user_message
 from agent_tui.models.requests import Counter
 from agent_tui.text.clean import pictured
@@ -88,7 +88,7 @@ async def run_subagent(
     executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)
     message = user_message(prompt)
     told_mode.tell(message, child.view)
-    ended = TurnEnded("error")
+    ended, stopped = TurnEnded("error"), ""
     with store.lock(info.id):
         try:
             async with aclosing(executor.run(message)) as events:
@@ -100,6 +100,8 @@ async def run_subagent(
                         counted()
                     elif isinstance(event, CompactionEnded):
                         counted()
+                    elif isinstance(event, Notice) and event.code == "budget":
+                        stopped = event.text
                     elif isinstance(event, TurnEnded):
                         ended = event
         finally:
@@ -107,6 +109,9 @@ async def run_subagent(
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:
         return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)
+    if stopped:
+        # As an error, with the numbers: another subagent would be stopped just so.
+        return ToolOutcome(f"The subagent was stopped. {stopped}\n\n{answer}".strip(), is_error=True)
     if ended.stop_reason != "end":
         answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
     return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer)

@@ -207,6 +207,11 @@ def retention(target: Target) -> Retention:
     return dialect_of(target.provider).retains.get(rule.name, rule.retention)
 
 
+def forgets(target: Target) -> bool:
+    """Whether resent reasoning is left out, all or a part of it, when the user speaks."""
+    return retention(target)[1] < 1.0
+
+
 def images_of(target: Target) -> ImageLimits:
     """What a model takes of images: no more than its family takes, and than its provider does."""
     limits, own = dialect_of(target.provider).images, family_record(target.family).image_limits

@@ -18,7 +18,7 @@ Reach = Literal["all", "messages"]
 
 MINUTES_5, HOUR = 300.0, 3_600.0
 LOOK_BACK = 20
-"""Content blocks before a marker in which Anthropic looks for what it has kept
+"""Content blocks in which Anthropic looks for what it has kept, from a marker backwards; the marked one is the first
 (platform.claude.com/docs/en/build-with-claude/prompt-caching)."""
 
 _NOTHING: Mapping[str, Reach] = MappingProxyType({})

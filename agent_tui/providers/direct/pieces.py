@@ -15,15 +15,16 @@ from typing import Any
 
 from agent_tui import __version__
 from agent_tui.models.messages import Message, Metadata, ToolCallPart
-from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
+from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, Target
 from agent_tui.providers.catalog.called import Called
-from agent_tui.providers.catalog.families import images_of
+from agent_tui.providers.catalog.families import forgets, images_of
 from agent_tui.providers.dialects import dialect_of
 from agent_tui.providers.dialects.image_limits import sendable
 from agent_tui.providers.direct.body import Fields
 from agent_tui.providers.direct.encode import body_of, is_direct, is_for_litellm
 from agent_tui.providers.net.addresses import variable_base
 from agent_tui.providers.wire.chat import ChatForm, chat_messages
+from agent_tui.providers.wire.claude import marked_places
 from agent_tui.providers.wire.replay import ReplayPlan
 from agent_tui.providers.wire.request import call_arguments
 from agent_tui.providers.wire.responses import response_input
@@ -126,7 +127,7 @@ class PieceMaker:
         self._digests = [*self._digests[:same], *(digest for digest, _ in made)]
         self._blocks = [*self._blocks[:same], *(blocks for _, blocks in made)]
         marked = ChatForm.of(info.target, info.images).lists
-        marks = _marks(items, bool(request.system or request.tools)) if marked else []
+        marks = self._marks(request, info.target) if marked else []
         return Pieces(self._keys, self._digests, self._blocks, same, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
@@ -143,6 +144,13 @@ class PieceMaker:
                 return index
         return end
 
+    def _marks(self, request: ModelRequest, target: Target) -> list[int]:
+        """Where ``wire.claude`` puts its markers, as numbers of messages."""
+        # An answer of which nothing is sent is none on the wire.
+        roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
+        places = marked_places(roles, bool(self._items) and is_summary(self._items[0].message), forgets(target))
+        return [*([0] if request.system or request.tools else []), *(place + 1 for place in places)]
+
 
 def _alike(before: SentMessage, now: SentMessage) -> bool:
     if before.key != now.key:
@@ -150,15 +158,6 @@ def _alike(before: SentMessage, now: SentMessage) -> bool:
     return before.message is now.message or (
         before.stored is now.stored and (now.stored is not None or before.message == now.message)
     )
-
-
-def _marks(items: Sequence[SentMessage], fixed: bool) -> list[int]:
-    """Where ``wire.claude`` puts its markers, as numbers of messages."""
-    inputs = [n for n, item in enumerate(items, 1) if item.message.role != "assistant"]
-    marks = {0, *inputs[-2:]} if fixed else {*inputs[-2:]}
-    if len(inputs) > 2 and is_summary(items[0].message):
-        marks.add(1)
-    return sorted(marks)
 
 
 class _Encoder:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelInfo, ModelRequest, Target
-from agent_tui.providers.catalog.families import family_record, images_of
+from agent_tui.providers.catalog.families import family_record, forgets, images_of
 from agent_tui.providers.dialects import Dialect, dialect_of
 from agent_tui.providers.dialects.image_limits import sendable
 from agent_tui.providers.wire.chat import ChatForm, chat_messages, has_content_thinking
@@ -108,7 +108,7 @@ def _chat(request: ModelRequest, info: ModelInfo, thinking: Thinking, plan: Repl
         tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
     if form.lists:
         summary = bool(request.messages) and is_summary(request.messages[0].message)
-        add_breakpoints(messages, tools, len(texts), starts_with_summary=summary, ttl=request.spec.cache_ttl)
+        add_breakpoints(messages, tools, len(texts), summary, forgets(target), ttl=request.spec.cache_ttl)
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),
         "messages": messages,

@@ -68,6 +68,7 @@ class CachePicker(Picker[CacheEntry, None]):
 
 
 def _why(entry: CacheEntry) -> str:
+    words = "as expected" if entry.expected is not None else ""
     if entry.miss is not None:
-        return miss_words(entry.miss)
-    return "as expected" if entry.expected is not None else ""
+        words = miss_words(entry.miss)
+    return " · ".join(part for part in ("subagent" * entry.subagent, words) if part)

@@ -18,7 +18,10 @@ def test_a_signed_answer_goes_back_in_its_order() -> None:
     assert body(MODEL, conversation(MODEL, ReasoningPart("think", SIGNED)), effort="medium") == {
         "model": "claude-sonnet-4-5",
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "read both"}]},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "read both", "cache_control": {"type": "ephemeral"}}],
+            },
             {
                 "role": "assistant",
                 "content": [
@@ -36,7 +39,6 @@ def test_a_signed_answer_goes_back_in_its_order() -> None:
                         "type": "tool_result",
                         "tool_use_id": "call_2",
                         "content": [{"type": "text", "text": "B"}],
-                        "cache_control": {"type": "ephemeral"},
                     },
                     {"type": "text", "text": "thanks", "cache_control": {"type": "ephemeral"}},
                 ],
@@ -75,7 +77,7 @@ def test_interleaved_redacted_and_empty_signed_blocks_keep_their_places() -> Non
         result("call_2", "B"),
     ]
     assert body(MODEL, messages, effort="high", max_output=4_000)["messages"] == [
-        {"role": "user", "content": [{"type": "text", "text": "go"}]},
+        {"role": "user", "content": [{"type": "text", "text": "go", "cache_control": {"type": "ephemeral"}}]},
         {
             "role": "assistant",
             "content": [
@@ -95,7 +97,6 @@ def test_interleaved_redacted_and_empty_signed_blocks_keep_their_places() -> Non
                     "type": "tool_result",
                     "tool_use_id": "call_1",
                     "content": [{"type": "text", "text": "A"}],
-                    "cache_control": {"type": "ephemeral"},
                 },
                 {
                     "type": "tool_result",
@@ -123,7 +124,10 @@ def test_an_open_loop_of_another_model_is_sent_without_thinking() -> None:
     assert body(MODEL, conversation(FOREIGN, ReasoningPart("think", SIGNED))[:4], effort="medium") == {
         "model": "claude-sonnet-4-5",
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "read both"}]},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "read both", "cache_control": {"type": "ephemeral"}}],
+            },
             {
                 "role": "assistant",
                 "content": [
@@ -139,7 +143,6 @@ def test_an_open_loop_of_another_model_is_sent_without_thinking() -> None:
                         "type": "tool_result",
                         "tool_use_id": "call_1",
                         "content": [{"type": "text", "text": "A"}],
-                        "cache_control": {"type": "ephemeral"},
                     },
                     {
                         "type": "tool_result",
@@ -168,7 +171,10 @@ def test_calls_in_history_declare_their_tools_when_none_is_offered() -> None:
     assert body(MODEL, conversation(MODEL), tools=[]) == {
         "model": "claude-sonnet-4-5",
         "messages": [
-            {"role": "user", "content": [{"type": "text", "text": "read both"}]},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "read both", "cache_control": {"type": "ephemeral"}}],
+            },
             {
                 "role": "assistant",
                 "content": [
@@ -185,7 +191,6 @@ def test_calls_in_history_declare_their_tools_when_none_is_offered() -> None:
                         "type": "tool_result",
                         "tool_use_id": "call_2",
                         "content": [{"type": "text", "text": "B"}],
-                        "cache_control": {"type": "ephemeral"},
                     },
                     {"type": "text", "text": "thanks", "cache_control": {"type": "ephemeral"}},
                 ],

@@ -23,7 +23,7 @@ def test_bedrock() -> None:
     redacted = ReasoningPart("", {"type": "redacted_thinking", "data": "UkVE"})
     assert body(model, conversation(model, ReasoningPart("think", SIGNED), redacted), effort="medium") == {
         "messages": [
-            {"role": "user", "content": [{"text": "read both"}]},
+            {"role": "user", "content": [{"text": "read both"}, {"cachePoint": {"type": "default"}}]},
             {
                 "role": "assistant",
                 "content": [
@@ -39,7 +39,6 @@ def test_bedrock() -> None:
                 "content": [
                     {"toolResult": {"content": [{"text": "A"}], "toolUseId": "call_1"}},
                     {"toolResult": {"content": [{"text": "B"}], "toolUseId": "call_2"}},
-                    {"cachePoint": {"type": "default"}},
                     {"text": "thanks"},
                     {"cachePoint": {"type": "default"}},
                 ],
@@ -74,7 +73,10 @@ def test_openrouter() -> None:
                 "role": "system",
                 "content": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
             },
-            {"role": "user", "content": [{"type": "text", "text": "read both"}]},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "read both", "cache_control": {"type": "ephemeral"}}],
+            },
             {
                 "role": "assistant",
                 "content": "I will.",
@@ -97,7 +99,7 @@ def test_openrouter() -> None:
             {
                 "role": "tool",
                 "tool_call_id": "call_2",
-                "content": [{"type": "text", "text": "B", "cache_control": {"type": "ephemeral"}}],
+                "content": [{"type": "text", "text": "B"}],
             },
             {"role": "user", "content": [{"type": "text", "text": "thanks", "cache_control": {"type": "ephemeral"}}]},
         ],

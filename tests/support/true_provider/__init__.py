@@ -3,8 +3,8 @@
 Nothing of the product is imported here: what the product believes is checked against what these servers know.
 """
 
-from tests.support.true_provider.script import ProjectFile, Script
+from tests.support.true_provider.script import BusyScript, ProjectFile, Script
 from tests.support.true_provider.server import TrueProvider, Truth
 from tests.support.true_provider.wire import Exchange, Model
 
-__all__ = ["Exchange", "Model", "ProjectFile", "Script", "TrueProvider", "Truth"]
+__all__ = ["BusyScript", "Exchange", "Model", "ProjectFile", "Script", "TrueProvider", "Truth"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.support.loopback import sse
-from tests.support.true_provider.anthropic_checks import EXTRA, check_messages
+from tests.support.true_provider.anthropic_checks import EXTRA, check_marks, check_messages
 from tests.support.true_provider.wire import (
     Answer,
     Question,
@@ -68,6 +68,7 @@ class Anthropic:
         thinking = self._thinking(body, headers, limit)
         messages = body.get("messages") or []
         check_messages(messages, bool(body.get("tools")), prefill=not self.keeps)
+        check_marks([*(body.get("tools") or ()), *_system(body)], messages)
         segments, names = list(self._fixed(body)), [t["name"] for t in body.get("tools") or ()]
         dropped: list[dict[str, str]] = []
         segments += self._conversation(body, messages, thinking, dropped)
@@ -135,7 +136,7 @@ class Anthropic:
         if form := (body.get("output_config") or {}).get("format"):
             yield Segment("schema", canonical(form), 0, block=False)
         if tools:
-            yield Segment("tools", "tools", ANY_TOOL)
+            yield Segment("tools", "tools", ANY_TOOL, block=False)
         for n, tool in enumerate(tools):
             only(tool, ("name", "input_schema", "description", "type", "cache_control"), f"tools.{n}.", EXTRA)
             text = canonical(tool)

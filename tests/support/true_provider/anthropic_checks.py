@@ -17,6 +17,7 @@ _BLOCKS = {
 }
 _ASSISTANT = ("text", "thinking", "redacted_thinking", "tool_use")
 _USER = ("text", "tool_result")
+_MOST_MARKS = 4
 _ID = re.compile(r"^[a-zA-Z0-9_-]+$")
 
 
@@ -27,7 +28,6 @@ def check_messages(messages: list[Any], tools: bool, prefill: bool) -> None:
     if messages[0]["role"] != "user":
         raise Refused('messages: first message must use the "user" role')
     seen: set[str] = set()
-    marks = 0
     for n, message in enumerate(messages):
         where = f"messages.{n}."
         only(message, ("role", "content"), where, EXTRA)
@@ -37,14 +37,24 @@ def check_messages(messages: list[Any], tools: bool, prefill: bool) -> None:
             raise Refused(f"messages.{n}: all messages must have non-empty content")
         for i, block in enumerate(message["content"]):
             _check_block(block, f"{where}content.{i}", message["role"])
-            marks += "cache_control" in block
         _check_pairs(messages, n, seen)
-    if marks > 4:
-        raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
     if messages[-1]["role"] == "assistant" and not prefill:
         raise Refused("This model does not support assistant message prefill.")
     if seen and not tools:
         raise Refused("Requests which include `tool_use` or `tool_result` blocks must define tools")
+
+
+def check_marks(fixed: list[Any], messages: list[Any]) -> None:
+    """Refuses more cache markers than the API takes, wherever they stand: on tools, in the system prompt, in messages
+    and inside of results."""
+    marks = sum("cache_control" in block for block in fixed)
+    for message in messages:
+        for block in message["content"]:
+            inner = block.get("content")
+            marks += "cache_control" in block
+            marks += sum("cache_control" in one for one in inner) if isinstance(inner, list) else 0
+    if marks > _MOST_MARKS:
+        raise Refused(f"A maximum of {_MOST_MARKS} blocks with cache_control may be provided. Found {marks}.")
 
 
 def _check_block(block: dict[str, Any], where: str, role: str) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 from tests.support.true_provider.wire import Segment, digest
 
 LOOK_BACK = 20
-"""Blocks before a marker in which an explicit cache looks for what it has."""
+"""Blocks in which an explicit cache looks for what it has, from a marker backwards; the marked one is the first."""
 
 Why = Literal["", "differs", "expired", "dropped"]
 
@@ -98,7 +98,7 @@ class PrefixCache:
         def longest(of: set[str]) -> int:
             found = -1
             for mark in marks:
-                within = (i for i in range(mark, -1, -1) if not self._explicit or blocks[mark] - blocks[i] <= LOOK_BACK)
+                within = (i for i in range(mark, -1, -1) if not self._explicit or blocks[mark] - blocks[i] < LOOK_BACK)
                 found = max(found, next((i for i in within if hashes[i] in of), -1))
             return found
 

@@ -99,3 +99,23 @@ class Script:
     def words(rng: random.Random, count: int) -> str:
         text = " ".join(rng.choices(_WORDS, k=count))
         return text[0].upper() + text[1:] + "."
+
+
+@dataclass(slots=True)
+class BusyScript(Script):
+    """A model that works in every turn: ``steps`` answers with ``calls`` tool calls each, of a few lines, before the
+    last one."""
+
+    steps: int = 1
+    calls: int = 1
+
+    def answer(self, question: Question, turn: int, step: int, number: int) -> Answer:
+        rng = random.Random(f"{self.seed}/{turn}/{step}")
+        answer = Answer(reasoning_tokens=0)
+        if question.thinking and question.may_think:
+            answer.reasoning = self.words(rng, 60)
+        if step < self.steps:
+            answer.calls = [self._read(rng, 0.001, f"call_{number}_{i}") for i in range(self.calls)]
+        else:
+            answer.text = self.words(rng, 120)
+        return answer

@@ -78,20 +78,28 @@ def place(entries: Sequence[Entry], fold: list[Line], width: int, height: int, r
 
 
 class Words(Lines):
-    """Lines of the bookkeeping."""
+    """Lines of the bookkeeping, beside or below the rows."""
 
     DEFAULT_CSS = """
     Words { padding: 0 1; }
-    Words.-whole { border-top: solid $line; }
-    Words#beside { border-left: solid $line; padding: 0 1 0 2; height: 100%; }
+    Words.-below { border-top: solid $line; }
+    Words.-beside { border-left: solid $line; padding: 0 1 0 2; }
     """
 
-    def __init__(self, id: str) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.lines: list[Line] = []
 
-    def show(self, lines: list[Line]) -> None:
-        self.lines = lines
+    def show(self, placed: Placed) -> None:
+        """The lines of a place, as wide and as high as they are there."""
+        self.lines = placed.beside or placed.below or placed.folded
+        self.set_class(bool(placed.side), "-beside")
+        self.set_class(bool(placed.below), "-below")
+        self.set_height(len(self.lines) + bool(placed.below))
+        self.styles.width = placed.side or "100%"
+        if placed.side:
+            self.styles.height = "100%"
+        self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if y >= len(self.lines):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 11
+TOKENS, CHANGE, SHARE, BASIS, CACHED, COST = 10, 11, 11, 12, 13, 12
 GAP = 2
 """More before the words that say how a number is known, where there is room."""
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
@@ -39,11 +39,11 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 
 
 def headings(cells: Columns) -> str:
-    """The names of the columns, above them. What was cached, and what a row cost with that, are of the last request."""
+    """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
     line = f"{'':<{cells.label}}{'tokens':>{TOKENS}}"
     for name, size in (("change", cells.change), ("of window", cells.share)):
         line += name.rjust(size) if size else ""
     line += "how known".rjust(cells.basis) if cells.basis else ""
-    for name, size in (("cached last", cells.cached), ("cost then", cells.cost)):
+    for name, size in (("cached last", cells.cached), ("full price", cells.cost)):
         line += name.rjust(size) if size else ""
     return line

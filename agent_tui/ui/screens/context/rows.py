@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_tui.commands.usage_words import cached_tokens
 from agent_tui.context.accounting.shares import row_shares, window_shares
 from agent_tui.context.past.changes import identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
@@ -153,11 +152,7 @@ def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> l
 
 
 def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None:
-    """Dollars of sending a row once, as part of a request of ``total`` tokens, with what the last request read from the
-    cache at the cache's price."""
+    """Dollars of a row in a request of ``total`` tokens of which nothing is in the cache. How much of a single row the
+    next request will find there cannot be said; that of all of them is above the rows."""
     rates = prices.rates(total) if prices is not None else None
-    if rates is None or rates.input is None:
-        return None
-    cached = cached_tokens(row) or 0
-    read = rates.input if rates.cache_read is None else rates.cache_read
-    return (row.tokens - cached) * rates.input + cached * read
+    return None if rates is None or rates.input is None else row.tokens * rates.input

@@ -142,9 +142,12 @@ class ContextRows(RowList):
         if cached is not None:
             state = "all" if cached == row.tokens else "none" if not cached else whole_percent(cached, row.tokens)
         cost = row_cost(row, self._moment.prices, self._moment.usage.total)
+        price = "" if cost is None else money(cost)
+        if estimated(row) and price.startswith("$") and cost:
+            price = f"~{price}"
         return [
             (fit(state, self.columns.cached, right=True), paint("success" if state == "all" else "muted")),
-            (fit("" if cost is None else money(cost), self.columns.cost, right=True), paint("muted")),
+            (fit(price, self.columns.cost, right=True), paint("muted")),
         ]
 
 

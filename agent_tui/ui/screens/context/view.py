@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
 
 from agent_tui.commands.usage_text import Entry, bookkeeping, folded
 from agent_tui.ui.safety import Guarded
@@ -24,12 +26,23 @@ from agent_tui.ui.widgets.rows import RowList
 LEAST_WIDTH = 3
 
 
-class ContextView(Guarded, Vertical):
+class Covered(Widget):
+    """What only holds others, which cover it: one blank line is all there is below them, cut at their edges once."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return [Strip.blank(crop.width)] * crop.height
+
+
+class Holder(Covered, Horizontal):
+    """Rows and bookkeeping, beside or below each other."""
+
+
+class ContextView(Guarded, Covered, Vertical):
     """Shows a ``Moment``. Which rows are open stays as it is when another moment is shown."""
 
     DEFAULT_CSS = """
-    ContextView { background: $background; overflow: hidden; }
-    ContextView Horizontal { height: 1fr; }
+    ContextView { overflow: hidden; }
+    ContextView Holder { height: 1fr; }
     """
 
     @dataclass
@@ -47,10 +60,9 @@ class ContextView(Guarded, Vertical):
 
     def compose(self) -> ComposeResult:
         yield Head()
-        with Horizontal():
+        with Holder():
             yield ContextRows()
-            yield Words("beside")
-        yield Words("below")
+            yield Words()
         yield Foot()
 
     @property
@@ -93,20 +105,9 @@ class ContextView(Guarded, Vertical):
         top = head.show(moment, inner, thick, gap, room - LEAST_ROWS, room - LEAST_PAST_ROWS)
         head.display = height >= LOW
         placed = place(entries, fold, width, height, height - foot.line_count - (top if height >= LOW else 0))
-        self._words("beside", placed.beside, height)
-        self.query_one("#beside").styles.width = placed.side
-        below = self.query_one("#below", Words)
-        below.set_class(bool(placed.below), "-whole")
-        self._words(
-            "below", placed.below or placed.folded, len(placed.below) + 1 if placed.below else len(placed.folded)
-        )
+        self.query_one(Holder).styles.layout = "horizontal" if placed.side else "vertical"
+        self.query_one(Words).show(placed)
         head.name_columns(self.rows.show(moment, self.opened, width - placed.side - 1))
-
-    def _words(self, name: str, lines: list[Line], height: int) -> None:
-        words = self.query_one(f"#{name}", Words)
-        words.show(lines)
-        words.set_height(height if lines else 0)
-        words.refresh()
 
     def _fold(self, entries: list[Entry], width: int) -> list[Line]:
         if self.moment.problem:
