@@ -32,7 +32,7 @@ BAR = 1
 class ContextRows(RowList):
     """The breakdown as a tree; h and l close and open, as Enter does both."""
 
-    DEFAULT_CSS = "ContextRows { width: 1fr; height: 100%; padding: 0 0 0 1; scrollbar-gutter: stable; }"
+    DEFAULT_CSS = "ContextRows { width: 1fr; height: 1fr; padding: 0 0 0 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("l", "open(True)", "Open", show=False),
         Binding("h", "open(False)", "Close", show=False),
