@@ -10,13 +10,13 @@ Last figures, 200 turns with each (steps; those without a miss, tokens expected 
 misnamed):
 
     dialect       steps  plain    expected        read  ours  exp.  unkn. wrong
-    anthropic       485    427  12,896,673  12,896,685    51     2      4     0
+    anthropic       485    427  12,897,526  12,897,539    51     2      4     0
     old claude      485    431  12,887,812  12,891,463    47     2      4     0
-    openai chat     485    436  13,319,805  13,317,888    42     2      4     0
-    responses       485    436  12,914,979  12,910,464    42     2      4     0
-    gemini          485    439  12,881,125  12,880,738    41     0      4     0
-    deepseek        485    442  15,783,723  15,782,464    38     0      4     0
-    vllm            485    443  12,792,469  12,778,720    37     0      4     0
+    openai chat     485    436  13,320,321  13,318,528    42     2      4     0
+    responses       485    436  12,912,415  12,909,952    42     2      4     0
+    gemini          485    439  12,881,546  12,881,545    41     0      4     0
+    deepseek        485    442  15,779,797  15,777,984    38     0      4     0
+    vllm            485    442  12,757,396  12,746,960    38     0      4     0
 
 "Costs nothing here": a rewind is read from what an earlier call left, and time takes nothing where no life is
 documented.
