@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.tools.judge.line.shell import parse_command
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, SimpleCommand
+from agent_tui.tools.judge.line.values import NOTHING
 from agent_tui.tools.judge.nested import given_text
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, denied_command
-from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand
-from agent_tui.tools.judge.values import NOTHING
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
 from agent_tui.tools.rules.ground import Ground

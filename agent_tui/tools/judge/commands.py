@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.judge.bypass import bypassed
-from agent_tui.tools.judge.kinds import PRIVILEGED, REMOVERS, WRAPPERS
+from agent_tui.tools.judge.line.shell import parse_command
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.values import NOTHING, own_variable
 from agent_tui.tools.judge.looking import looked_at, looks
 from agent_tui.tools.judge.nested import given_text, is_that_text
+from agent_tui.tools.judge.programs.kinds import PRIVILEGED, REMOVERS, WRAPPERS
 from agent_tui.tools.judge.running import named_files, runs, untrusted_git
-from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, denied_command, in_plan, runs_unseen
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.values import NOTHING, own_variable
 from agent_tui.tools.judge.wrappers import started_by
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
 from agent_tui.tools.rules.ground import Ground

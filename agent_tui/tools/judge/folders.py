@@ -10,7 +10,7 @@ from typing import Literal
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.own import own_git
 from agent_tui.tools.git.repository import find_repository
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.line.syntax import Word
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.ground import Ground
 

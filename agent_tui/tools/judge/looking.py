@@ -6,13 +6,13 @@ import os
 
 from agent_tui.tools.files.paths import resolve_from
 from agent_tui.tools.git.config import names_programs
-from agent_tui.tools.judge.arguments import Reading
 from agent_tui.tools.judge.folders import holds_denied, leads_out, shows_denied
-from agent_tui.tools.judge.kinds import HARMLESS_SETTINGS
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 from agent_tui.tools.judge.paths import option_like
-from agent_tui.tools.judge.readers import reading
+from agent_tui.tools.judge.programs.arguments import Reading
+from agent_tui.tools.judge.programs.kinds import HARMLESS_SETTINGS
+from agent_tui.tools.judge.programs.readers import reading
 from agent_tui.tools.judge.subject import Subject, in_plan
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agent_tui.tools.judge.syntax import SimpleCommand, Word
+from agent_tui.tools.judge.line.syntax import SimpleCommand, Word
 from agent_tui.tools.word_sets import word_set
 
 _SHELLS = word_set("bash sh dash zsh ksh ash")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.files.paths import resolve_from
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
 
 _MAX_EXPANDED = 2_000
 _HARMLESS = frozenset(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/fd/1", "/dev/fd/2"])

@@ -10,8 +10,11 @@ from pathlib import Path
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix
 from agent_tui.tools.judge.folders import holds_denied
-from agent_tui.tools.judge.git import git_asks, messages
-from agent_tui.tools.judge.kinds import (
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.nested import given_text
+from agent_tui.tools.judge.paths import named_paths
+from agent_tui.tools.judge.programs.git import git_asks, messages
+from agent_tui.tools.judge.programs.kinds import (
     CHANGERS,
     COPIERS,
     INTERPRETERS,
@@ -21,14 +24,11 @@ from agent_tui.tools.judge.kinds import (
     SHELL_FREE,
     setting_within,
 )
-from agent_tui.tools.judge.loopback import stays_here
-from agent_tui.tools.judge.nested import given_text
-from agent_tui.tools.judge.network import reaches_out, transfer_asks
-from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.publishing import publishes
-from agent_tui.tools.judge.readers import known_reader, sed_in_place
+from agent_tui.tools.judge.programs.loopback import stays_here
+from agent_tui.tools.judge.programs.network import reaches_out, transfer_asks
+from agent_tui.tools.judge.programs.publishing import publishes
+from agent_tui.tools.judge.programs.readers import known_reader, sed_in_place
 from agent_tui.tools.judge.subject import Subject, outside, runs_unseen
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, worst
 from agent_tui.tools.sandbox.policy import Domain
 from agent_tui.tools.word_sets import word_set

@@ -9,10 +9,10 @@ from typing import Literal
 
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.judge.always import prefix, tool_and_arguments
-from agent_tui.tools.judge.git import messages, names_a_place, starting, without_globals
-from agent_tui.tools.judge.kinds import INTERPRETERS, STARTING, WRAPPERS
+from agent_tui.tools.judge.line.syntax import Word
 from agent_tui.tools.judge.paths import named_paths
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.programs.git import messages, names_a_place, starting, without_globals
+from agent_tui.tools.judge.programs.kinds import INTERPRETERS, STARTING, WRAPPERS
 from agent_tui.tools.judge.wrappers import Started
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision
 from agent_tui.tools.rules.ground import Ground

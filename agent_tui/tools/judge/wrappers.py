@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agent_tui.tools.judge.syntax import SimpleCommand, Word
+from agent_tui.tools.judge.line.syntax import SimpleCommand, Word
 
 
 @dataclass(slots=True, frozen=True)

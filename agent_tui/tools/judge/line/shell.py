@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agent_tui.tools.judge.compounds import Compounds
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Redirect, SimpleCommand, Word
-from agent_tui.tools.judge.values import NOTHING, Values
-from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
+from agent_tui.tools.judge.line.compounds import Compounds
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Redirect, SimpleCommand, Word
+from agent_tui.tools.judge.line.values import NOTHING, Values
+from agent_tui.tools.judge.line.word_reader import OPERATOR_START, WordReader
 from agent_tui.tools.word_sets import word_set
 
 MAX_LENGTH = 50_000

@@ -6,8 +6,8 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from agent_tui.tools.judge.arguments import Reading
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.programs.arguments import Reading
 from agent_tui.tools.word_sets import word_set
 
 _LOOKS = word_set(

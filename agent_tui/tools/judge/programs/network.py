@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.judge.git import git_reaches_out
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.line.syntax import Word
+from agent_tui.tools.judge.programs.git import git_reaches_out
 from agent_tui.tools.urls import parse_url
 from agent_tui.tools.word_sets import word_set
 

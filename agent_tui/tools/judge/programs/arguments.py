@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent_tui.tools.judge.specs import Spec
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.programs.specs import Spec
 
 
 @dataclass(slots=True)

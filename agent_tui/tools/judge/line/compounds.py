@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.judge.values import MAX_ROUNDS, Values
-from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.values import MAX_ROUNDS, Values
+from agent_tui.tools.judge.line.word_reader import OPERATOR_START, WordReader
 from agent_tui.tools.word_sets import word_set
 
 _COMPARED = word_set("! ( ) && || < > == = != -a -o -z -n -e -f -d -r -w -x -s -L -h -nt -ot -ef -b -c -p -S")

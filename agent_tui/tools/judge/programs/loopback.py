@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agent_tui.tools.judge.network import transfer
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.line.syntax import Word
+from agent_tui.tools.judge.programs.network import transfer
 
 _PART = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HOST = rf"(?:localhost|127\.{_PART}\.{_PART}\.{_PART})"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from agent_tui.tools.judge.arguments import Reading, UnknownOptionError, read_arguments
-from agent_tui.tools.judge.find import find_reading
-from agent_tui.tools.judge.git import git_reading
-from agent_tui.tools.judge.scripts import awk_only_prints, jq_only_filters, sed_only_edits
-from agent_tui.tools.judge.specs import specs
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.programs.arguments import Reading, UnknownOptionError, read_arguments
+from agent_tui.tools.judge.programs.find import find_reading
+from agent_tui.tools.judge.programs.git import git_reading
+from agent_tui.tools.judge.programs.scripts import awk_only_prints, jq_only_filters, sed_only_edits
+from agent_tui.tools.judge.programs.specs import specs
 from agent_tui.tools.word_sets import word_set
 
 _ENVIRONMENT = "it tells of the environment"

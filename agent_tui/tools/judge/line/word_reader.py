@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
-from agent_tui.tools.judge.values import Values
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, SimpleCommand, Word
+from agent_tui.tools.judge.line.values import Values
 
 MAX_DEPTH = 10
 MAX_NUMBERS = 100

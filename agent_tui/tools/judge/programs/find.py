@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agent_tui.tools.judge.arguments import Reading
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.line.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.programs.arguments import Reading
 from agent_tui.tools.word_sets import word_set
 
 Look = Callable[[Sequence[Word]], Reading | None]

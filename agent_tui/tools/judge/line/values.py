@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from agent_tui.tools.judge.syntax import Made, Word
+from agent_tui.tools.judge.line.syntax import Made, Word
 from agent_tui.tools.sandbox.environment import CACHES, ONLINE_CACHES, QUIET
 from agent_tui.tools.word_sets import word_set
 

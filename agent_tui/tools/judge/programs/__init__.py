@@ -1,0 +1,1 @@
+"""What is known of programs: which options only look, what reaches out, what publishes."""
