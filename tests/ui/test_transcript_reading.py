@@ -218,7 +218,7 @@ async def test_compactions_stand_where_they_happened_and_open() -> None:
         await pilot.pause()
         lines = body(t)
         at = next(k for k, line in enumerate(lines) if "Compacted" in line)
-        assert lines[at] == "── ▸ Compacted · 2 messages summarised · 12,000 → 3,000 tokens"
+        assert lines[at] == "── ▸ Compacted · 2 messages summarised · ~12,000 → ~3,000 tokens"
         assert "question 0" in "".join(lines[:at]) and "question 1" in "".join(lines[at:])
         assert len([line for line in lines if "Compacted" in line]) == 1
         await pilot.click(t, offset=(6, screen(t).index(lines[at])))

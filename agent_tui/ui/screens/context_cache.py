@@ -71,4 +71,4 @@ def _why(entry: CacheEntry) -> str:
     words = "as expected" if entry.expected is not None else ""
     if entry.miss is not None:
         words = miss_words(entry.miss)
-    return " · ".join(part for part in ("subagent" * entry.subagent, words) if part)
+    return " · ".join(part for part in (words, "subagent" * entry.subagent) if part)
