@@ -73,6 +73,14 @@ async def theme(agent: CommandAgent, args: str) -> CommandResult:
     return OpenScreen("themes", args)
 
 
+@command("vim", args="[on|off]", choices=lambda agent: [("on", ""), ("off", "")])
+async def vim(agent: CommandAgent, args: str) -> CommandResult:
+    """Switches vim's keys on the prompt on or off until you leave; `[ui] vim = true` has them from the start."""
+    if args not in ("", "on", "off"):
+        return Text("/vim takes on, off or nothing.", error=True)
+    return OpenScreen("vim", args)
+
+
 @command("config")
 async def config(agent: CommandAgent, args: str) -> CommandResult:
     """Shows where the configuration is read from."""

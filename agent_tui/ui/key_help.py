@@ -41,4 +41,5 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("y a s n f", "permission: yes, always, this session, no, no with a word", "allow"),
     KeyHelp("?", "on empty: this list"),
     KeyHelp("/ @ !", "command, file, shell"),
+    KeyHelp("Esc i v V", "with /vim: normal mode, typing, selecting"),
 )

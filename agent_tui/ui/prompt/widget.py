@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.prompt.vim_keys import VimKeys
+    from agent_tui.ui.vim.machine import Ask, Mode
 
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 
@@ -45,6 +47,12 @@ class Host(Protocol):
     def refused(self, text: str) -> bool:
         """Whether this cannot be sent now; then it stays in the prompt."""
 
+    def copied(self, text: str) -> None:
+        """Text is meant for the clipboard."""
+
+    def mode_shown(self, words: str) -> None:
+        """The mode of vim's keys, with what was typed of a command; empty without them."""
+
 
 class Prompt(Guarded, TextArea, inherit_css=True):
     """Where the user types. It knows nothing of sessions: it hands its text to its host."""
@@ -62,6 +70,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     Prompt.-auto, Prompt.-auto:focus { border-left: outer $error; }
     Prompt.-shell, Prompt.-shell:focus { border-left: outer $warning; }
     Prompt .text-area--placeholder { color: $faint; }
+    Prompt.-inserting:focus .text-area--cursor { background: $surface; color: $foreground; text-style: underline; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", show=False, id="send"),
@@ -86,7 +95,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     class Asked(Message):
         """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
-        ``keys``, ``panel``."""
+        ``keys``, ``panel``, ``find``."""
 
         def __init__(self, what: str) -> None:
             super().__init__()
@@ -106,6 +115,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.placeholders = Placeholders()
         self._query: Query | None = None
         self._dismissed: Query | None = None
+        self.vim: VimKeys | None = None
         super().__init__(
             id="prompt",
             highlight_cursor_line=False,
@@ -130,6 +140,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(self.placeholders.collapse(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
+    def type_here(self, character: str) -> None:
+        """A character that was typed while something else had the focus."""
+        if self.vim is None or not self.vim.takes(character, character):
+            self.insert_text(character)
+
     def insert_text(self, text: str) -> None:
         self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
 
@@ -145,14 +160,77 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.load_text("")
         self.placeholders.clear()
         self.history_file.reset()
+        if self.vim is not None:
+            self.vim.begin()
         return text, images
+
+    # Vim
+
+    def use_vim(self, on: bool) -> None:
+        """Puts vim's keys on the prompt, in insert mode, or takes them off."""
+        if on == (self.vim is not None):
+            return
+        if on:
+            from agent_tui.ui.prompt.vim_keys import VimKeys
+
+            self.vim = VimKeys(self)
+            self.vim.settle()
+        else:
+            self.vim = None
+            self.remove_class("-inserting")
+            self.selection = type(self.selection).cursor(self.cursor_location)
+            if self.host is not None:
+                self.host.mode_shown("")
+
+    def put_text(self, text: str) -> None:
+        """Replaces what has changed, so that what stays is not drawn again."""
+        old = self.text
+        head = _shared(old, text)
+        tail = _shared(old[head:][::-1], text[head:][::-1])
+        start, end = (_location(old, at) for at in (head, len(old) - tail))
+        self.replace(text[head : len(text) - tail], start, end, maintain_selection_offset=False)
+
+    def vim_asks(self, ask: Ask) -> None:
+        """What vim's keys mean outside the text."""
+        match ask:
+            case "older", _:
+                self.action_up()
+            case "newer", _:
+                self.action_down()
+            case "copy", text:
+                if self.host is not None:
+                    self.host.copied(text)
+            case "paste", key:
+                if key == "p":
+                    self.move_cursor_relative(columns=1)
+                self.post_message(self.Asked("paste"))
+            case what, _:
+                self.post_message(self.Asked(what))
+
+    def vim_shows(self, mode: Mode, words: str) -> None:
+        self.set_class(mode == "insert", "-inserting")
+        if mode != "insert":
+            self.close_completions()
+        if self.host is not None:
+            self.host.mode_shown(words)
+
+    @property
+    def selected_text(self) -> str:
+        """What is selected; in visual mode the character under the cursor is, too."""
+        if self.vim is not None and self.vim.vim.selecting:
+            vim = self.vim.vim
+            return vim.text.between(vim.selection.start, vim.selection.end)
+        return super().selected_text
 
     # Keys
 
     async def on_key(self, event: events.Key) -> None:
         if self.host is not None and event.key != "tab":
             self.host.typed()
-        if event.character == "?" and self.is_empty:
+        if self.vim is not None and self.vim.takes(event.key, event.character):
+            event.prevent_default()
+            event.stop()
+        elif event.character == "?" and self.is_empty:
             event.prevent_default()
             event.stop()
             self.post_message(self.Asked("keys"))
@@ -216,6 +294,18 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         else:
             self.post_message(self.Asked("escape"))
 
+    def action_undo(self) -> None:
+        if self.vim is not None and not self.vim.inserting:
+            self.vim.undo()
+        else:
+            super().action_undo()
+
+    def action_redo(self) -> None:
+        if self.vim is not None and not self.vim.inserting:
+            self.vim.redo()
+        else:
+            super().action_redo()
+
     def action_history(self) -> None:
         self.post_message(self.Asked("history"))
 
@@ -276,7 +366,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def _look_for_query(self) -> None:
         query = None
-        if not self.history_file.browsing and self.selection.is_empty:
+        moving = self.vim is not None and not self.vim.inserting
+        if not self.history_file.browsing and self.selection.is_empty and not moving:
             row, column = self.cursor_location
             query = query_at(self.document.get_line(row), column, row == 0)
         if query == self._query:
@@ -326,3 +417,14 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.move_cursor(end)
         runs = query.kind == "command" and not proposal.insert.endswith(" ")
         return not (sending and runs)
+
+
+def _shared(one: str, two: str) -> int:
+    """How many characters both begin with."""
+    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+
+
+def _location(text: str, at: int) -> tuple[int, int]:
+    """(row, column) of a place that is counted in characters."""
+    before = text[:at]
+    return before.count("\n"), at - before.rfind("\n") - 1

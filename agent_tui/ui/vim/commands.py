@@ -90,7 +90,7 @@ class _Reader:
         if key in OPERATORS:
             return self._operator(key, count, register)
         if not self._visual and key in SHORT:
-            operator, motion = SHORT[key]
+            operator, motion = SHORT[key][0], SHORT[key][1]
             return Command(operator, "lines" if motion == operator else motion, "", count, register)
         if key not in (VISUAL if self._visual else NORMAL) and key not in MOTIONS:
             raise Unknown

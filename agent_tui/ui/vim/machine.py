@@ -22,9 +22,9 @@ from agent_tui.ui.vim.undo import Undo
 from agent_tui.ui.vim.words import Walker
 
 Mode = Literal["insert", "normal", "visual", "visual line"]
-Ask = tuple[Literal["escape", "older", "newer", "copy", "paste"], str]
+Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 """What lies outside the text: Esc with nothing to leave, the history beyond the first and the last line, the clipboard
-(with what is copied)."""
+(with what is copied), a search."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -118,6 +118,10 @@ class Vim:
             return
         self._keys.clear()
         self._run(command)
+
+    def cancel(self) -> None:
+        """Forgets what was typed of a command."""
+        self._keys.clear()
 
     def undo(self) -> None:
         self._travel(self._undo.back, 1)

@@ -220,7 +220,7 @@ def _quote_before(line: str, column: int, quote: str) -> int | None:
 
 
 def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Span | None:
-    opening, closing = pair
+    opening, closing = pair[0], pair[1]
     row, column = cursor
     if opening == "{":
         while column < text.length(row) and column < text.indent(row):
@@ -245,7 +245,7 @@ def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Sp
 
 def _opening(text: Text, place: Place, pair: str) -> Place | None:
     """The sign that opens the block around ``place``, else the next one."""
-    opening, closing = pair
+    opening, closing = pair[0], pair[1]
     around = partner(text, place, closing, opening, -1)
     return around if around is not None else partner(text, place, closing, opening, 1)
 

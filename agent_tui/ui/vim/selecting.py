@@ -66,14 +66,14 @@ def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
         new = text.with_rows(span.start[0], span.end[0], rows)
         row = span.start[0]
         return Done(new, new.first_word(row) if kept.lines else (row, 0), span.start, gone)
-    gone = Kept(text.between(span.start, span.end)) if span.start != span.end else None
+    taken = Kept(text.between(span.start, span.end)) if span.start != span.end else None
     if kept.lines:
         body = "\n".join([kept.text] * count)
         new = text.replaced(span.start, span.end, f"\n{body}\n")
-        return Done(new, new.first_word(span.start[0] + 1), span.start, gone)
+        return Done(new, new.first_word(span.start[0] + 1), span.start, taken)
     inserted = kept.text * count
     new = text.replaced(span.start, span.end, inserted)
-    return Done(new, _last_of(new, span.start, inserted), span.start, gone)
+    return Done(new, _last_of(new, span.start, inserted), span.start, taken)
 
 
 def _last_of(text: Text, start: Place, inserted: str) -> Place:
