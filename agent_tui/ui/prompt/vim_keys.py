@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from textual.document._document import Selection
+from textual.widgets.text_area import Selection
 
 from agent_tui.ui.vim.machine import Ask, Mode, Vim
 
@@ -60,6 +60,8 @@ class VimKeys:
 
     def takes(self, key: str, character: str | None) -> bool:
         """Whether the key was meant for vim; then it has done its work."""
+        if key.startswith("alt+") and character is not None and character.isprintable():
+            return self._escaped(character)
         if self.inserting:
             if key not in ESCAPES:
                 return False
@@ -83,6 +85,13 @@ class VimKeys:
             self._area.vim_asks(("find", ""))
         else:
             self._press(character)
+        return True
+
+    def _escaped(self, character: str) -> bool:
+        """Esc and a letter that came together: a terminal says so of Alt and that letter, too."""
+        if self.inserting or self.vim.pending or self.vim.selecting:
+            self._press("escape")
+        self.takes(character, character)
         return True
 
     def undo(self) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 from agent_tui.ui.prompt.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import bindings_of
+from agent_tui.ui.textual_private import bindings_of, wait_after_escape
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from agent_tui.ui.vim.machine import Ask, Mode
 
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
+
+
+ESCAPE_WAIT = 0.03
+"""Seconds. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
+
+ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
+"""How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
 class Host(Protocol):
@@ -175,8 +182,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
             self.vim = VimKeys(self)
             self.vim.settle()
+            wait_after_escape(ESCAPE_WAIT)
         else:
             self.vim = None
+            wait_after_escape(None)
             self.remove_class("-inserting")
             self.selection = type(self.selection).cursor(self.cursor_location)
             if self.host is not None:
@@ -225,9 +234,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     # Keys
 
     async def on_key(self, event: events.Key) -> None:
+        event.key = ENTERS.get(event.key, event.key)
         if self.host is not None and event.key != "tab":
             self.host.typed()
-        if self.vim is not None and self.vim.takes(event.key, event.character):
+        if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
             event.prevent_default()
             event.stop()
         elif event.character == "?" and self.is_empty:
@@ -244,6 +254,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
                 event.prevent_default()
                 event.stop()
                 await self.app.run_action(action, self)
+
+    def _is_alone(self, key: str) -> bool:
+        """Whether Alt and a letter are a key that was bound, and not Esc and the letter."""
+        return key.startswith("alt+") and key in self.screen.active_bindings
 
     def _bound(self, key: str) -> str | None:
         """The prompt's own action for a key, as the user bound it."""
