@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 
 
+GAP_CLOSERS = frozenset(" :,;.)]}!?")
+"""Before these no blank stands behind a file that was completed."""
+
 ESCAPE_WAIT = 0.03
 """Seconds. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
 
@@ -122,6 +125,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.placeholders = Placeholders()
         self._query: Query | None = None
         self._dismissed: Query | None = None
+        self._gap: tuple[int, int] | None = None
         self.vim: VimKeys | None = None
         super().__init__(
             id="prompt",
@@ -146,6 +150,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         """Replaces everything (undoable) and puts the cursor at the end; long text becomes a placeholder."""
         self.replace(self.placeholders.collapse(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
+
+    def clear_text(self) -> None:
+        """Empties the prompt (undoable); ↑ shows what stood there, then what was sent last."""
+        self.history_file.set_aside(self.whole_text)
+        self.set_text("")
 
     def type_here(self, character: str) -> None:
         """A character that was typed while something else had the focus."""
@@ -244,7 +253,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             event.prevent_default()
             event.stop()
             self.post_message(self.Asked("keys"))
-        elif not event.is_printable:
+        elif event.is_printable:
+            self._close_gap(event.character or "")
+        else:
             if event.key == "enter":
                 # Not a character here: the binding decides, so that it can be bound to something else.
                 event.prevent_default()
@@ -370,6 +381,13 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if older is not None:
             self.set_text(older)
 
+    def _close_gap(self, character: str) -> None:
+        """The blank that was put behind a completed file goes where lines of it are named (``:10-40``), a sentence
+        goes on with a sign, or a blank is typed."""
+        gap, self._gap = self._gap, None
+        if gap is not None and gap == self.cursor_location and character in GAP_CLOSERS:
+            self.delete((gap[0], gap[1] - 1), gap, maintain_selection_offset=False)
+
     # Completion
 
     def on_text_area_changed(self) -> None:
@@ -429,6 +447,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(proposal.insert, (row, query.start), (row, column), maintain_selection_offset=False)
         end = (row, query.start + len(proposal.insert))
         self.move_cursor(end)
+        self._gap = end if query.kind == "file" and proposal.insert.endswith(" ") else None
         runs = query.kind == "command" and not proposal.insert.endswith(" ")
         return not (sending and runs)
 
