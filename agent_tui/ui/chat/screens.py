@@ -82,6 +82,10 @@ class Screens:
                 from agent_tui.ui.screens.models import ModelPicker
 
                 pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
+            case "efforts":
+                from agent_tui.ui.screens.efforts import EffortPicker
+
+                pile.push_screen(EffortPicker(agent), lambda key: self._command(f"thinking {key}" if key else None))
             case "jobs":
                 from agent_tui.ui.screens.jobs import JobPicker
 

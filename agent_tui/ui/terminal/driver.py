@@ -82,7 +82,7 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def stop_application_mode(self) -> None:
             if self._asks_for_keys:
                 self.write(LEAVE_KEYS)
-            super().stop_application_mode()  # type: ignore[no-untyped-call]
+            super().stop_application_mode()
 
         def run_input_thread(self) -> None:
             try:
