@@ -244,6 +244,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     async def on_key(self, event: events.Key) -> None:
         event.key = ENTERS.get(event.key, event.key)
+        if event.key.startswith("ctrl+"):
+            # In xterm's form the letter comes along; it is not to be typed.
+            event.character = None
         if self.host is not None and event.key != "tab":
             self.host.typed()
         if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
