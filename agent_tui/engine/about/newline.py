@@ -41,7 +41,7 @@ BY_PROGRAM: dict[str, Known] = {
     "vscode": Known(
         "VS Code",
         "from 1.109.5 on; before, bind shift+enter to workbench.action.terminal.sendSequence with \\u001b\\r",
-        "on macOS set terminal.integrated.macOptionIsMeta",
+        "works; on macOS set terminal.integrated.macOptionIsMeta",
     ),
     "Apple_Terminal": Known(
         "Terminal.app", "it does not tell it from Enter", "check Use Option as Meta Key (Profiles, Keyboard)"
@@ -64,26 +64,22 @@ BY_VARIABLE: dict[str, Known] = {
     ),
     "XTERM_VERSION": Known("xterm"),
 }
-_OTHER = Known("", "only if it speaks kitty's keyboard protocol", "on macOS only with Option as Meta")
+_OTHER = Known("", "only if it speaks kitty's keyboard protocol", "works; on macOS set Option as Meta in the terminal")
 
 
-def new_line_keys(environment: Mapping[str, str], tmux: Callable[[str], str] | None = None) -> str:
-    """One line: which keys work here, and what to set for those that do not. ``tmux`` answers an option of the server
-    (empty where it is not known); without it the server that runs is asked."""
+def new_line_keys(environment: Mapping[str, str], tmux: Callable[[str], str] | None = None) -> list[tuple[str, str]]:
+    """(what, detail): which keys work here, and what to set for each that does not. ``tmux`` answers an option of the
+    server (empty where it is not known); without it the server that runs is asked."""
     if environment.get("TMUX"):
-        return _in_tmux(tmux or _option)
-    if environment.get("STY") or environment.get("TERM", "").startswith("screen"):
-        return f"{ALWAYS}, Alt+Enter; Shift+Enter: GNU screen does not tell it from Enter"
-    known = _terminal(environment)
-    works = [ALWAYS]
-    missing = []
-    for key, setting in (("Shift+Enter", known.shift), ("Alt+Enter", known.alt)):
-        if setting == WORKS:
-            works.append(key)
-        else:
-            missing.append(f"{key}: {setting}")
-    where = f" in {known.name}" if known.name else ""
-    return "; ".join([f"{', '.join(works)}{where}", *missing])
+        known = _tmux(tmux or _option)
+    elif environment.get("STY") or environment.get("TERM", "").startswith("screen"):
+        known = Known("GNU screen", "it does not tell it from Enter")
+    else:
+        known = _terminal(environment)
+    keys = (("Shift+Enter", known.shift), ("Alt+Enter", known.alt))
+    works = ", ".join([ALWAYS, *(key for key, setting in keys if setting == WORKS)])
+    where = f" (in {known.name})" if known.name else ""
+    return [("new line", f"{works}{where}"), *((f"  {key}", setting) for key, setting in keys if setting != WORKS)]
 
 
 def _terminal(environment: Mapping[str, str]) -> Known:
@@ -99,19 +95,19 @@ def _terminal(environment: Mapping[str, str]) -> Known:
     return next((known for begin, known in BY_TERM.items() if term.startswith(begin)), _OTHER)
 
 
-def _in_tmux(option: Callable[[str], str]) -> str:
+def _tmux(option: Callable[[str], str]) -> Known:
     """tmux hands the key on where it is asked to, and gets it where the terminal around it has the feature."""
     passes = option("extended-keys")
-    features = option("terminal-features") + option(CLIENT)
-    told = f"{ALWAYS}, Alt+Enter in tmux"
-    needs = [] if passes in ("on", "always") else ["set -s extended-keys on"]
-    if "extkeys" not in features:
-        needs.append("set -as terminal-features '*:extkeys'")
     if not passes:
-        needs = ["tmux 3.2 or newer, with extended-keys on"]
+        return Known("tmux", "needs tmux 3.2 or newer")
+    needs = [] if passes in ("on", "always") else ["set -s extended-keys on"]
+    if "extkeys" not in option("terminal-features") + option(CLIENT):
+        needs.append("set -as terminal-features '*:extkeys'")
     if needs:
-        return f"{told}; Shift+Enter: {' and '.join(needs)} in ~/.tmux.conf, and a terminal that tells it from Enter"
-    return f"{told}; Shift+Enter, if the terminal around tmux tells it from Enter"
+        return Known(
+            "tmux", f"put into ~/.tmux.conf: {' and '.join(needs)}; the terminal around tmux must tell it, too"
+        )
+    return Known("tmux", "works if the terminal around tmux tells it from Enter")
 
 
 def _option(name: str) -> str:

@@ -56,7 +56,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
     rows.append(_sandbox(parts))
     rows.append(_terminal())
-    rows.append(("ok", "new line", new_line_keys(os.environ)))
+    rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:
