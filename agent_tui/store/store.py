@@ -163,7 +163,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         return lock
 
     def in_use(self, session_id: str) -> bool:
-        """Whether somebody may write to a session now: a draft in it is then a live answer, not one that a crash cut."""
+        """Whether somebody may write to a session now: a draft in it is then a live answer, not what a crash cut."""
         return is_held(self._lock_file(session_id))
 
     def recover(self, session_id: str) -> bool:
