@@ -17,6 +17,17 @@ BEGINNINGS = frozenset(f"/@!{HELP}")
 """On an empty prompt they mean what they always mean there."""
 
 
+def shared(one: str, two: str) -> int:
+    """How many characters both begin with."""
+    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+
+
+def location(text: str, at: int) -> tuple[int, int]:
+    """(row, column) of a place that is counted in characters."""
+    before = text[:at]
+    return before.count("\n"), at - before.rfind("\n") - 1
+
+
 class Edited(Protocol):
     """The text area that is edited."""
 
@@ -29,7 +40,10 @@ class Edited(Protocol):
     def is_empty(self) -> bool: ...
 
     def put_text(self, text: str) -> None:
-        """Replaces what has changed."""
+        """Replaces everything."""
+
+    def unbreakable(self, text: str) -> list[tuple[int, int]]:
+        """From where to where stands what is one thing, such as a long paste."""
 
     def vim_asks(self, ask: Ask) -> None:
         """Carries out what lies outside the text."""
@@ -107,11 +121,29 @@ class VimKeys:
     def _press(self, key: str) -> None:
         self._sync()
         self.vim.press(key)
+        self._keep_whole()
         self._apply()
         for ask in self.vim.asks:
             self._area.vim_asks(ask)
         if not any(what == "paste" for what, _ in self.vim.asks):
             self.settle()
+
+    def _keep_whole(self) -> None:
+        """What stands for a long paste goes whole or stays whole: a part of it would stand for nothing, unseen."""
+        old, new = self._applied[0], str(self.vim.text)
+        head = shared(old, new)
+        tail = shared(old[head:][::-1], new[head:][::-1])
+        start, end = head, len(old) - tail
+        broken = [(a, b) for a, b in self._area.unbreakable(old) if a < max(end, start + 1) and b > start]
+        broken = [(a, b) for a, b in broken if a < start or b > end]
+        if old == new or not any(a < start or end > start for a, b in broken):
+            return
+        if len(new) - tail > head:
+            self.vim.undo()
+            return
+        first, last = min(start, *(a for a, _ in broken)), max(end, *(b for _, b in broken))
+        text = old[:first] + old[last:]
+        self.vim.amend(text, location(text, first))
 
     def settle(self) -> None:
         """Takes over what was done outside: the cursor of normal mode does not stand behind a line."""

@@ -201,12 +201,12 @@ class Prompt(Guarded, TextArea, inherit_css=True):
                 self.host.mode_shown("")
 
     def put_text(self, text: str) -> None:
-        """Replaces what has changed, so that what stays is not drawn again."""
-        old = self.text
-        head = _shared(old, text)
-        tail = _shared(old[head:][::-1], text[head:][::-1])
-        start, end = (_location(old, at) for at in (head, len(old) - tail))
-        self.replace(text[head : len(text) - tail], start, end, maintain_selection_offset=False)
+        """Replaces everything."""
+        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+
+    def unbreakable(self, text: str) -> list[tuple[int, int]]:
+        """Where pastes and images stand in it."""
+        return self.placeholders.places(text)
 
     def vim_asks(self, ask: Ask) -> None:
         """What vim's keys mean outside the text."""
@@ -453,14 +453,3 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._gap = end if query.kind == "file" and proposal.insert.endswith(" ") else None
         runs = query.kind == "command" and not proposal.insert.endswith(" ")
         return not (sending and runs)
-
-
-def _shared(one: str, two: str) -> int:
-    """How many characters both begin with."""
-    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
-
-
-def _location(text: str, at: int) -> tuple[int, int]:
-    """(row, column) of a place that is counted in characters."""
-    before = text[:at]
-    return before.count("\n"), at - before.rfind("\n") - 1

@@ -123,6 +123,14 @@ class Vim:
         """Forgets what was typed of a command."""
         self._keys.clear()
 
+    def amend(self, text: str, cursor: Place) -> None:
+        """The last change was more than was asked for: it left this."""
+        self.text, self.cursor = Text.of(text), cursor
+        if self.mode == "insert":
+            self._session = replace(self._session, opened=self.text, at=cursor)
+        else:
+            self.cursor = self.text.within(cursor)
+
     def undo(self) -> None:
         self._travel(self._undo.back, 1)
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from textual import events
+
 from agent_tui.config import Settings, UiConfig
 from agent_tui.models.events import TurnStarted
 from agent_tui.ui.screens.help import HelpScreen
@@ -170,3 +173,36 @@ async def test_characters_typed_elsewhere_are_keys_too(tmp_path: Path) -> None:
         run.app.transcript.focus()
         await keys(run, "x")
         assert run.app.prompt.text == "ab"
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("x", "see  now"),
+        ("db", "see  now"),
+        ("hhdw", "see  now"),
+        ("ciwX<escape>", "see X now"),
+        ("hhrZ", None),
+        ("hh~", None),
+        ("hhP", None),
+        ("0dw", ""),
+        ("dd", ""),
+    ],
+)
+async def test_a_long_paste_goes_whole_or_stays(tmp_path: Path, typed: str, left: str | None) -> None:
+    async with running(tmp_path, settings=VIM) as run:
+        long = "line\n" * 30
+        await keys(run, 'z<escape>yl"_dd')
+        await keys(run, "isee  now<escape>0ea<right>")
+        run.app.prompt.post_message(events.Paste(long))
+        await run.until(lambda: "[Pasted" in run.app.prompt.text)
+        before = run.app.prompt.text
+        await keys(run, f"<escape>{typed}")
+        text = run.app.prompt.text
+        assert run.app.prompt.placeholders.expand(text)[0].count("line\n") in (0, 30)
+        if left is None:
+            assert text == before
+            return
+        assert not left or text == left
+        await keys(run, "u")
+        assert long in run.app.prompt.whole_text
