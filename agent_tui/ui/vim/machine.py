@@ -13,13 +13,12 @@ from agent_tui.ui.vim import operators
 from agent_tui.ui.vim.commands import OPERATORS, Command, Incomplete, Unknown, read
 from agent_tui.ui.vim.inserting import OPENERS, Session, Typed
 from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move, moved
-from agent_tui.ui.vim.objects import Span, grown, span_of
+from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import Done, Kept
 from agent_tui.ui.vim.registers import CLIPBOARD, Registers
-from agent_tui.ui.vim.selecting import AS_LINES, OPERATOR_OF, Extent, extent_of, put_over, selected, span_again
+from agent_tui.ui.vim.selecting import AS_LINES, Extent, extent_of, object_selected, on_selected, selected, span_again
 from agent_tui.ui.vim.text import Place, Text
 from agent_tui.ui.vim.undo import Undo
-from agent_tui.ui.vim.words import Walker
 
 Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
@@ -289,45 +288,18 @@ class Vim:
     def _on_selected(self, command: Command, span: Span, repeatable: Repeatable) -> None:
         """A command on what is selected, or on as much as was when it is repeated."""
         text, key = self.text, command.key
-        done: Done | None
         self._stop_selecting(span.start)
-        if key in ("p", "P"):
-            kept = self._registers.get(command.register)
-            done = put_over(text, span, kept, command.count or 1) if kept is not None else None
-            if done is not None and key == "P":
-                done = replace(done, kept=None)
-        elif key in ("J", "gJ"):
-            last = min(span.end[0], text.last) - (span.end[1] == 0 and span.end[0] > span.start[0] and not span.lines)
-            done = operators.join(text, span.start[0], last - span.start[0] + 1, key == "J")
-        elif key == "r":
-            start = (span.start[0], 0) if span.lines else span.start
-            end = (span.end[0], text.length(span.end[0])) if span.lines else span.end
-            new = "".join("\n" if c == "\n" else command.argument for c in text.between(start, end))
-            done = Done(text.replaced(start, end, new), start, start)
-        else:
-            done = operators.operate(OPERATOR_OF.get(key, key), text, span, command.count or 1)
+        done = on_selected(text, span, command, self._registers.get(command.register))
         if key in ("y", "Y"):
             repeatable = replace(repeatable, command=replace(command, key="y"))
         self._do(done, repeatable, command.register)
 
     def _select_object(self, key: str, count: int) -> None:
-        around, text = key[0] == "a", self.text
-        if self.cursor < self.anchor:
-            return
-        if self.anchor == self.cursor:
-            span = span_of(key[1], around, text, self.cursor, count)
-            if span is not None and span.lines and self.mode == "visual line" and span.start[0] == span.end[0]:
-                span = grown(key[1], around, text, span.start, (span.end[0], 1), count)
-        else:
-            span = grown(key[1], around, text, self.anchor, self.cursor, count)
-        if span is None or (span.start >= span.end and not span.lines and span.last is None):
-            return
-        last = Walker(text, (span.end[0], 0) if span.lines else span.last or span.end)
-        if not span.lines and span.last is None:
-            last.back()
-        self.anchor, self.cursor = span.start, text.within(last.place, past_end=True)
-        self.mode = "visual line" if span.lines else "visual"
-        self._wanted = self.cursor[1]
+        whole = self.mode == "visual line"
+        found = object_selected(self.text, self.anchor, self.cursor, whole, key, count)
+        if found is not None:
+            self.anchor, self.cursor, lines = found
+            self.mode, self._wanted = "visual line" if lines else "visual", self.cursor[1]
 
     # Inserting
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_tui.ui.vim.objects import Span
-from agent_tui.ui.vim.operators import Done, Kept
+from agent_tui.ui.vim.commands import Command
+from agent_tui.ui.vim.objects import Span, grown, span_of
+from agent_tui.ui.vim.operators import Done, Kept, join, operate
 from agent_tui.ui.vim.text import Place, Text
+from agent_tui.ui.vim.words import Walker
 
 OPERATOR_OF = {
     **dict.fromkeys(("x", "delete", "X", "D"), "d"),
@@ -55,6 +57,45 @@ def span_again(text: Text, cursor: Place, extent: Extent) -> Span:
         return Span(cursor, (row, text.length(row)), lines=True)
     column = extent.characters if extent.rows else cursor[1] + extent.characters
     return Span(cursor, max(cursor, (row, min(column, text.length(row)))))
+
+
+def on_selected(text: Text, span: Span, command: Command, kept: Kept | None) -> Done | None:
+    """A command on what is selected; None where it has nothing to do. ``kept`` is what ``p`` would put."""
+    key = command.key
+    if key in ("p", "P"):
+        done = put_over(text, span, kept, command.count or 1) if kept is not None else None
+        return replace(done, kept=None) if done is not None and key == "P" else done
+    if key in ("J", "gJ"):
+        last = min(span.end[0], text.last) - (span.end[1] == 0 and span.end[0] > span.start[0] and not span.lines)
+        return join(text, span.start[0], last - span.start[0] + 1, key == "J")
+    if key == "r":
+        start = (span.start[0], 0) if span.lines else span.start
+        end = (span.end[0], text.length(span.end[0])) if span.lines else span.end
+        new = "".join("\n" if c == "\n" else command.argument for c in text.between(start, end))
+        return Done(text.replaced(start, end, new), start, start)
+    return operate(OPERATOR_OF.get(key, key), text, span, command.count or 1)
+
+
+def object_selected(
+    text: Text, anchor: Place, cursor: Place, lines: bool, key: str, count: int
+) -> tuple[Place, Place, bool] | None:
+    """Anchor and cursor when an object (``iw``) was asked for, and whether that is whole lines; None where there is
+    none. What goes backwards is left alone."""
+    around, kind = key[0] == "a", key[1]
+    if cursor < anchor:
+        return None
+    if anchor == cursor:
+        span = span_of(kind, around, text, cursor, count)
+        if span is not None and span.lines and lines and span.start[0] == span.end[0]:
+            span = grown(kind, around, text, span.start, (span.end[0], 1), count)
+    else:
+        span = grown(kind, around, text, anchor, cursor, count)
+    if span is None or (span.start >= span.end and not span.lines and span.last is None):
+        return None
+    last = Walker(text, (span.end[0], 0) if span.lines else span.last or span.end)
+    if not span.lines and span.last is None:
+        last.back()
+    return span.start, text.within(last.place, past_end=True), span.lines
 
 
 def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
