@@ -29,8 +29,8 @@ PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 GAP_CLOSERS = frozenset(" :,;.)]}!?")
 """Before these no blank stands behind a file that was completed."""
 
-ESCAPE_WAIT = 0.03
-"""Seconds. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
+ESCAPE_WAIT = 0.05
+"""Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
 
 ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
 """How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
