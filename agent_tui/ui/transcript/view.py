@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 
@@ -155,11 +156,15 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         if len(old) != len(new):
             self.refresh()
         else:
-            for y, (before, after) in enumerate(zip(old, new, strict=True)):
-                if before is not after:
-                    self.refresh_lines(y + self.scroll_offset.y, 1)
+            self._refresh_rows(y for y, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after)
         if not self._follow:
-            self.refresh_lines(self.size.height - 1 + self.scroll_offset.y, 1)
+            self._refresh_rows([self.size.height - 1])
+
+    def _refresh_rows(self, rows: Iterable[int]) -> None:
+        """Draws these rows of the view again."""
+        width = self.size.width
+        if regions := [Region(0, y, width, 1) for y in rows]:
+            self.refresh(*regions)
 
     def _fill(self) -> None:
         document, rows = self.document, self.size.height
@@ -274,6 +279,18 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             self.document.restyle(Palette(variables, base))
             self._dirty = True
             self.refresh()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines as they are painted, as wide as the text: there is nothing around them that Textual would have to draw,
+        and what stands beside them is the scrollbar's."""
+        strips = [self.render_line(y) for y in crop.line_range]
+        filters = self.get_line_filters()
+        if filters:
+            _, background = self.background_colors
+            for line_filter in filters:
+                strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        begin, end = crop.column_span
+        return [strip.crop(begin, end) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
         if self._dirty:
