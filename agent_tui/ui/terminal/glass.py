@@ -116,15 +116,17 @@ def _size(have: Cells | None, want: Cells) -> int:
 
 
 def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
-    """The parts of a row that are different."""
+    """The parts of a row that are different. Of a text that is not plain ASCII a terminal may think that it is wider than
+    we do: what stands right of it is written after it, so that it stands where it belongs."""
     if have is not None and have.keys() != want.keys():
         have = None
-    going_on = False
+    going_on = spilled = False
     for x, text in want.items():
-        if have is not None and have[x] == text:
+        if have is not None and have[x] == text and not spilled:
             going_on = False
             continue
-        if not going_on:
+        spilled = spilled or not text.isascii()
+        if not going_on or spilled:
             out.append(f"\x1b[{y + 1};{x + 1}H")
         out.append(text)
         going_on = True

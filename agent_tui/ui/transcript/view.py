@@ -270,7 +270,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             known = self.document.palette
             if known.variables is not self.app.theme_variables or known.base != self.rich_style:
                 self._restyle()
-                self.changed()
+                self.call_next(self.settle)
 
     def _restyle(self) -> None:
         palette, base = self.document.palette, self.rich_style
