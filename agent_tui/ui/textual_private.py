@@ -112,7 +112,8 @@ class LeanScrollBar(ScrollBar):
             back_color=style.bgcolor or Color.default(),
             bar_color=style.color or Color.default(),
         )
-        strips = [one_segment(segment, width) for segment in drawn.segments[crop.y : crop.bottom]]
+        base = self.visual_style.rich_style
+        strips = [one_segment(segment, width, base) for segment in drawn.segments[crop.y : crop.bottom]]
         for line_filter in self.get_line_filters():
             strips = [strip.apply_filter(line_filter, self.background_colors[1]) for strip in strips]
         begin, end = crop.column_span
@@ -120,9 +121,9 @@ class LeanScrollBar(ScrollBar):
 
 
 @lru_cache(256)
-def one_segment(segment: Segment, width: int) -> Strip:
+def one_segment(segment: Segment, width: int, base: Style) -> Strip:
     """A line that is one segment: the same strip for the same segment, so that it is made into text once."""
-    return Strip([segment], width)
+    return Strip([segment], width).apply_style(base)
 
 
 class JumpingScrollView(ScrollView):

@@ -27,7 +27,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -233,7 +232,7 @@ def measure(name: str, command: list[str], size: tuple[int, int], phases: list[s
         config = Path(home, "config.toml")
         config.write_text(
             f'default_model = "m"\n[models.m]\nmodel = "openai/local"\napi_base = "http://127.0.0.1:{port}/v1"\n'
-            'context_window = 1000000\n'
+            "context_window = 1000000\n"
         )
         project = Path(home, "project")
         project.mkdir()

@@ -22,11 +22,12 @@ NO_WRAP = "\x1b[?7l"
 
 
 class Drawn:
-    """A running app and the terminal it writes to."""
+    """A running app and the terminal it writes to; ``sent`` is each of its writes."""
 
-    def __init__(self, run: Running, terminal: ScreenModel) -> None:
+    def __init__(self, run: Running, terminal: ScreenModel, sent: list[str]) -> None:
         self.run = run
         self.terminal = terminal
+        self.sent = sent
 
     async def settle(self) -> None:
         """Waits until everything that changed was drawn."""
@@ -48,8 +49,14 @@ class Drawn:
         return cells_of(self.run.app)
 
     def check(self, after: object = "") -> None:
-        """Fails where the terminal shows anything else than the compositor holds."""
+        """Fails where the terminal shows anything else than the compositor holds, or the compositor holds anything else
+        than the transcript wants to be seen."""
         expected, shown = self.expected(), self.terminal.rows
+        app, text = self.run.app, self.terminal.text()
+        if len(app.screen_stack) == 1:
+            for y in range(app.transcript.size.height):
+                line = app.transcript.render_line(y).text
+                assert text[app.transcript.region.y + y].startswith(line), f"after {after}: {line!r} is not shown"
         assert not self.terminal.synchronized
         for y, (want, have) in enumerate(zip(expected, shown, strict=True)):
             if want != have:
@@ -74,6 +81,7 @@ async def drawn(home: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, in
     """The app with an agent that does nothing, in a terminal that knows synchronized output."""
     terminal = ScreenModel(*size)
     terminal.feed(NO_WRAP)
+    sent: list[str] = []
 
     class Writes(headless_driver.HeadlessDriver):
         @property
@@ -81,10 +89,11 @@ async def drawn(home: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, in
             return False
 
         def write(self, data: str) -> None:
+            sent.append(data)
             terminal.feed(data)
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setattr(headless_driver, "HeadlessDriver", Writes)
     async with running(home, size=size) as run:
         run.app._sync_available = True
-        yield Drawn(run, terminal)
+        yield Drawn(run, terminal, sent)

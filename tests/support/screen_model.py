@@ -91,7 +91,7 @@ class ScreenModel:
             self._control(token["control"])
 
     def _control(self, character: str) -> None:
-        assert character in "\r\n\x07", repr(character)
+        assert character in "\r\n\x07", (character, self.y, self.x, self.rows[self.y][: self.x])
         if character == "\n":
             if self.y == self._bottom:
                 self._scroll(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual import events
 from textual.geometry import Offset
 from textual.selection import Selection
 
@@ -18,9 +21,10 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart, user_mes
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from tests.support.drawn import Drawn, drawn
+from tests.support.drawn import NO_WRAP, Drawn, drawn
 from tests.support.screen_model import ScreenModel
 from tests.support.transcripts import chat
+from tests.support.waiting import PATIENCE
 
 SEEDS = range(40) if os.environ.get("AGENT_TUI_LONG_TESTS") else range(3)
 STEPS = 60
@@ -177,3 +181,135 @@ async def test_the_terminal_shows_what_the_compositor_holds(
             await shown.settle()
             shown.check(names)
         assert shown.terminal.moves > 0
+
+
+TEXTS = st.sampled_from(
+    ["", "a", "bb", "ccc", "dddd", "漢", "\x1b[1me\x1b[0m", "ffffffffffff", "gggggggggggg", "hhhhhhhhhhhh"]
+)
+WIDTH = 14
+
+
+@st.composite
+def screens(draw: st.DrawFn) -> list[dict[int, str]]:
+    """Rows of one or two parts; the next screen is often the last one, moved."""
+    rows = []
+    for _ in range(draw(st.integers(1, 12))):
+        text = draw(TEXTS)
+        size = cell_len(re.sub(r"\x1b\[\d*m", "", text))
+        cut = draw(st.sampled_from([WIDTH, WIDTH - 1]))
+        rows.append({0: text + " " * (cut - size)} | ({cut: draw(st.sampled_from("│█"))} if cut < WIDTH else {}))
+    return rows
+
+
+def shown(rows: list[dict[int, str]]) -> ScreenModel:
+    model = ScreenModel(WIDTH, len(rows))
+    model.feed(NO_WRAP)
+    for y, row in enumerate(rows):
+        model.feed("".join(f"\x1b[{y + 1};{x + 1}H{text}" for x, text in row.items()))
+    return model
+
+
+@settings(max_examples=300 if os.environ.get("AGENT_TUI_LONG_TESTS") else 80, deadline=None)
+@given(screens(), st.lists(st.tuples(st.integers(-5, 5), screens()), max_size=6), st.booleans())
+def test_any_rows_become_any_others(
+    first: list[dict[int, str]], later: list[tuple[int, list[dict[int, str]]]], regions: bool
+) -> None:
+    """Moved by some rows, with some of the rows of another screen, and with what stood there left out where it stays."""
+    height = len(first)
+    glass, model = Glass(regions), ScreenModel(WIDTH, height)
+    model.feed(NO_WRAP)
+    glass.fit(WIDTH, height)
+    rows = first
+    model.feed(glass.draw(dict(enumerate(rows)), dict.fromkeys(range(height), True)))
+    assert model.rows == shown(rows).rows
+    for by, other in later:
+        moved = [rows[y + by] if 0 <= y + by < height else other[y % len(other)] for y in range(height)]
+        changes = {y: row for y, row in enumerate(moved) if row != rows[y]}
+        whole = {y: list(row) != list(rows[y]) for y, row in changes.items()}
+        parts = {
+            y: row if whole[y] else {x: text for x, text in row.items() if text != rows[y][x]}
+            for y, row in changes.items()
+        }
+        rows = moved
+        model.feed(glass.draw(parts, whole))
+        assert model.rows == shown(rows).rows
+        assert regions or not model.moves
+    assert glass.draw(dict(enumerate(rows)), dict.fromkeys(range(height), True)) == ""
+
+
+def lines(first: int, height: int = 10) -> dict[int, dict[int, str]]:
+    return {y: {0: f"line {first + y}, which is as long as the screen is wide", 50: "│"} for y in range(height)}
+
+
+@pytest.mark.parametrize("by", [1, 3, -1, -2])
+def test_what_only_moved_is_moved(by: int) -> None:
+    glass, whole = Glass(True), dict.fromkeys(range(10), True)
+    glass.fit(51, 10)
+    glass.draw(lines(100), whole)
+    sent = glass.draw(lines(100 + by), whole)
+    assert sent.count("line") == abs(by)
+    glass.draw(lines(100), whole)
+    without = Glass(False)
+    without.fit(51, 10)
+    without.draw(lines(100), whole)
+    assert without.draw(lines(100 + by), whole).count("line") == 10
+
+
+def test_a_terminal_without_scroll_regions_is_known() -> None:
+    assert can_scroll_regions("xterm-256color") and can_scroll_regions("linux") and can_scroll_regions("screen")
+    assert not can_scroll_regions("dumb") and not can_scroll_regions("")
+
+
+async def test_nothing_is_sent_where_nothing_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        await shown.settle()
+        shown.sent.clear()
+        shown.run.app.screen.refresh()
+        shown.run.app.transcript.refresh()
+        await shown.settle()
+        assert shown.sent == []
+
+
+async def test_a_key_is_shown_before_what_else_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for the time of the next frame does not keep the key waiting."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        await shown.settle()
+        app.screen._update_timer.stop()
+        app.transcript.add_notice("info", "a line that waits")
+        app.post_message(events.Key("Ω", "Ω"))
+        async with asyncio.timeout(PATIENCE):
+            while not any("Ω" in row for row in shown.terminal.text()):
+                await asyncio.sleep(0)
+        assert not any("waits" in row for row in shown.terminal.text())
+
+        await shown.settle()
+        assert any("waits" in row for row in shown.terminal.text())
+
+
+async def test_every_frame_is_one_synchronized_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        await shown.settle()
+        shown.sent.clear()
+        await shown.run.type("hello")
+        shown.run.app.transcript.load(chat(4))
+        await shown.settle()
+        frames = [text for text in shown.sent if "\x1b[?2026" in text]
+        assert frames
+        for text in frames:
+            assert text.startswith("\x1b[?2026h") and text.endswith("\x1b[?2026l") and text.count("\x1b[?2026") == 2
+
+
+async def test_a_streamed_line_moves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stood above is not sent again."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.load(chat(10))
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first\n\n"))
+        await shown.settle()
+        shown.sent.clear()
+        app.transcript.apply_delta("s", Delta(0, "text", "second\n\nthird"))
+        await shown.settle()
+        sent = "".join(shown.sent)
+        assert "third" in sent and "answer 9" not in sent and shown.terminal.moves

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from rich.style import Style
 from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -282,8 +283,11 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Lines as they are painted, as wide as the text: there is nothing around them that Textual would have to draw,
-        and what stands beside them is the scrollbar's."""
+        and what stands beside them is the scrollbar's, where there is one."""
         strips = [self.render_line(y) for y in crop.line_range]
+        if not self.show_vertical_scrollbar:
+            width, style = self.size.width, Style(bgcolor=self.rich_style.bgcolor)
+            strips = [strip.extend_cell_length(width, style) for strip in strips]
         filters = self.get_line_filters()
         if filters:
             _, background = self.background_colors
