@@ -95,6 +95,16 @@ class AnswersErrors(App[int]):
         super()._handle_exception(error)
 
 
+def filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
+    """Lines as the user's terminal can show them: without colours where it has none, for example."""
+    filters = widget.get_line_filters()
+    if filters:
+        background = widget.background_colors[1]
+        for line_filter in filters:
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+    return strips
+
+
 class LeanScrollBar(ScrollBar):
     """A vertical scrollbar whose lines are made without a console and without styles for each of them."""
 
@@ -114,10 +124,8 @@ class LeanScrollBar(ScrollBar):
         )
         base = self.visual_style.rich_style
         strips = [one_segment(segment, width, base) for segment in drawn.segments[crop.y : crop.bottom]]
-        for line_filter in self.get_line_filters():
-            strips = [strip.apply_filter(line_filter, self.background_colors[1]) for strip in strips]
         begin, end = crop.column_span
-        return [strip.crop(begin, end) for strip in strips]
+        return [strip.crop(begin, end) for strip in filtered(self, strips)]
 
 
 @lru_cache(256)
@@ -162,7 +170,7 @@ class Glass(Protocol):
 
 
 class FrameUpdate(CompositorUpdate):
-    """Rows by their number, their parts by the column they begin at; ``whole`` says of which rows these are all parts."""
+    """Rows by their number, their parts by the column they begin at; ``whole``: of which rows these are all parts."""
 
     def __init__(self, size: Size, rows: dict[int, dict[int, Strip | None]], whole: dict[int, bool]) -> None:
         self.size = size

@@ -9,8 +9,8 @@ Usage: python tests/benchmarks/pty.py [--json] [--sizes 80x24,200x50] [--seconds
 * burst: 5 000 chunks at once; from Enter until the last line is on the terminal; keys meanwhile.
 
 A key is one that stands nowhere else on the screen; its time runs from writing it to the terminal until its character
-comes out of it. CPU is that of the program's own process (all threads), ``worker`` that of its children. A frame is what
-stands between two marks of synchronized output, which the terminal here says it knows.
+comes out of it. CPU is that of the program's own process (all threads), ``worker`` that of its children. A frame is
+what stands between two marks of synchronized output, which the terminal here says it knows.
 """
 
 from __future__ import annotations

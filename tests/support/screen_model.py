@@ -140,8 +140,10 @@ class ScreenModel:
                 self._look = "" if arguments in ("", "0") else arguments
             case "", "r":
                 top, bottom = _numbers(arguments, (1, self.height))
-                self._top, self._bottom = top - 1, bottom - 1
-                self.x = self.y = 0
+                bottom = min(bottom, self.height)
+                if top < bottom:
+                    self._top, self._bottom = top - 1, bottom - 1
+                    self.x = self.y = 0
             case "", "h" | "l":
                 self._mode(arguments, final == "h")
             case ("$", "p") | ("", "u" | "t" | "n" | "c" | "q" | "m"):

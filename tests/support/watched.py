@@ -25,7 +25,7 @@ ANSWERS: tuple[tuple[bytes, bytes], ...] = (
     (rb"\x1b\]10;\?(?:\x07|\x1b\\)", b"\x1b]10;rgb:e0e0/e0e0/e0e0\x1b\\"),
     (rb"\x1b\]11;\?(?:\x07|\x1b\\)", b"\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"),
 )
-"""What a terminal of today answers to what programs ask: it knows synchronized output, and no resize reports in band."""
+"""What a terminal of today answers to questions: it knows synchronized output, and no resize reports in band."""
 _QUESTION = re.compile(b"|".join(b"(" + question + b")" for question, _ in ANSWERS))
 _LONGEST = 16
 """Bytes of the longest question."""

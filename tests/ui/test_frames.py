@@ -17,7 +17,7 @@ from textual import events
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, user_message
+from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, user_message
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
@@ -73,8 +73,8 @@ class Acts:
         if self.streaming:
             self.streaming = False
             text = "".join(self.random.choice(PIECES) for _ in range(self.random.randint(1, 30)))
-            parts = [ReasoningPart("I thought about it.\n" * 4), TextPart(text)]
-            self.app.transcript.end_answer(Message(f"a{self.number}", "assistant", [*parts]))
+            parts: list[Part] = [ReasoningPart("I thought about it.\n" * 4), TextPart(text)]
+            self.app.transcript.end_answer(Message(f"a{self.number}", "assistant", parts))
 
     async def do_message(self) -> None:
         self.number += 1
@@ -183,9 +183,7 @@ async def test_the_terminal_shows_what_the_compositor_holds(
         assert shown.terminal.moves > 0
 
 
-TEXTS = st.sampled_from(
-    ["", "a", "bb", "ccc", "dddd", "漢", "\x1b[1me\x1b[0m", "ffffffffffff", "gggggggggggg", "hhhhhhhhhhhh"]
-)
+TEXTS = st.sampled_from(["", "a", "bb", "ccc", "dddd", "漢", "\x1b[1me\x1b[0m", "f" * 12, "g" * 12, "h" * 12])
 WIDTH = 14
 
 
@@ -214,7 +212,7 @@ def shown(rows: list[dict[int, str]]) -> ScreenModel:
 def test_any_rows_become_any_others(
     first: list[dict[int, str]], later: list[tuple[int, list[dict[int, str]]]], regions: bool
 ) -> None:
-    """Moved by some rows, with some of the rows of another screen, and with what stood there left out where it stays."""
+    """Moved by some rows, with some of the rows of another screen, what stays left out."""
     height = len(first)
     glass, model = Glass(regions), ScreenModel(WIDTH, height)
     model.feed(NO_WRAP)
@@ -279,7 +277,7 @@ async def test_a_key_is_shown_before_what_else_changed(tmp_path: Path, monkeypat
         app.transcript.add_notice("info", "a line that waits")
         app.post_message(events.Key("Ω", "Ω"))
         async with asyncio.timeout(PATIENCE):
-            while not any("Ω" in row for row in shown.terminal.text()):
+            while not any("Ω" in row for row in shown.terminal.text()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
         assert not any("waits" in row for row in shown.terminal.text())
 

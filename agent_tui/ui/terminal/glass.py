@@ -116,8 +116,8 @@ def _size(have: Cells | None, want: Cells) -> int:
 
 
 def _write(out: list[str], y: int, have: Cells | None, want: Cells) -> None:
-    """The parts of a row that are different. Of a text that is not plain ASCII a terminal may think that it is wider than
-    we do: what stands right of it is written after it, so that it stands where it belongs."""
+    """The parts of a row that are different. A terminal may think that a text that is not plain ASCII is wider than we
+    do: what stands right of it is written after it, so that it stands where it belongs."""
     if have is not None and have.keys() != want.keys():
         have = None
     going_on = spilled = False
