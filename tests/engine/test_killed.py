@@ -21,8 +21,9 @@ from agent_tui.tools.children.process import descendants
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
+from tests.support.forms import examples
 
-KILLS = 30
+KILLS = examples(10, 100)
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 """Seconds a process may take to end after the kill; it takes milliseconds."""
