@@ -24,7 +24,6 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from agent_tui.ui.terminal.signals import on_termination
 from agent_tui.ui.textual_private import AnswersErrors, DrawsFrames, EchoingScreen, draw_again, write_to_terminal
 from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
 
@@ -165,6 +164,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         if self._has_left:
             return
         if not self.is_headless:
+            from agent_tui.ui.terminal.signals import on_termination
+
             on_termination(self.leave)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
