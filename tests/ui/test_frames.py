@@ -110,9 +110,12 @@ class Acts:
         self.shown.terminal.resize(*size)
         await self.pilot.resize_terminal(*size)
 
-    async def do_resize_to_the_same(self) -> None:
-        self.shown.terminal.resize(self.app.size.width, self.app.size.height)
-        await self.pilot.resize_terminal(self.app.size.width, self.app.size.height)
+    async def do_resize_and_back(self) -> None:
+        """The terminal was of another size for a moment; the app hears only of the size it has again."""
+        size = self.app.size
+        self.shown.terminal.resize(size.width - 5, size.height - 3)
+        self.shown.terminal.resize(*size)
+        self.app.post_message(events.Resize(size, size))
 
     async def do_fold(self) -> None:
         self.app.action_toggle_reasoning()
@@ -165,6 +168,17 @@ class Acts:
         """Something else wrote to the terminal, and the user asks for the screen again."""
         self.shown.terminal.feed("\x1b[3;3H?????")
         self.app.action_redraw()
+
+
+async def test_a_terminal_that_was_smaller_for_a_moment_is_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        await shown.settle()
+        await Acts(shown, 0).do_resize_and_back()
+        await shown.run.until(lambda: not any("~" in row for row in shown.terminal.text()))
+        await shown.settle()
+        shown.check()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
