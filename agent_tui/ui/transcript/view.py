@@ -25,7 +25,7 @@ from agent_tui.ui.transcript.messages import FollowChanged
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""
 CALM_FRAME = 1 / 4
-"""The same with reduced motion."""
+"""The same with reduced motion, and beneath a dialog, where each drawing is one of the whole screen."""
 SHARE = 0.1
 """Share of a processor that laying out a growing answer may take: a slow one makes the next one wait."""
 
@@ -101,7 +101,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         self._waiting.add(entry)
         if self._frame_pending or not self.is_mounted:
             return
-        frame = CALM_FRAME if self.reduced_motion else FRAME
+        frame = CALM_FRAME if self.reduced_motion or self.app.screen is not self.screen else FRAME
         wait = max(frame, self._frame_cost / SHARE) - (perf_counter() - self._frame_end)
         self._frame_pending = True
         if wait <= 0:
