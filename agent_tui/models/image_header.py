@@ -19,6 +19,11 @@ def image_type(start: bytes) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
 
 
+def base64_type(data: str) -> str | None:
+    """The same of a base64 image."""
+    return image_type(_decode(data[:32]))
+
+
 def base64_size(data: str) -> tuple[int, int] | None:
     """Width and height in pixels of a base64 image, as its header says; None where that cannot be read."""
     for length in _HEADS:

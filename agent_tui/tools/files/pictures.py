@@ -6,11 +6,11 @@ import base64
 import binascii
 import io
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_tui.models.image_header import pixel_size
 from agent_tui.models.messages import AttachmentPart
@@ -34,6 +34,8 @@ _QUALITIES = (90, 80, 65, 50)
 _SMALLEST = 16
 """Pixels of the longer side below which nothing can be seen any more."""
 
+T = TypeVar("T")
+
 _one_at_a_time = threading.Lock()
 
 
@@ -50,6 +52,14 @@ class Scaled:
     was: tuple[int, int]
     size: tuple[int, int]
     moving: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Preview:
+    """A PNG, and the pixels of the image that it was made of: width, height, as they are seen."""
+
+    png: bytes
+    size: tuple[int, int]
 
 
 def fit_attachments(
@@ -87,10 +97,22 @@ def scale(raw: bytes, limits: ImageLimits) -> Scaled:
 
     Turned as its camera meant it; of a moving image the first picture. Raises PictureError.
     """
+    return _guarded(lambda: _scale(raw, limits), "damaged or no image, and too large to be sent as it is")
+
+
+def preview(raw: bytes, width: int, height: int) -> Preview:
+    """An image as a screen shows it: made anew as PNG, not larger than so many pixels and never larger than it is.
+
+    Nothing of the file itself goes on from here. Takes time: call in a thread. Raises PictureError.
+    """
+    return _guarded(lambda: _preview(raw, width, height), "damaged or no image")
+
+
+def _guarded(work: Callable[[], T], otherwise: str) -> T:
     with _one_at_a_time:
         # One border for whatever the decoders raise over hostile bytes: their errors are of every kind.
         try:
-            return _scale(raw, limits)
+            return work()
         except PictureError:
             raise
         except MemoryError:
@@ -98,7 +120,7 @@ def scale(raw: bytes, limits: ImageLimits) -> Scaled:
         except Exception as error:
             if type(error).__name__.startswith("DecompressionBomb"):
                 raise PictureError(_too_many_pixels(None)) from None
-            raise PictureError("it is damaged or no image, and too large to be sent as it is") from None
+            raise PictureError(f"it is {otherwise}") from None
 
 
 def _too_large(part: AttachmentPart, limits: ImageLimits) -> bool:
@@ -143,23 +165,11 @@ def _too_many_pixels(size: tuple[int, int] | None) -> str:
 
 
 def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
-    said = pixel_size(raw)
-    if said is not None and said[0] * said[1] > MAX_PIXELS:
-        raise PictureError(_too_many_pixels(said))
-    pillow, turn = _pillow()
-    with pillow.open(io.BytesIO(raw), formats=_FORMATS) as opened:
-        if opened.width * opened.height > MAX_PIXELS:
-            raise PictureError(_too_many_pixels(opened.size))
-        moving = getattr(opened, "n_frames", 1) > 1
-        photo = opened.format == "JPEG"
-        stored = opened.size
-        side = min(limits.best_side or _LARGEST, _LARGEST)
-        width, height = _within(stored, side, limits.pixels)
-        if photo:
-            # Decodes at a half, a quarter or an eighth where that is enough: most of the time and the memory.
-            opened.draft(None, (width, height))
-        opened.load()
-        picture = turn(_plain(opened))
+    def fitting(stored: tuple[int, int]) -> tuple[int, int]:
+        return _within(stored, min(limits.best_side or _LARGEST, _LARGEST), limits.pixels)
+
+    photo, moving, stored, picture = _opened(raw, fitting)
+    width, height = fitting(stored)
     turned = (picture.width < picture.height) != (stored[0] < stored[1])
     was = (stored[1], stored[0]) if turned else stored
     size = (height, width) if turned else (width, height)
@@ -171,6 +181,43 @@ def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
                 return Scaled(data, media_type, was, size, moving)
         size = (max(1, size[0] * 3 // 4), max(1, size[1] * 3 // 4))
     raise PictureError("it cannot be made small enough for this model")
+
+
+def _opened(
+    raw: bytes, fitting: Callable[[tuple[int, int]], tuple[int, int]]
+) -> tuple[bool, bool, tuple[int, int], Image]:
+    """Whether it is a photo, whether it moves, its size as it is stored, and the image turned as it was meant: decoded
+    smaller where ``fitting`` says that less is enough."""
+    said = pixel_size(raw)
+    if said is not None and said[0] * said[1] > MAX_PIXELS:
+        raise PictureError(_too_many_pixels(said))
+    pillow, turn = _pillow()
+    with pillow.open(io.BytesIO(raw), formats=_FORMATS) as opened:
+        if opened.width * opened.height > MAX_PIXELS:
+            raise PictureError(_too_many_pixels(opened.size))
+        moving = getattr(opened, "n_frames", 1) > 1
+        photo = opened.format == "JPEG"
+        stored = opened.size
+        if photo:
+            # Decodes at a half, a quarter or an eighth where that is enough: most of the time and the memory.
+            opened.draft(None, fitting(stored))
+        opened.load()
+        return photo, moving, stored, turn(_plain(opened))
+
+
+def _preview(raw: bytes, width: int, height: int) -> Preview:
+    _, _, stored, picture = _opened(raw, lambda stored: _in_box(stored, max(width, height), max(width, height)))
+    size = _in_box(picture.size, width, height)
+    if size != picture.size:
+        pillow, _ = _pillow()
+        picture = picture.resize(size, pillow.Resampling.BILINEAR, reducing_gap=2.0)
+    turned = (picture.width < picture.height) != (stored[0] < stored[1])
+    return Preview(_saved(picture, "PNG"), (stored[1], stored[0]) if turned else stored)
+
+
+def _in_box(size: tuple[int, int], width: int, height: int) -> tuple[int, int]:
+    share = min(1.0, width / size[0], height / size[1])
+    return max(1, round(size[0] * share)), max(1, round(size[1] * share))
 
 
 def _within(size: tuple[int, int], side: int, pixels: int | None) -> tuple[int, int]:

@@ -36,7 +36,8 @@ Mark = tuple[int, int, str]
 
 def paint(line: Line, y: int, width: int, palette: Palette, marks: list[Mark], selection: Style | None) -> Strip:
     """The line at exactly ``width`` cells. ``marks`` are ranges of characters of the row to be marked."""
-    if line.strip is not None and not marks and line.strip.cell_length == width:
+    # Where there is no text nothing can be marked.
+    if line.strip is not None and not (marks and line.text) and line.strip.cell_length == width:
         return line.strip
     out: list[Segment] = []
     at = next((start for start in line.starts if start >= 0), 0)

@@ -10,7 +10,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural, tokens
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
+from agent_tui.ui.transcript.entry import Entry, add_images, blocks_of, ending, shell_output, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
@@ -40,7 +40,7 @@ class Content:
                 result = message.tool_result
                 if result is None:
                     continue
-                tools.results[result.call_id] = result
+                tools.answered(message, result)
                 if result.call_id in calls:
                     continue
             elif message.role == "assistant":
@@ -66,7 +66,7 @@ class Content:
     def add_message(self, message: Message) -> None:
         """A complete message. One that is already there is shown as it is now."""
         result = message.tool_result if message.role == "tool" else None
-        if result is not None and self._result(result):
+        if result is not None and self._result(message, result):
             return
         if shell_output(message) is not None:
             self._close_shell()
@@ -210,14 +210,15 @@ class Content:
         detail = " · ".join(filter(None, [what, size]))
         return [Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])]
 
-    def _result(self, result: ToolResultPart) -> bool:
+    def _result(self, message: Message, result: ToolResultPart) -> bool:
         tools = self.document.tools
-        tools.results[result.call_id] = result
+        tools.answered(message, result)
         entry = tools.owner.get(result.call_id)
         block = tools.live.get(result.call_id)
         if entry is None or block is None:
             return False
         block.result, block.running, block.waiting = result, False, False
+        add_images(block, tools)
         self._touch(entry)
         return True
 

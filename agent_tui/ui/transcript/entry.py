@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
@@ -17,10 +18,13 @@ from agent_tui.models.messages import (
 )
 from agent_tui.text.numbers import plural
 from agent_tui.ui.flow.piece import Piece
-from agent_tui.ui.transcript.blocks import Block
+from agent_tui.ui.transcript.blocks import MARGIN, Block
 from agent_tui.ui.transcript.heights import Heights
-from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
+from agent_tui.ui.transcript.parts import USER_MARGIN, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
+
+if TYPE_CHECKING:
+    from agent_tui.ui.transcript.album import Album
 
 SHELL_OUTPUT = "output"
 """The attachment that holds what the user's own command printed."""
@@ -31,12 +35,21 @@ _NONE = Heights()
 
 
 class Tools:
-    """What is known of tool calls beside the calls themselves, by call id."""
+    """What is known of tool calls beside the calls themselves, by call id. ``album`` holds the pictures, where the
+    terminal can show any."""
 
     def __init__(self) -> None:
         self.results: dict[str, ToolResultPart] = {}
+        self.images: dict[str, list[AttachmentPart]] = {}
+        self.album: Album | None = None
         self.live: dict[str, ToolBlock] = {}
         self.owner: dict[str, Entry] = {}
+
+    def answered(self, message: Message, result: ToolResultPart) -> None:
+        """A tool's answer is there, with the images that it returned."""
+        self.results[result.call_id] = result
+        if len(message.parts) > 1:
+            self.images[result.call_id] = [p for p in message.parts if isinstance(p, AttachmentPart) and p.data]
 
 
 class Entry:
@@ -129,10 +142,10 @@ class Folding:
 def blocks_of(message: Message, tools: Tools) -> list[Block]:
     """The blocks of a stored message."""
     if message.role == "user":
-        return _user(message)
+        return [*_user(message), *_pictures(message, tools)]
     if message.role == "tool":
         result = message.tool_result
-        return [] if result is None else [_orphan(result)]
+        return [] if result is None else [_orphan(result, tools)]
     out: list[Block] = []
     complete = message.status != "streaming"
     for index, part in enumerate(message.parts):
@@ -161,7 +174,25 @@ def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
     if block is None:
         block = ToolBlock(key, part.call_id, part.name, part.arguments)
     block.result = tools.results.get(part.call_id, block.result)
+    add_images(block, tools)
     return block
+
+
+def add_images(block: ToolBlock, tools: Tools) -> None:
+    """Puts what the call returned as images below its line."""
+    if images := tools.images.get(block.call_id):
+        from agent_tui.ui.transcript.picture import PictureBlock, images_in
+
+        block.pictures = PictureBlock(images_in(images), tools, (*MARGIN, ("  ", "")))
+
+
+def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
+    """What the user attached as images, below what was written with them."""
+    if any(isinstance(part, AttachmentPart) and part.data for part in message.parts):
+        from agent_tui.ui.transcript.picture import PictureBlock, images_in
+
+        if images := images_in(message.parts):
+            yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
 
 
 def _user(message: Message) -> list[Block]:
@@ -188,7 +219,8 @@ def shell_output(message: Message) -> str | None:
     return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == SHELL_OUTPUT), None)
 
 
-def _orphan(result: ToolResultPart) -> ToolBlock:
+def _orphan(result: ToolResultPart, tools: Tools) -> ToolBlock:
     block = ToolBlock("call", result.call_id, result.name)
     block.result = result
+    add_images(block, tools)
     return block

@@ -14,7 +14,7 @@ from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.flow.caps import cap_line
 from agent_tui.ui.flow.lines import Decoration, Flow
 from agent_tui.ui.flow.piece import Piece
-from agent_tui.ui.transcript.blocks import MARGIN, GrowingBlock, plain_pieces
+from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, plain_pieces
 from agent_tui.ui.transcript.checklist import items_of, pieces_of, progress
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
@@ -36,6 +36,7 @@ class ToolBlock(GrowingBlock):
         self.running = False
         self.complete = False
         self.result: ToolResultPart | None = None
+        self.pictures: Block | None = None
         self._arguments = [arguments]
         self._output: list[str] = []
 
@@ -71,6 +72,8 @@ class ToolBlock(GrowingBlock):
         elif is_open:
             for part in self._body():
                 out += part
+        if self.pictures is not None:
+            out += self.pictures.pieces(is_open)
         return out
 
     def _header(self, is_open: bool) -> list[Flow]:

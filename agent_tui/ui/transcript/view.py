@@ -153,6 +153,8 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         old = [slot.line for slot in self._slots]
         self._fill()
         self._place()
+        if self.document.tools.album is not None:
+            self.document.tools.album.look(slot.line for slot in self._slots)
         new = [slot.line for slot in self._slots]
         if len(old) != len(new):
             self.refresh()

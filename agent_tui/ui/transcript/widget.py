@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import Delta
@@ -14,6 +14,9 @@ from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
 from agent_tui.ui.transcript.parts import TextBlock
 from agent_tui.ui.transcript.pointer import Pointer
+
+if TYPE_CHECKING:
+    from agent_tui.ui.transcript.album import Album
 
 
 class Transcript(Pointer):
@@ -43,14 +46,33 @@ class Transcript(Pointer):
         """Empties it."""
         self.clear_find()
         self.clear_selection()
-        width, palette = self.document.width, self.document.palette
+        width, palette, album = self.document.width, self.document.palette, self.document.tools.album
+        if album is not None:
+            album.close()
         self.document = Document(self.folding)
+        self.document.tools.album = album
         self.document.width = width
         self.document.palette = palette
         self.content = Content(self.document, self.entry_changed)
         self._waiting.clear()
         self._set_follow(True)
         self.changed()
+
+    def use_pictures(self, album: Album) -> None:
+        """Shows images as pictures from now on."""
+        self.document.tools.album = album
+        self.document.refold()
+        self.changed()
+
+    def forget_pictures(self) -> None:
+        """The terminal was someone else's: it may have none of them any more."""
+        if self.document.tools.album is not None:
+            self.document.tools.album.forget()
+
+    def drop_pictures(self) -> None:
+        """Takes all pictures out of the terminal."""
+        if self.document.tools.album is not None:
+            self.document.tools.album.close()
 
     def add_banner(self, lines: Sequence[str]) -> None:
         """The head of a session: the first line bold, the others muted."""

@@ -1,0 +1,235 @@
+"""The pictures of a transcript on a terminal that can hold them: sent when they are seen, never before and only once."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, Protocol, TypeAlias
+
+from rich.color import Color, ColorSystem
+
+from agent_tui.models.image_header import base64_size, base64_type
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.ui.flow.lines import MAX_PROSE, Line
+from agent_tui.ui.flow.piece import Piece
+from agent_tui.ui.terminal.kitty import ENDING, MOST_COLUMNS, dropping, placing, sending, through_tmux
+
+MOST_ROWS = 12
+"""Lines of the screen that a picture may take."""
+WIDEST = min(MAX_PROSE, MOST_COLUMNS)
+KEPT = 48
+"""Pictures that the terminal is asked to keep; more than are ever seen at once."""
+SLICE = 16_384
+"""Characters that are sent before keys and frames get their turn."""
+PAUSE = 0.005
+"""Seconds for them."""
+MOST_PIXELS = 1_000_000
+"""Pixels of a picture that is sent. Terminals with very fine cells scale it up."""
+
+State: TypeAlias = Literal["unseen", "asked", "shown", "failed"]
+Box: TypeAlias = tuple[int, int]
+"""Columns and rows."""
+
+
+class Writes(Protocol):
+    def write_to_terminal(self, sequence: str) -> None:
+        """Sends a control sequence of ours; nothing happens without a terminal."""
+
+
+class Picture:
+    """An image of the transcript. ``size`` is in pixels, None where it is no image that is shown; ``box`` is what it
+    covers where it was laid out last, ``problem`` why it cannot be shown."""
+
+    __slots__ = ("box", "color", "number", "part", "pieces", "placed", "problem", "size", "state")
+
+    def __init__(self, part: AttachmentPart) -> None:
+        self.part = part
+        data = part.data or ""
+        self.size = base64_size(data) if base64_type(data) is not None else None
+        self.state: State = "unseen"
+        self.problem = ""
+        self.number = 0
+        self.color = Color.default()
+        self.box: Box = (0, 0)
+        self.placed: Box = (0, 0)
+        self.pieces: list[Piece] = []
+
+
+class PictureLine(Line):
+    """A line of the screen that a picture covers."""
+
+    __slots__ = ("picture",)
+
+    picture: Picture
+
+
+class Album:
+    """Knows which pictures the terminal holds. ``cell`` is the size of a cell in pixels; ``changed`` is called when the
+    lines of a picture are to be drawn anew; ``begin`` starts work beside the keys.
+
+    ``system`` is how the terminal is told colours: a picture's number travels as one.
+    """
+
+    def __init__(
+        self,
+        terminal: Writes,
+        cell: tuple[int, int],
+        system: ColorSystem,
+        in_tmux: bool,
+        begin: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
+        changed: Callable[[], None],
+    ) -> None:
+        self._terminal = terminal
+        self._cell = cell
+        self._system = system
+        self._in_tmux = in_tmux
+        self._begin = begin
+        self._changed = changed
+        self._pictures: dict[int, Picture] = {}
+        self._held: OrderedDict[int, Picture] = OrderedDict()
+        self._todo: deque[Picture] = deque()
+        self._works = False
+        self._sending: Picture | None = None
+        self._time = 0
+
+    def picture(self, part: AttachmentPart) -> Picture:
+        """The picture of an attachment, the same each time."""
+        found = self._pictures.get(id(part))
+        if found is None:
+            found = self._pictures[id(part)] = Picture(part)
+        return found
+
+    def box(self, size: tuple[int, int], room: int) -> Box:
+        """The columns and rows that an image of so many pixels covers, of ``room`` columns: never more than it has
+        pixels for, and in its own shape."""
+        columns, rows = size[0] / self._cell[0], size[1] / self._cell[1]
+        share = min(1.0, min(room, WIDEST) / columns, MOST_ROWS / rows)
+        return max(1, min(room, WIDEST, round(columns * share))), max(1, min(MOST_ROWS, round(rows * share)))
+
+    def look(self, lines: Iterable[Line]) -> None:
+        """These lines are on the screen: what they show is sent where the terminal does not have it."""
+        seen = dict.fromkeys(line.picture for line in lines if isinstance(line, PictureLine))
+        for picture in seen:
+            if picture.state == "unseen":
+                picture.state = "asked"
+                self._todo.append(picture)
+            elif picture.state == "shown":
+                self._held.move_to_end(picture.number)
+                if picture.placed != picture.box and picture not in self._todo:
+                    self._todo.append(picture)
+        if self._todo and not self._works:
+            self._works = True
+            self._begin(self._work)
+
+    def forget(self) -> None:
+        """The terminal may have lost them: all are sent again, when they are seen."""
+        for picture in self._held.values():
+            self._reset(picture)
+        self._held.clear()
+        self._changed()
+
+    def close(self) -> None:
+        """Lets the terminal forget all of them; nothing is sent afterwards."""
+        self._time += 1
+        self._todo.clear()
+        if self._sending is not None:
+            self._write(ENDING)
+            self._write(dropping(self._sending.number))
+        for number, picture in self._held.items():
+            self._write(dropping(number))
+            self._reset(picture)
+        self._held.clear()
+        self._pictures.clear()
+
+    async def _work(self) -> None:
+        time = self._time
+        try:
+            while self._todo:
+                picture = self._todo.popleft()
+                if picture.state == "shown":
+                    if picture.number in self._held:
+                        picture.placed = picture.box
+                        self._write(placing(picture.number, *picture.box))
+                elif picture.size is not None:
+                    await self._send(picture, picture.size, time)
+                    time = self._time
+        finally:
+            self._works = False
+
+    async def _send(self, picture: Picture, size: tuple[int, int], time: int) -> None:
+        from agent_tui.tools.files.pictures import PictureError
+
+        columns, rows = self.box(size, WIDEST)
+        width, height = columns * self._cell[0], rows * self._cell[1]
+        share = min(1.0, (MOST_PIXELS / (width * height)) ** 0.5)
+        try:
+            made = await asyncio.to_thread(_preview, picture.part, int(width * share), int(height * share))
+        except PictureError as error:
+            picture.state, picture.problem = "failed", str(error)
+            self._redraw(picture)
+            return
+        if time != self._time:
+            return
+        picture.number, picture.color = self._next()
+        picture.placed = picture.box
+        self._sending = picture
+        waiting = 0
+        for sequence in sending(picture.number, made, *picture.box):
+            if waiting >= SLICE:
+                await asyncio.sleep(PAUSE)
+                if time != self._time:
+                    return
+                waiting = 0
+            self._write(sequence)
+            waiting += len(sequence)
+        self._sending = None
+        picture.state = "shown"
+        self._held[picture.number] = picture
+        while len(self._held) > KEPT:
+            number, oldest = self._held.popitem(last=False)
+            self._write(dropping(number))
+            self._reset(oldest)
+        self._redraw(picture)
+
+    def _reset(self, picture: Picture) -> None:
+        if picture.state == "shown":
+            picture.state = "unseen"
+        for piece in picture.pieces:
+            piece.forget()
+
+    def _redraw(self, picture: Picture) -> None:
+        for piece in picture.pieces:
+            piece.forget()
+        self._changed()
+
+    def _write(self, sequence: str) -> None:
+        self._terminal.write_to_terminal(through_tmux(sequence) if self._in_tmux else sequence)
+
+    def _next(self) -> tuple[int, Color]:
+        """A number that is free, and the colour that tells it."""
+        while True:
+            red, green, blue = (40 * n + 55 if n else 0 for n in (secrets.randbelow(6) for _ in range(3)))
+            if self._system == ColorSystem.TRUECOLOR:
+                red, green, blue = secrets.token_bytes(3)
+            color = Color.from_rgb(red, green, blue)
+            number = red << 16 | green << 8 | blue
+            if self._system != ColorSystem.TRUECOLOR:
+                number = color.downgrade(self._system).number or 0
+            if number > 15 and number not in self._held:
+                return number, color
+
+
+def _preview(part: AttachmentPart, width: int, height: int) -> bytes:
+    """Blocks."""
+    import base64
+    import binascii
+
+    from agent_tui.tools.files.pictures import PictureError, preview
+
+    try:
+        raw = base64.b64decode(part.data or "", validate=True)
+    except (binascii.Error, ValueError):
+        raise PictureError("it is no valid base64") from None
+    return preview(raw, max(1, width), max(1, height)).png
