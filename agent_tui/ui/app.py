@@ -24,8 +24,8 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.signals import on_termination
-from agent_tui.ui.textual_private import AnswersErrors, draw_again, write_to_terminal
-from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
+from agent_tui.ui.textual_private import AnswersErrors, draw_again, wear_first, write_to_terminal
+from agent_tui.ui.theme import ANSI_THEME, start_theme, wanted_theme
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -66,7 +66,12 @@ class AgentApp(Guarded, AnswersErrors):
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
     CSS = """
     Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
+    Screen:ansi > .screen--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
     #transcript, #room { height: 1fr; background: $background; }
+    Input:focus { background-tint: $foreground 0%; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
+    Input:ansi > .input--placeholder { text-style: none; }
+    Input:ansi > .input--cursor, Input:ansi > .input--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
     """
 
     def __init__(
@@ -112,12 +117,7 @@ class AgentApp(Guarded, AnswersErrors):
     def _use_first_theme(self, theme: Theme) -> None:
         """Starts with a theme; setting it later would style everything twice."""
         self.register_theme(theme)
-        self.set_reactive(App.theme, theme.name)
-        self.stylesheet.set_variables(self.get_css_variables())
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our own variables for themes that leave them out."""
-        return variable_defaults(self.current_theme)
+        wear_first(self, theme.name)
 
     def compose(self) -> ComposeResult:
         yield Room(id="room")

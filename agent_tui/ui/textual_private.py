@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 USES: tuple[tuple[str, str, str], ...] = (
     ("textual.message_pump.MessagePump", "_dispatch_message", "going on with the next message after an error"),
     ("textual.app.App", "_handle_exception", "showing an error in a line instead of ending with a traceback"),
+    ("textual.app.App", "_refresh_truecolor_filter", "starting with the terminal's own colours"),
+    ("textual.app.App", "_filters", "starting with the terminal's own colours"),
     ("textual.app.App", "_driver", "sending the terminal its title and notifications"),
     ("textual.app.App", "_display", "drawing every cell again"),
     ("textual.screen.Screen", "_compositor", "drawing every cell again"),
@@ -74,6 +76,17 @@ class JumpingScrollView(ScrollView):
         """Tells the scrollbar of ``size`` without laying everything out again."""
         self.set_reactive(Widget.virtual_size, size)
         self._scroll_update(size)
+
+
+def wear_first(app: App[Any], theme: str) -> None:
+    """Starts with a registered theme; setting it later would style everything twice."""
+    app.set_reactive(App.theme, theme)
+    app.stylesheet.set_variables(app.get_css_variables())
+    app._refresh_truecolor_filter(app.ansi_theme)
+    if app.no_color and app.native_ansi_color:
+        from textual.filter import Monochrome, NoColor
+
+        app._filters[:] = [NoColor() if isinstance(each, Monochrome) else each for each in app._filters]
 
 
 def bindings_of(widget: Widget, key: str) -> Iterator[Binding]:
