@@ -65,7 +65,7 @@ class AgentApp(Guarded, AnswersErrors):
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
     CSS = """
-    Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
+    Screen { layout: vertical; color: $foreground; overflow: hidden; }
     Screen:ansi > .screen--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
     #transcript, #room { height: 1fr; background: $background; }
     Input:focus { background-tint: $foreground 0%; }

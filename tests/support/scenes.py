@@ -156,6 +156,12 @@ async def cache(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await _until(pilot, lambda: len(app.screen_stack) > 2 and app.screen.query("#rows"))
 
 
+async def text(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """Something to read: how the number of the context was made."""
+    await opening("context", "w")(app, pilot, agent)
+    await _until(pilot, lambda: len(app.screen_stack) > 2 and app.screen.query("#rows"))
+
+
 def calls() -> list[Step]:
     """Calls whose cache held, was lost by us, ran out, and was lost nobody knows why."""
     misses = (
@@ -187,6 +193,7 @@ SCENES: dict[str, Scene] = {
     "context": opening("context"),
     "context-open": context_open,
     "cache": cache,
+    "text": text,
     "usage": saying("/usage"),
     "status": saying("/status"),
     "doctor": saying("/doctor"),
