@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.theme import Theme
 from textual.widget import Widget
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
 
+AIRY = 18
+"""From so many lines on there is an empty one below the conversation, whatever is said above the prompt."""
+
 EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 """Actions that are possible while the first frame stands alone."""
 
@@ -64,14 +67,19 @@ class AgentApp(Guarded, AnswersErrors):
     AUTO_FOCUS = "#prompt"
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (AIRY, "-airy")]
     CSS = """
     Screen { layout: vertical; color: $foreground; overflow: hidden; }
     Screen:ansi > .screen--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
     #transcript, #room { height: 1fr; background: $background; }
+    .-airy #transcript, .-airy #room { margin: 0 0 1 0; }
+    .-airy.-asks #transcript { margin: 0; }
     Input:focus { background-tint: $foreground 0%; }
     Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
     Input:ansi > .input--placeholder { text-style: none; }
-    Input:ansi > .input--cursor, Input:ansi > .input--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
+    Input:ansi > .input--cursor, Input:ansi > .input--selection {
+        background: ansi_default; color: ansi_default; text-style: reverse;
+    }
     """
 
     def __init__(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.app import Clock, shown  # noqa: E402
-from tests.support.scenes import SCENES, showcase_app, stage  # noqa: E402
+from tests.support.app import Clock, shown
+from tests.support.scenes import SCENES, showcase_app, stage
 
 SIZES = ("60x20", "80x24", "120x40", "200x50")
 THEMES = ("agent-dark", "agent-light")

@@ -80,7 +80,10 @@ async def test_what_is_selected_can_be_read_over_prose_code_and_diffs(tmp_path: 
         await stage(app, pilot, agent, selected)
         variables = app.theme_variables
         for region, told in (
-            (app.transcript.region, ("def greet", "return", "typed by people", "Hello, Ann!", "+", "the runner's page")),
+            (
+                app.transcript.region,
+                ("def greet", "return", "typed by people", "Hello, Ann!", "+", "the runner's page"),
+            ),
             (app.prompt.region, ("of it selected",)),
         ):
             marked = []

@@ -26,7 +26,14 @@ ROOMY, SWATCHES = 72, 100
 """Cells of the screen from which on rows say what kind a theme is, and show its colours."""
 
 _CODE: tuple[tuple[tuple[str, str], ...], ...] = (
-    (("def ", "tok_keyword"), ("greet", "tok_name"), ("(name: ", ""), ("str", "tok_type"), (") -> ", ""), ("str", "tok_type")),
+    (
+        ("def ", "tok_keyword"),
+        ("greet", "tok_name"),
+        ("(name: ", ""),
+        ("str", "tok_type"),
+        (") -> ", ""),
+        ("str", "tok_type"),
+    ),
     (("    # said ", "tok_comment"), ("once", "tok_comment"), (" a day", "tok_comment")),
     (("    return ", "tok_keyword"), ('f"Hello, {name}"', "tok_string"), (" * ", ""), ("1", "tok_number")),
 )
