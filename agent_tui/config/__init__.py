@@ -149,7 +149,7 @@ class McpServer(Compared):
 class UiConfig(Compared):
     """How the screen looks. ``editor`` is a command."""
 
-    theme: str = "agent-dark"
+    theme: str = "auto"
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True

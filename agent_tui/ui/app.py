@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,9 +24,17 @@ from agent_tui.ui.chat.modes import next_mode
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
-from agent_tui.ui.terminal.signals import on_termination
 from agent_tui.ui.textual_private import AnswersErrors, draw_again, wear_first, write_to_terminal
-from agent_tui.ui.theme import ANSI_THEME, start_theme, wanted_theme
+from agent_tui.ui.theme import (
+    ANSI_THEME,
+    AUTO,
+    DEFAULT_THEME,
+    LIGHT_THEME,
+    start_theme,
+    theme_for,
+    told_by_environment,
+    wanted_theme,
+)
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -94,13 +103,19 @@ class AgentApp(Guarded, AnswersErrors):
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
     ) -> None:
-        super().__init__()
-        theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
+        wanted = wanted_theme(settings.ui.theme, paths.state)
+        self._by_terminal = detect_colors and wanted == AUTO
+        self._theme_folder = paths.themes
+        super().__init__()  # which asks for the driver
+        if wanted == AUTO:
+            wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
+        theme, problem = start_theme(wanted, paths.themes)
         self._use_first_theme(theme)
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
             plain, broken = start_theme(ANSI_THEME, paths.themes)
             if broken is None:
                 self._use_first_theme(plain)
+        self._by_terminal = self._by_terminal and not self.current_theme.ansi
         if settings.ui.reduced_motion:
             self.animation_level = "none"
         if settings.keys:
@@ -120,7 +135,17 @@ class AgentApp(Guarded, AnswersErrors):
         """A terminal that may vanish without taking the process hostage."""
         from agent_tui.ui.terminal.driver import driver_class
 
-        return driver_class(self.leave) or super().get_driver_class()
+        heard = self.background_told if self._by_terminal else None
+        return driver_class(self.leave, heard) or super().get_driver_class()
+
+    def background_told(self, light: bool) -> None:
+        """The terminal says what its background is. What the user chose meanwhile stays."""
+        name = theme_for(light)
+        if self.theme in (DEFAULT_THEME, LIGHT_THEME) and name != self.theme and self._by_terminal:
+            theme, _ = start_theme(name, self._theme_folder)
+            self.register_theme(theme)
+            self.theme = theme.name
+        self._by_terminal = False
 
     def _use_first_theme(self, theme: Theme) -> None:
         """Starts with a theme; setting it later would style everything twice."""
@@ -168,6 +193,8 @@ class AgentApp(Guarded, AnswersErrors):
         if self._has_left:
             return
         if not self.is_headless:
+            from agent_tui.ui.terminal.signals import on_termination
+
             on_termination(self.leave)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from textual.app import App
 from textual.geometry import Size
@@ -35,6 +36,7 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.drivers.linux_driver.LinuxDriver", "_file", "a terminal that vanishes"),
     ("textual.drivers.linux_driver.LinuxDriver", "_loop", "a terminal that vanishes"),
     ("textual._xterm_parser", "XTermParser", "keys that were typed before the start"),
+    ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
 
@@ -119,6 +121,40 @@ def wrap_output(driver: Driver, wrapper: Any) -> None:
 def loop_of(driver: Driver) -> asyncio.AbstractEventLoop:
     """The event loop that the driver sends its messages to."""
     return driver._loop
+
+
+class Hears(Protocol):
+    """Takes out of what comes from the terminal what is no key."""
+
+    def take(self, text: str) -> str: ...
+
+    def give_back(self) -> str: ...
+
+
+@contextmanager
+def listening(listener: Hears) -> Iterator[None]:
+    """A driver's input that is begun meanwhile goes through ``listener`` first."""
+    from textual.drivers import linux_driver
+
+    inner = linux_driver.XTermParser
+
+    class Parser(inner):  # type: ignore[misc, valid-type]
+        def feed(self, data: str) -> Iterator[Message]:
+            left = listener.take(data) if data else data
+            if left or not data:  # an empty text would be the end
+                yield from super().feed(left)
+
+        def tick(self) -> Iterator[Message]:
+            yield from super().tick()
+            if held := listener.give_back():
+                yield from super().feed(held)
+
+    module = cast(Any, linux_driver)
+    module.XTermParser = Parser
+    try:
+        yield
+    finally:
+        module.XTermParser = inner
 
 
 def messages_of(text: str) -> Iterator[Message]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,10 @@ from textual.theme import Theme
 from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
 
+AUTO = "auto"
+"""Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
 DEFAULT_THEME = "agent-dark"
+LIGHT_THEME = "agent-light"
 ANSI_THEME = "ansi"
 CHOICE_FILE = "theme"
 """In the state folder: the theme chosen last."""
@@ -140,15 +144,27 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
 
 
 def wanted_theme(configured: str, state: Path) -> str:
-    """The theme to start with: what the configuration names; where it names none but the default, the one that was
-    chosen last with /theme."""
-    if configured != DEFAULT_THEME:
+    """The theme to start with: what the configuration names; where it names none, the one that was chosen last with
+    /theme. ``AUTO`` where that is the terminal's to say."""
+    if configured != AUTO:
         return configured
     try:
         chosen = (state / CHOICE_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return configured
     return chosen[:100] or configured
+
+
+def theme_for(light: bool | None) -> str:
+    """The theme for a background that is light, dark, or of which nothing is known."""
+    return LIGHT_THEME if light else DEFAULT_THEME
+
+
+def told_by_environment(environ: Mapping[str, str]) -> bool | None:
+    """Whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of the 16
+    colours: white ones are light."""
+    last = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 
 
 def keep_choice(name: str, state: Path) -> str | None:
