@@ -70,7 +70,7 @@ async def chat_opened(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
 async def streaming(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """An answer on its way: thought, half a text, a command that runs."""
     agent.busy = True
-    agent.publish(StepStarted("step", Message("live", "assistant", status="streaming")))
+    agent.publish(StepStarted(calls()[0], Message("live", "assistant", status="streaming")))
     for delta in (
         Delta(0, "reasoning", "The changelog is missing. I look at how the others are written, then add a line."),
         Delta(0, "reasoning", "", closed=True),

@@ -43,7 +43,7 @@ def to_png(file: Path) -> bool:
         subprocess.run(["rsvg-convert", "-o", target, file], check=True)
         return True
     try:
-        import cairosvg
+        import cairosvg  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return False
     # No web font is fetched: the machine's own stands in for it.

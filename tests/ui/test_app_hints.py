@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,11 @@ async def test_a_line_above_the_prompt_leaves_the_empty_one_below_the_conversati
         Message("m1", "assistant", [TextPart("\n\n".join(f"line {n}" for n in range(60)))]),
     ]
     async with running(tmp_path, FakeAgent(tmp_path, messages), size=size) as run:
-        for say in (lambda: run.app.stage.hint("a hint"), lambda: run.app.activity.begin("a phase", "")):
+        says: tuple[Callable[[], None], ...] = (
+            lambda: run.app.stage.hint("a hint"),
+            lambda: run.app.activity.begin("a phase", ""),
+        )
+        for say in says:
             say()
             await run.until(lambda: " a hint" in run.shown() or "a phase" in run.shown())
             lines = [line.strip() for line in run.shown().splitlines()]

@@ -53,5 +53,5 @@ def is_light(parts: str) -> bool | None:
     numbers = [part for part in parts.split("/") if part]
     if len(numbers) < 3 or max(map(len, numbers)) > 4:
         return None
-    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in numbers[:3])
+    red, green, blue = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in numbers[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > LIGHT

@@ -75,6 +75,9 @@ def driver_class(
             self._asks = background is not None
             wrap_output(self, lambda file: Patient(file, self._gone))
 
+        def _heard(self, background: Callable[[bool], object], light: bool) -> None:
+            loop_of(self).call_soon_threadsafe(partial(background, light))
+
         def _gone(self) -> None:
             loop_of(self).call_soon_threadsafe(leave)
 
@@ -92,7 +95,7 @@ def driver_class(
                 if background is None:
                     super().run_input_thread()
                 else:
-                    with listening(Listener(partial(loop_of(self).call_soon_threadsafe, background))):
+                    with listening(Listener(partial(self._heard, background))):
                         super().run_input_thread()
             except OSError:
                 self._gone()

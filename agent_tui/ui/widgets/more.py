@@ -21,7 +21,10 @@ class More(Lines):
 
     def on_mount(self) -> None:
         for what in ("scroll_y", "virtual_size"):
-            self.watch(self._text, what, lambda: self.refresh(), init=False)
+            self.watch(self._text, what, self._moved, init=False)
+
+    def _moved(self) -> None:
+        self.refresh()
 
     def say_way(self, way: str) -> None:
         self.way = way
