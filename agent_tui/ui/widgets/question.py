@@ -175,9 +175,9 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     DEFAULT_CSS = """
     QuestionPanel {
-        height: auto; margin: 0 1; padding: 0 1; border: round $warning; background: $background;
+        height: auto; padding: 0 1; border: round $warning; background: $background;
     }
-    QuestionPanel.-tiny { border: none; margin: 0; }
+    QuestionPanel.-tiny { border: none; }
     QuestionPanel .body { height: auto; margin: 0; }
     QuestionPanel Input { height: 1; border: none; background: $surface; padding: 0 1; display: none; }
     QuestionPanel Input:focus { border: none; }
