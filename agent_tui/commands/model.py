@@ -143,7 +143,13 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]
-    return Text("\n".join(f"{name:<12}{value:>14}" for name, value in rows))
+    return Text("\n".join(_figure(name, value) for name, value in rows))
+
+
+def _figure(name: str, value: str) -> str:
+    """A row of figures; what is said of one stands behind the column."""
+    number, _, said = value.partition("  ")
+    return f"{name:<12}{number:>14}  {said}".rstrip()
 
 
 _KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))

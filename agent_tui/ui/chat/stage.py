@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.widgets.queue import Queue
 
-ROOMY = 22
+ROOMY = 28
 """From this many lines on, the prompt has air above and below."""
 
 

@@ -170,5 +170,5 @@ class JobOutput(TextScreen):
         try:
             await self.agent.stop_job(self.job_id)
         except AgentError as error:
-            self.query_one("#frame").border_subtitle = Content(f" {error} ").plain
+            self.query_one("#frame").border_subtitle = Content(str(error)).plain
         self._look_again()

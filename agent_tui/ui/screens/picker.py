@@ -139,8 +139,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = Content(f" {self.TITLE_TEXT} ").plain
-            frame.border_subtitle = Content(f" {self.HINT} ").plain
+            frame.border_title = Content(self.TITLE_TEXT).plain
             yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
             yield from self.compose_rows()
@@ -175,7 +174,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         frame.styles.width = width
         frame.styles.height = min(self.most + self.extra_lines(width) + (lines + 1 if lines else 0) + 4, room, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(f" {fitting(self.HINT, width - 8)} ").plain
+        frame.border_subtitle = Content(fitting(self.HINT, width - 6)).plain
 
     @property
     def rows(self) -> PickerRows:

@@ -20,7 +20,7 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
 MAX_CHARS = 2_000_000
-KEYS = " ↑↓ scroll · c copy · Esc close "
+KEYS = "↑↓ scroll · c copy · Esc close"
 WIDEST = 126
 """Cells of the longest lines; what is longer wraps."""
 FRAME = 4
@@ -127,7 +127,7 @@ class TextScreen(Guarded, ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = f" {self.title_text} ".replace("[", "(").replace("]", ")")
+            frame.border_title = self.title_text.replace("[", "(").replace("]", ")")
             frame.border_subtitle = KEYS
             yield TextRows(self.text)
 
@@ -151,4 +151,4 @@ class TextScreen(Guarded, ModalScreen[None]):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
-        self.query_one("#frame").border_subtitle = " copied · Esc close "
+        self.query_one("#frame").border_subtitle = "copied · Esc close"
