@@ -64,7 +64,8 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
 
 def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     folders = (package_themes(), agent.paths.themes)
-    return ((name, "") for name in sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
+    names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
+    return [("auto", "as the terminal's background is"), *((name, "") for name in names)]
 
 
 @command("theme", args="[name]", choices=_themes)
