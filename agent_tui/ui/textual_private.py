@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
+from textual import constants
 from textual.app import App
 from textual.geometry import Size
 from textual.message_pump import MessagePump
@@ -37,6 +38,7 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.drivers.linux_driver.LinuxDriver", "_loop", "a terminal that vanishes"),
     ("textual._xterm_parser", "XTermParser", "keys that were typed before the start"),
     ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
+    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
 
@@ -154,6 +156,28 @@ def listening(listener: Hears) -> Iterator[None]:
         yield
     finally:
         module.XTermParser = XTermParser
+
+
+class _Sequence:
+    """What Textual's table wants of a key: its name as ``value``."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+def teach_keys() -> None:
+    """Alt+Enter, which terminals without a key protocol send as Esc and Enter: Textual takes it for Enter."""
+    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+
+    cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
+
+
+def wait_after_escape(seconds: float | None) -> None:
+    """How long after the byte of Esc something more makes another key of it; None is Textual's own time."""
+    cast(Any, constants).ESCAPE_DELAY = _ESCAPE_DELAY if seconds is None else seconds
+
+
+_ESCAPE_DELAY = constants.ESCAPE_DELAY
 
 
 def messages_of(text: str) -> Iterator[Message]:

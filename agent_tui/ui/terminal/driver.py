@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private import listening, loop_of, messages_of, wrap_output
+from agent_tui.ui.textual_private import listening, loop_of, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SILENT = ("linux", "dumb")
 """Terminals that would write a question about their colours on the screen."""
+ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
+"""xterm's own way to tell Shift+Enter from Enter. tmux knows no other; others are asked in kitty's way by Textual."""
 
 
 class Patient:
@@ -73,6 +75,8 @@ def driver_class(
             super().__init__(*args, **more)
             self._typed_early = ""
             self._asks = background is not None
+            self._asks_for_keys = "TMUX" in os.environ or "XTERM_VERSION" in os.environ
+            teach_keys()
             wrap_output(self, lambda file: Patient(file, self._gone))
 
         def _heard(self, background: Callable[[bool], object], light: bool) -> None:
@@ -88,6 +92,13 @@ def driver_class(
                 self._asks = False  # not again after a suspension: meanwhile a theme may have been chosen
                 self.write(QUERY)
                 self.flush()
+            if self._asks_for_keys:
+                self.write(ASK_FOR_KEYS)
+
+        def stop_application_mode(self) -> None:
+            if self._asks_for_keys:
+                self.write(LEAVE_KEYS)
+            super().stop_application_mode()
 
         def run_input_thread(self) -> None:
             try:
