@@ -150,7 +150,7 @@ class UiConfig(Compared):
     """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
     the screen takes it from the terminal."""
 
-    theme: str = "agent-dark"
+    theme: str = "auto"
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True

@@ -168,6 +168,7 @@ def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
     def fitting(stored: tuple[int, int]) -> tuple[int, int]:
         return _within(stored, min(limits.best_side or _LARGEST, _LARGEST), limits.pixels)
 
+    pillow, _ = _pillow()
     photo, moving, stored, picture = _opened(raw, fitting)
     width, height = fitting(stored)
     turned = (picture.width < picture.height) != (stored[0] < stored[1])

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from agent_tui.context.accounting.lost import lost_text
@@ -22,11 +23,16 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import Rewinds
 
 
+ROOM = 76
+"""Least cells of a row: below stand sentences."""
+
+
 class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
     """Answers (message id, restore files too, fork instead)."""
 
     TITLE_TEXT = "Go back to before…"
     PLACEHOLDER = "search your messages"
+    PREVIEW_LINES = 4
     HINT = "Enter go back · Ctrl+R files too · Ctrl+F fork there · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "files", "With files", show=False, priority=True),
@@ -56,6 +62,9 @@ class RewindPicker(Picker[Message, "tuple[str, bool, bool]"]):
             ),
             (" " + when, paint("muted")),
         ]
+
+    def width_of(self, entry: Message) -> int:
+        return max(ROOM, cell_len(one_line(entry.text, 300)) + 8)
 
     def preview(self, entry: Message) -> str:
         text, after = clean(entry.text)[:600], self.after[entry.id]

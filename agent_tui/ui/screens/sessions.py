@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from agent_tui.models.session import SessionInfo
@@ -27,6 +28,7 @@ class SessionPicker(Picker[SessionInfo, str]):
     TITLE_TEXT = "Resume a session"
     PLACEHOLDER = "search titles and texts"
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
+    PREVIEW_LINES = 2
     EMPTY = "No session matches."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
@@ -58,6 +60,10 @@ class SessionPicker(Picker[SessionInfo, str]):
             (count, paint("faint")),
             (when, paint("muted")),
         ]
+
+    def width_of(self, entry: SessionInfo) -> int:
+        place = 0 if entry.project == self.project else 18
+        return cell_len(one_line(entry.title or entry.preview, 200)) + 10 + place + 7 + 7 + 3
 
     def preview(self, entry: SessionInfo) -> str:
         first = " ".join(clean(entry.preview).split())

@@ -1,4 +1,4 @@
-"""The pictures of a transcript on a terminal that can hold them: sent when they are seen, never before and only once."""
+"""The pictures of a transcript on a terminal that can hold them: sent once, when they are seen and not before."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ SLICE = 16_384
 """Characters that are sent before keys and frames get their turn."""
 PAUSE = 0.005
 """Seconds for them."""
+_LEVELS = (0, 95, 135, 175, 215, 255)
+"""How much of red, green and blue the colours of a palette of 256 have."""
 MOST_PIXELS = 1_000_000
 """Pixels of a picture that is sent. Terminals with very fine cells scale it up."""
 
@@ -125,6 +127,7 @@ class Album:
 
     def forget(self) -> None:
         """The terminal may have lost them: all are sent again, when they are seen."""
+        self._abort()
         for picture in self._held.values():
             self._reset(picture)
         self._held.clear()
@@ -132,19 +135,26 @@ class Album:
 
     def close(self) -> None:
         """Lets the terminal forget all of them; nothing is sent afterwards."""
-        self._time += 1
-        self._todo.clear()
-        if self._sending is not None:
-            self._write(ENDING)
-            self._write(dropping(self._sending.number))
+        self._abort()
         for number, picture in self._held.items():
             self._write(dropping(number))
             self._reset(picture)
         self._held.clear()
         self._pictures.clear()
 
+    def _abort(self) -> None:
+        """Sends no more of what was begun."""
+        self._time += 1
+        self._todo.clear()
+        if self._sending is not None:
+            self._write(ENDING)
+            self._write(dropping(self._sending.number))
+            self._sending = None
+        for picture in self._pictures.values():
+            if picture.state == "asked":
+                picture.state = "unseen"
+
     async def _work(self) -> None:
-        time = self._time
         try:
             while self._todo:
                 picture = self._todo.popleft()
@@ -153,14 +163,14 @@ class Album:
                         picture.placed = picture.box
                         self._write(placing(picture.number, *picture.box))
                 elif picture.size is not None:
-                    await self._send(picture, picture.size, time)
-                    time = self._time
+                    await self._send(picture, picture.size)
         finally:
             self._works = False
 
-    async def _send(self, picture: Picture, size: tuple[int, int], time: int) -> None:
+    async def _send(self, picture: Picture, size: tuple[int, int]) -> None:
         from agent_tui.tools.files.pictures import PictureError
 
+        time = self._time
         columns, rows = self.box(size, WIDEST)
         width, height = columns * self._cell[0], rows * self._cell[1]
         share = min(1.0, (MOST_PIXELS / (width * height)) ** 0.5)
@@ -210,14 +220,17 @@ class Album:
     def _next(self) -> tuple[int, Color]:
         """A number that is free, and the colour that tells it."""
         while True:
-            red, green, blue = (40 * n + 55 if n else 0 for n in (secrets.randbelow(6) for _ in range(3)))
             if self._system == ColorSystem.TRUECOLOR:
                 red, green, blue = secrets.token_bytes(3)
+                number = red << 16 | green << 8 | blue
+            else:
+                # Those of the palette's 6 × 6 × 6 that are no grey: whoever makes them fewer finds the same one.
+                red, green, blue = (_LEVELS[secrets.randbelow(6)] for _ in range(3))
+                number = 16 + 36 * _LEVELS.index(red) + 6 * _LEVELS.index(green) + _LEVELS.index(blue)
+                if red == green == blue:
+                    continue
             color = Color.from_rgb(red, green, blue)
-            number = red << 16 | green << 8 | blue
-            if self._system != ColorSystem.TRUECOLOR:
-                number = color.downgrade(self._system).number or 0
-            if number > 15 and number not in self._held:
+            if number and number not in self._held:
                 return number, color
 
 
