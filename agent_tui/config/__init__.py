@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
+Images = Literal["auto", "off", "kitty"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
 NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
 """What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""
@@ -148,7 +149,7 @@ class McpServer(Compared):
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
     """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
-    the screen takes it from the terminal."""
+    the screen takes it from the terminal; ``images``: how pictures are shown."""
 
     theme: str = "auto"
     show_reasoning: bool = False
@@ -157,6 +158,7 @@ class UiConfig(Compared):
     turn_cost: bool = True
     vim: bool = False
     mouse: bool = True
+    images: Images = "auto"
     editor: str | None = None
 
 

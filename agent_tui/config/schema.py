@@ -138,6 +138,7 @@ class UiSchema(Strict):
     turn_cost: bool | None = None
     vim: bool | None = None
     mouse: bool | None = None
+    images: Literal["auto", "off", "kitty"] | None = None
     editor: str | None = None
 
 

@@ -148,7 +148,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         from agent_tui.ui.terminal.driver import driver_class
 
         heard = self.background_told if self._by_terminal else None
-        return driver_class(self.leave, heard) or super().get_driver_class()
+        return driver_class(self.leave, heard, self.pictures_told) or super().get_driver_class()
 
     def background_told(self, light: bool) -> None:
         """The terminal says what its background is. What the user chose meanwhile stays."""
@@ -158,6 +158,15 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             self.register_theme(theme)
             self.theme = theme.name
         self._by_terminal = False
+
+    def pictures_told(self) -> None:
+        """The terminal says that it can hold pictures."""
+        if self.chat.pictures is not None:
+            self.chat.pictures.told()
+
+    def _end_pictures(self) -> None:
+        if self.chat.pictures is not None:
+            self.chat.pictures.end()
 
     def _use_first_theme(self, theme: Theme) -> None:
         """Starts with a theme; setting it later would style everything twice."""
@@ -208,6 +217,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             from agent_tui.ui.terminal.signals import on_termination
 
             on_termination(self.leave)
+            self.chat.find_pictures()
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
 
@@ -232,6 +242,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         """Ends the program with everything stored."""
         self.chat.drafts.save()
         self.chat.window.pop_title()
+        self._end_pictures()
         self.exit(EXIT_OK)
 
     async def close_agent(self) -> None:
@@ -256,6 +267,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         if self.failure is None:
             self.failure = error if isinstance(error, AgentError) else AgentError(describe(error))
             self.failed.set()
+            self._end_pictures()
             self.exit(self.failure.exit_code)
 
     def say(self, level: str, text: str) -> None:
@@ -318,6 +330,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def action_redraw(self) -> None:
         """Writes every cell again: what stands on the terminal may be something else's."""
+        if self.chat.pictures is not None:
+            self.chat.pictures.lost()
         self.refresh(layout=True)
         self.call_after_refresh(draw_again, self)
 

@@ -401,21 +401,27 @@ class Hears(Protocol):
 
 
 @contextmanager
-def listening(listener: Hears) -> Iterator[None]:
-    """A driver's input that is begun meanwhile goes through ``listener`` first."""
+def listening(*listeners: Hears) -> Iterator[None]:
+    """A driver's input that is begun meanwhile goes through the ``listeners`` first."""
+    if not listeners:
+        yield
+        return
     from textual._xterm_parser import XTermParser
     from textual.drivers import linux_driver
 
     class Parser(XTermParser):
         def feed(self, data: str) -> Iterator[Message]:
-            left = listener.take(data) if data else data
+            left = data
+            for listener in listeners:
+                left = listener.take(left) if data else left
             if left or not data:  # an empty text would be the end
                 yield from super().feed(left)
 
         def tick(self) -> Iterator[Message]:
             yield from super().tick()
-            if held := listener.give_back():
-                yield from super().feed(held)
+            for listener in listeners:
+                if held := listener.give_back():
+                    yield from super().feed(held)
 
     module = cast(Any, linux_driver)
     module.XTermParser = Parser

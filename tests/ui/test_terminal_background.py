@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.ui.terminal.background import PATIENCE, QUERY, Listener, is_light
+from agent_tui.ui.terminal.answers import PATIENCE
+from agent_tui.ui.terminal.background import QUERY, Listener, is_light
 from agent_tui.ui.theme import told_by_environment
 from tests.support.app import Clock
 from tests.support.terminal import in_terminal

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent_tui.config import Settings
 from agent_tui.engine.about.newline import new_line_keys
+from agent_tui.engine.about.pictures import graphics
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.called import shown_address
@@ -57,6 +58,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
     rows.append(_sandbox(parts))
     rows.append(_terminal())
     rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
+    rows.append(("ok", "pictures", graphics(parts.settings.ui.images, os.environ).detail))
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agent_tui.config import Settings
     from agent_tui.paths import Paths
     from agent_tui.ui.chat.host import ChatHost
+    from agent_tui.ui.chat.pictures import Pictures
 
 
 class Chat:
@@ -55,6 +56,8 @@ class Chat:
         self.drafts = Drafts(history, stage.prompt, host)
         self.editor = Editor(host, stage.prompt, stage, settings.ui.editor)
         self.finding = Finding(stage)
+        self._host, self._tasks, self._images = host, tasks, settings.ui.images
+        self.pictures: Pictures | None = None
         self.reading = Reading(stage)
         self.completing = Completing(seat, stage, self.files, history, tasks)
         self.permissions = Permissions(seat, stage, attention, self.pasting, clock)
@@ -74,3 +77,10 @@ class Chat:
         )
         if settings.ui.vim:
             stage.prompt.use_vim(True)
+
+    def find_pictures(self) -> None:
+        """The first frame stands: finds out whether the terminal can show pictures."""
+        from agent_tui.ui.chat.pictures import Pictures
+
+        self.pictures = Pictures(self._host, self._host.console, self.stage, self._tasks, self._images)
+        self.pictures.begin()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from rich.console import Console
 from textual.screen import Screen
 from textual.theme import Theme
 from textual.worker import Worker
@@ -94,6 +95,12 @@ class OpensScreens(Protocol):
         """Opens a screen by name; what it answers is carried out."""
 
 
+class Draws(Protocol):
+    @property
+    def console(self) -> Console:
+        """How the terminal is told colours."""
+
+
 class ChatHost(
     RunsWorkers,
     TerminalClipboard,
@@ -106,6 +113,7 @@ class ChatHost(
     OpensScreens,
     SeesFocus,
     Leaves,
+    Draws,
     Protocol,
 ):
     """What the chat as a whole needs of the application around it. No object in it needs more than one or two."""

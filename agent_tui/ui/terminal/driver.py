@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private import listening, loop_of, messages_of, teach_keys, wrap_output
+from agent_tui.ui.textual_private import Hears, listening, loop_of, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
 
+HOLD_PICTURES = ("xterm-kitty", "xterm-ghostty")
+"""Values of ``TERM`` of terminals that are worth being asked whether they hold pictures in a text."""
 SILENT = ("linux", "dumb")
 """Terminals that would write a question about their colours on the screen."""
 ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
@@ -59,16 +61,18 @@ class Patient:
 
 
 def driver_class(
-    leave: Callable[[], object], background: Callable[[bool], object] | None = None
+    leave: Callable[[], object],
+    background: Callable[[bool], object] | None = None,
+    pictures: Callable[[], object] | None = None,
 ) -> type[Driver] | None:
     """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
-    there with whether the terminal's background is light, once it says so; without it, it is not asked. None where
-    Textual's own driver is to be used."""
+    there with whether the terminal's background is light, once it says so; without it, it is not asked. ``pictures`` is
+    called when the terminal says that it can hold pictures. None where Textual's own driver is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
 
-    from agent_tui.ui.terminal.background import QUERY, Listener
+    asks_pictures = pictures is not None and "TMUX" not in os.environ and os.environ.get("TERM", "") in HOLD_PICTURES
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
@@ -82,6 +86,20 @@ def driver_class(
         def _heard(self, background: Callable[[bool], object], light: bool) -> None:
             loop_of(self).call_soon_threadsafe(partial(background, light))
 
+        def _can_hold(self) -> None:
+            assert pictures is not None
+            loop_of(self).call_soon_threadsafe(pictures)
+
+        def _listeners(self) -> Iterator[Hears]:
+            if background is not None:
+                from agent_tui.ui.terminal.background import Listener
+
+                yield Listener(partial(self._heard, background))
+            if asks_pictures:
+                from agent_tui.ui.terminal import kitty
+
+                yield kitty.Listener(self._can_hold)
+
         def _gone(self) -> None:
             loop_of(self).call_soon_threadsafe(leave)
 
@@ -89,6 +107,8 @@ def driver_class(
             self._typed_early = typed_ahead(self.fileno)
             super().start_application_mode()  # type: ignore[no-untyped-call]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
+                from agent_tui.ui.terminal.background import QUERY
+
                 self._asks = False  # not again after a suspension: meanwhile a theme may have been chosen
                 self.write(QUERY)
                 self.flush()
@@ -103,11 +123,8 @@ def driver_class(
         def run_input_thread(self) -> None:
             try:
                 self._replay()
-                if background is None:
+                with listening(*self._listeners()):
                     super().run_input_thread()
-                else:
-                    with listening(Listener(partial(self._heard, background))):
-                        super().run_input_thread()
             except OSError:
                 self._gone()
 

@@ -7,7 +7,10 @@ colour and its row and column as marks above it. To everything in between that i
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+
+from agent_tui.ui.terminal.answers import Answers
 
 MARKS = (
     "\u0305\u030d\u030e\u0310\u0312\u033d\u033e\u033f\u0346\u034a\u034b\u034c\u0350\u0351\u0352\u0357\u035b"
@@ -28,6 +31,22 @@ PROBE = 31
 """The number of the picture that the question speaks of; it is never sent."""
 QUERY = f"\x1b_Gi={PROBE},a=q,U=1,s=1,v=1,t=d,f=24;AAAA\x1b\\"
 """Asks whether the terminal has all this. Who does not know placeholders calls ``U`` an error, or says nothing."""
+
+_ANSWER = re.compile(r"\x1b_G([^\x1b\x07]{0,200})\x1b\\\\")
+_BEGINNING = re.compile(r"\x1b_(?:G[^\x1b\x07]*\x1b?)?\Z")
+LONGEST = 220
+"""Characters of an answer at most."""
+
+
+class Listener(Answers):
+    """Takes the answer to ``QUERY`` out of what is typed; ``heard`` is called when it is yes."""
+
+    def __init__(self, heard: Callable[[], object]) -> None:
+        def told(answer: re.Match[str]) -> None:
+            if answer[1] == f"i={PROBE};OK":
+                heard()
+
+        super().__init__(_ANSWER, _BEGINNING, LONGEST, told)
 
 
 def cell(row: int, column: int) -> str:

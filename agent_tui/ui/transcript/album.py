@@ -40,6 +40,11 @@ class Writes(Protocol):
         """Sends a control sequence of ours; nothing happens without a terminal."""
 
 
+class HasAlbum(Protocol):
+    album: Album | None
+    """Where pictures are kept; None where none are shown."""
+
+
 class Picture:
     """An image of the transcript. ``size`` is in pixels, None where it is no image that is shown; ``box`` is what it
     covers where it was laid out last, ``problem`` why it cannot be shown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -16,11 +15,8 @@ from agent_tui.ui.flow.lines import Decoration, Flow, Line, bounded
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.terminal.kitty import cell
-from agent_tui.ui.transcript.album import WIDEST, Album, Picture, PictureLine
+from agent_tui.ui.transcript.album import WIDEST, Album, HasAlbum, Picture, PictureLine
 from agent_tui.ui.transcript.blocks import Block
-
-if TYPE_CHECKING:
-    from agent_tui.ui.transcript.entry import Tools
 
 
 class Pictured(Flow):
@@ -60,7 +56,7 @@ class PictureBlock(Block):
     key = "pictures"
 
     def __init__(
-        self, parts: Sequence[AttachmentPart], tools: Tools, margin: Decoration, fill: str = "", named: bool = False
+        self, parts: Sequence[AttachmentPart], tools: HasAlbum, margin: Decoration, fill: str = "", named: bool = False
     ) -> None:
         self.parts = parts
         self._tools = tools

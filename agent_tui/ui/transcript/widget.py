@@ -73,6 +73,7 @@ class Transcript(Pointer):
         """Takes all pictures out of the terminal."""
         if self.document.tools.album is not None:
             self.document.tools.album.close()
+            self.document.tools.album = None
 
     def add_banner(self, lines: Sequence[str]) -> None:
         """The head of a session: the first line bold, the others muted."""

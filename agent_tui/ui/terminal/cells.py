@@ -1,0 +1,26 @@
+"""How large a cell of the terminal is."""
+
+from __future__ import annotations
+
+import struct
+import sys
+
+USUAL = (10, 20)
+"""Pixels of a cell, wide and high, where the terminal does not say."""
+_LEAST, _MOST = 4, 100
+
+
+def cell_size() -> tuple[int, int]:
+    """Pixels of a cell, wide and high, as the terminal told the system."""
+    try:
+        import fcntl
+        import termios
+
+        packed = fcntl.ioctl(sys.__stdin__.fileno() if sys.__stdin__ else 0, termios.TIOCGWINSZ, bytes(8))
+    except (ImportError, OSError, ValueError):
+        return USUAL
+    rows, columns, width, height = struct.unpack("HHHH", packed)
+    if not rows or not columns:
+        return USUAL
+    found = (width // columns, height // rows)
+    return found if all(_LEAST <= side <= _MOST for side in found) else USUAL
