@@ -72,7 +72,7 @@ def driver_class(
         return None
     from textual.drivers.linux_driver import LinuxDriver
 
-    asks_pictures = pictures is not None and "TMUX" not in os.environ and os.environ.get("TERM", "") in HOLD_PICTURES
+    asks_pictures = pictures is not None and not os.environ.get("TMUX") and os.environ.get("TERM", "") in HOLD_PICTURES
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:

@@ -32,7 +32,7 @@ PROBE = 31
 QUERY = f"\x1b_Gi={PROBE},a=q,U=1,s=1,v=1,t=d,f=24;AAAA\x1b\\"
 """Asks whether the terminal has all this. Who does not know placeholders calls ``U`` an error, or says nothing."""
 
-_ANSWER = re.compile(r"\x1b_G([^\x1b\x07]{0,200})\x1b\\\\")
+_ANSWER = re.compile(r"\x1b_G([^\x1b\x07]{0,200})\x1b\\")
 _BEGINNING = re.compile(r"\x1b_(?:G[^\x1b\x07]*\x1b?)?\Z")
 LONGEST = 220
 """Characters of an answer at most."""

@@ -36,16 +36,16 @@ class Pictured(Flow):
         assert picture.size is not None
         columns, rows = picture.box = self.album.box(picture.size, max(1, width - indent - 1))
         fill = palette(self.fill)
+        color = Style(color=picture.color, bgcolor=fill.bgcolor)
         lines: list[Line] = []
         for y in range(rows):
             line = PictureLine(row, "", list(margin), [-1] * len(margin), fill)
             line.picture = picture
             if picture.state == "shown":
-                # Each cell is a segment of its own: nothing parts a placeholder from the marks above it.
-                style = Style(color=picture.color, bgcolor=fill.bgcolor)
-                cells = [Segment(cell(y, x), style) for x in range(columns)]
-                rest = Segment(" " * (width - indent - columns), fill)
-                line.strip = Strip([*(Segment(text, style) for text, style in margin), *cells, rest], width)
+                # Each cell is a segment of its own, so that nothing parts a placeholder from the marks above it.
+                cells = [(cell(y, x), color) for x in range(columns)]
+                segments = [*margin, *cells, (" " * (width - indent - columns), fill)]
+                line.strip = Strip([Segment(text, style) for text, style in segments], width)
             lines.append(line)
         return lines
 
