@@ -35,7 +35,7 @@ def graphics(setting: Images, environment: Mapping[str, str], tmux: Callable[[],
     """``tmux`` answers ``ASKED_OF_TMUX``; without it the server that runs is asked, which takes a moment."""
     if setting == "off":
         return Graphics(False, 'as one line: [ui] images = "off"')
-    if environment.get("NO_COLOR"):
+    if "NO_COLOR" in environment:
         return Graphics(False, "as one line: they need colours, and NO_COLOR is set")
     term = environment.get("TERM", "")
     if environment.get("TMUX"):
