@@ -23,7 +23,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, private_dir, project_root, user_paths
+from agent_tui.paths import Paths, package_themes, private_dir, project_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
@@ -113,9 +113,11 @@ def _is_number(value: object) -> bool:
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
     from agent_tui.config.schema import check
+    from agent_tui.config.themes import check_theme
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)
+    check_theme(layers, package_themes(), paths.themes)
     _check_rules(layers)
     settings = build_settings(merge(layers))
     for name, given, rules in (
@@ -153,7 +155,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     store = opening(paths.database)
     await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
-        if not looking:
+        if not looking or store.folder is not None:
             paths = _with_cache(paths, store.folder)
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:

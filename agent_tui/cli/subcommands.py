@@ -53,7 +53,8 @@ def build_parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", help="a session as JSON, Markdown or HTML")
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", choices=("json", "md", "html"), default="json")
-    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="default, and -: standard output")
+    export.add_argument("--force", action="store_true", help="write over a file that is there already")
     export.set_defaults(run=_export)
 
     models = commands.add_parser("models", help="the models that can be used here")
@@ -183,14 +184,24 @@ def _export(values: argparse.Namespace) -> int:
     text = render(export, values.format)
     if missing := export.get("missing"):
         door.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
-    if values.output is None:
+    if values.output is None or str(values.output) == "-":
         door.say(text.removesuffix("\n"))
         return EXIT_OK
-    try:
-        values.output.write_text(text, "utf-8")
-    except OSError as error:
-        raise AgentError(f"{values.output} cannot be written: {error.strerror or error}.") from error
+    _write_export(values.output, text, force=values.force)
     return EXIT_OK
+
+
+def _write_export(path: Path, text: str, *, force: bool) -> None:
+    """Writes to a file that is not there yet; over one only where that was asked for. What is no file (``/dev/null``, a
+    pipe) holds nothing that could be lost. Raises AgentError."""
+    mode = "w" if force or (path.exists() and not path.is_file()) else "x"
+    try:
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already; nothing was written. --force writes over it.") from None
+    except OSError as error:
+        raise AgentError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _models(values: argparse.Namespace) -> int:

@@ -36,12 +36,20 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""
 
-    def __init__(self, database: Database, folder: PassingFolder | None = None, problem: str | None = None) -> None:
-        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes."""
+    def __init__(
+        self,
+        database: Database,
+        folder: PassingFolder | None = None,
+        problem: str | None = None,
+        damaged: bool = False,
+    ) -> None:
+        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes: the file
+        is ``damaged``, or it cannot be written."""
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
         self._folder = folder
         self.problem = problem
+        self.damaged = damaged
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:

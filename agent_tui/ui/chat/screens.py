@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
@@ -121,8 +122,14 @@ class Screens:
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
 
-        if not name or not self._themes.wear(name):
-            self._pile.push_screen(ThemePicker(self._themes.load(), self._themes.current, name), self._themes.keep)
+        if name and self._themes.wear(name):
+            return
+        picker = ThemePicker(self._themes.load(), self._themes.current, name)
+        if picker.entries(name):
+            self._pile.push_screen(picker, self._themes.keep)
+        else:
+            names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
+            self._stage.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
     def _resume(self, agent: ChatAgent, session_id: str | None) -> None:
         if session_id:
