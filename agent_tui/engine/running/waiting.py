@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_tui.engine.project.prefix import CHANGE
-from agent_tui.engine.project.workspace import UPDATE
-from agent_tui.engine.running.background import NEWS
 from agent_tui.engine.running.inbox import Inbox
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
@@ -14,7 +11,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Notice, QueueChanged
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message
+from agent_tui.models.messages import TOLD, AttachmentPart, Message
 
 
 class Waiting:
@@ -75,11 +72,7 @@ class Waiting:
         """Lets messages wait again that could not be sent."""
         for message in messages:
             # What has changed around the session is told when it goes out.
-            message.parts = [
-                p
-                for p in message.parts
-                if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, TOLD_MODE, NEWS))
-            ]
+            message.parts = [p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in TOLD)]
         if messages:
             self._inbox.put_back(messages)
             self._tell()
