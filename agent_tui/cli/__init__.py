@@ -260,4 +260,13 @@ def _screen(options: Options) -> int:
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,
+        again=called_as(options),
     )
+
+
+def called_as(options: Options) -> list[str]:
+    """How the program was called, as far as that has to be said again to find a session of it. What variables said
+    they say the next time, too."""
+    named = (("-C", "folder", options.folder), ("--config", "config", options.config))
+    given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
+    return ["agent-tui", *(word for pair in given for word in pair)]

@@ -147,13 +147,14 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` is a command."""
+    """How the screen looks. ``editor`` is a command. ``scrollback``: the conversation is left on the terminal."""
 
     theme: str = "agent-dark"
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
     turn_cost: bool = True
+    scrollback: bool = False
     editor: str | None = None
 
 

@@ -136,6 +136,7 @@ class UiSchema(Strict):
     reduced_motion: bool | None = None
     notifications: bool | None = None
     turn_cost: bool | None = None
+    scrollback: bool | None = None
     editor: str | None = None
 
 

@@ -30,6 +30,7 @@ from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wante
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
     from agent_tui.ui.prompt.popup import Completions
@@ -80,6 +81,7 @@ class AgentApp(Guarded, AnswersErrors):
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
+        last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
     ) -> None:
         super().__init__()
         theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
@@ -100,7 +102,7 @@ class AgentApp(Guarded, AnswersErrors):
         self._first_prompt = prompt
         self._problems = [*problems, *([problem] if problem else [])]
         self.net = Net(self, clock)
-        self.chat = Chat(self, settings, paths, root, clock)
+        self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
 
     def get_driver_class(self) -> type[Driver]:
