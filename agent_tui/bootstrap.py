@@ -69,13 +69,16 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _only_own(layer: Layer) -> None:
-    """What keeps a project's commands in their place is not the project's to say, trusted or not."""
-    tools, rules = layer.values.get("tools"), layer.values.get("permissions")
+    """What keeps a project's commands in their place, and what is run unasked outside of it, is not the project's to
+    say, trusted or not."""
+    tools, rules, ui = (layer.values.get(table) for table in ("tools", "permissions", "ui"))
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
         ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
         ('permissions.mode "bypass"', isinstance(rules, dict) and rules.get("mode") == "bypass"),
         ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
+        ("ui.status_command", isinstance(ui, dict) and "status_command" in ui),
+        ("ui.editor", isinstance(ui, dict) and "editor" in ui),
     ):
         if there:
             raise ConfigError(

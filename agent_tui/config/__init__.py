@@ -147,7 +147,8 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` is a command. ``scrollback``: the conversation is left on the terminal."""
+    """How the screen looks. ``editor`` and ``status_command`` are commands, the second one of a shell.
+    ``scrollback``: the conversation is left on the terminal."""
 
     theme: str = "agent-dark"
     show_reasoning: bool = False
@@ -155,6 +156,7 @@ class UiConfig(Compared):
     notifications: bool = True
     turn_cost: bool = True
     scrollback: bool = False
+    status_command: str | None = None
     editor: str | None = None
 
 

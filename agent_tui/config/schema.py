@@ -137,6 +137,7 @@ class UiSchema(Strict):
     notifications: bool | None = None
     turn_cost: bool | None = None
     scrollback: bool | None = None
+    status_command: str | None = None
     editor: str | None = None
 
 

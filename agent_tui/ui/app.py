@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
+    from agent_tui.ui.chat.status_command import StatusCommand
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.safety import ShowsErrors
     from agent_tui.ui.transcript import Transcript
@@ -100,6 +101,8 @@ class AgentApp(Guarded, AnswersErrors):
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
+        self._status_command = settings.ui.status_command
+        self._own_line: StatusCommand | None = None
         self._problems = [*problems, *([problem] if problem else [])]
         self.net = Net(self, clock)
         self.chat = Chat(self, settings, paths, root, clock, last_words)
@@ -178,10 +181,19 @@ class AgentApp(Guarded, AnswersErrors):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        if self._status_command:
+            await self._begin_status_command(self._status_command)
         self.opened.set()
         gc.enable()
         gc.collect()
         gc.freeze()
+
+    async def _begin_status_command(self, command: str) -> None:
+        from agent_tui.ui.chat.status_command import StatusCommand
+
+        line = await self.stage.own_line()
+        if self.chat.seat.agent is not None:
+            self._own_line = StatusCommand(command, self.chat.seat.agent, line.show, self.stage)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -191,6 +203,8 @@ class AgentApp(Guarded, AnswersErrors):
 
     async def close_agent(self) -> None:
         """Lets the agent go, once the screen is gone."""
+        if self._own_line is not None:
+            await self._own_line.close()
         lost = await self.chat.seat.close()
         self.failure = self.failure or lost
         self.farewell = self.chat.seat.farewell

@@ -40,7 +40,7 @@ async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, t
         timeout=timeout,
     )
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
-    if job.reach in PORTS:
-        lines.append(PORTS[job.reach])
+    if (reach := job.info.reach) in PORTS:
+        lines.append(PORTS[reach])
     display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
     return ToolOutcome("\n".join(lines), display=display)
