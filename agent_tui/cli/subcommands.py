@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_tui import door
 from agent_tui.cli.argparse_private import Parser
 from agent_tui.cli.repair import add_check
+from agent_tui.cli.serve import add_serve
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
@@ -20,7 +21,10 @@ from agent_tui.text.numbers import age, plural
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one subcommand and returns the exit code. Raises AgentError for what the user has to mend."""
-    values = build_parser().parse_args(arguments)
+    values, rest = build_parser().parse_known_args(arguments)
+    if rest and arguments[0] != "serve":
+        build_parser().parse_args(arguments)  # says which are wrong, and ends
+    values.rest = rest
     code: int = values.run(values)
     return code
 
@@ -80,10 +84,20 @@ def build_parser() -> argparse.ArgumentParser:
     config.add_argument("action", choices=("path", "show", "init"))
     config.set_defaults(run=_config)
 
+    add_serve(commands, _chat_flags)
+
     completions = commands.add_parser("completions", help="a completion script for a shell")
     completions.add_argument("shell", choices=("bash", "zsh", "fish"))
     completions.set_defaults(run=_completions)
     return parser
+
+
+def _chat_flags(flags: Sequence[str]) -> None:
+    """Raises ConfigError for flags that no chat with a screen takes."""
+    from agent_tui.cli import parse_options
+
+    if parse_options(flags).headless:
+        raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
 
 
 def _context(values: argparse.Namespace) -> int:

@@ -24,12 +24,13 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.signals import on_termination
-from agent_tui.ui.textual_private import AnswersErrors, draw_again, write_to_terminal
+from agent_tui.ui.textual_private import AnswersErrors, draw_again, tell_server, write_to_terminal
 from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from agent_tui.options import Served
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
@@ -83,7 +84,9 @@ class AgentApp(Guarded, AnswersErrors):
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
         last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
+        served: Served | None = None,
     ) -> None:
+        self._served = served  # Textual asks for the driver at once
         super().__init__()
         theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
         self._use_first_theme(theme)
@@ -103,13 +106,18 @@ class AgentApp(Guarded, AnswersErrors):
         self._first_prompt = prompt
         self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
+        self._told_session = ""
         self._problems = [*problems, *([problem] if problem else [])]
         self.net = Net(self, clock)
         self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
 
     def get_driver_class(self) -> type[Driver]:
-        """A terminal that may vanish without taking the process hostage."""
+        """A terminal that may vanish without taking the process hostage, or a page of the browser."""
+        if self._served is not None:
+            from agent_tui.ui.terminal import web
+
+            return web.driver_class(self.leave, self.action_redraw, (self._served.columns, self._served.lines))
         from agent_tui.ui.terminal.driver import driver_class
 
         return driver_class(self.leave) or super().get_driver_class()
@@ -181,6 +189,9 @@ class AgentApp(Guarded, AnswersErrors):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        if self._served is not None and self.chat.seat.agent is not None:
+            self.chat.seat.agent.subscribe(self._tell_session)
+            self._tell_session()
         if self._status_command:
             await self._begin_status_command(self._status_command)
         self.opened.set()
@@ -194,6 +205,13 @@ class AgentApp(Guarded, AnswersErrors):
         line = await self.stage.own_line()
         if self.chat.seat.agent is not None:
             self._own_line = StatusCommand(command, self.chat.seat.agent, line.show, self.stage)
+
+    def _tell_session(self, event: object = None) -> None:
+        """The server learns which session a page that comes after the end of this process is to show."""
+        agent = self.chat.seat.agent
+        if agent is not None and agent.messages and agent.info.id != self._told_session:
+            self._told_session = agent.info.id
+            tell_server(self, "session", id=agent.info.id)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_tui import door
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
+from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.chat.opening import AgentFactory
@@ -27,9 +28,10 @@ def run_ui(
     prompt: str = "",
     problems: Sequence[str] = (),
     again: Sequence[str] = ("agent-tui",),
+    served: Served | None = None,
 ) -> int:
     """Runs the chat until the user leaves; returns the exit code. ``again`` is how the program was called, as far as
-    that matters for going on with a session.
+    that matters for going on with a session. ``served``: on a page of the browser instead of the terminal.
 
     ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
     it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
@@ -52,6 +54,7 @@ def run_ui(
         problems=problems,
         detect_colors=True,
         last_words=last_words,
+        served=served,
     )
 
     async def main() -> int:
