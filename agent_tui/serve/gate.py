@@ -49,7 +49,7 @@ class Gate:
             return "The address is not complete, or of an earlier start: open the one that agent-tui serve printed."
         if origin is None:
             return "Only pages of this server may connect." if needs_origin else None
-        if urlsplit(origin).scheme not in ("http", "https") or urlsplit(origin).netloc.lower() != host.lower():
+        if origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
             return "Only pages of this server may connect."
         return None
 

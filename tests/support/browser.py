@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -30,12 +31,14 @@ def browser_program() -> str | None:
 
 
 class Screen:
-    """What a terminal shows that was sent what Textual sends: text at places, and nothing that scrolls."""
+    """What a terminal of ``size`` (columns, lines) shows that was sent what Textual sends: text at places, and nothing
+    that scrolls."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, int], str] = {}
         self._at = (0, 0)
         self._rest = ""
+        self.size = (80, 24)
 
     def feed(self, text: str) -> None:
         self._rest += text
@@ -62,14 +65,13 @@ class Screen:
 
     @property
     def text(self) -> str:
-        lines = range(1 + max((y for y, _ in self._cells), default=0))
-        wide = 1 + max((x for _, x in self._cells), default=0)
-        return "\n".join("".join(self._cells.get((y, x), " ") for x in range(wide)).rstrip() for y in lines)
+        wide, high = self.size
+        return "\n".join("".join(self._cells.get((y, x), " ") for x in range(wide)).rstrip() for y in range(high))
 
 
 class Tab:
     """A page. ``screen`` is what its terminal was sent since it was loaded, ``requested`` the addresses it asked for,
-    ``wrong`` what its console and the browser complained of."""
+    ``wrong`` what its console and the browser complained of; ``noticed`` is called whenever something came."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -79,6 +81,7 @@ class Tab:
         self.screen = Screen()
         self.requested: list[str] = []
         self.wrong: list[str] = []
+        self.noticed: Callable[[], object] = lambda: None
         self.sockets = 0
         self.closed = 0
 
@@ -93,6 +96,7 @@ class Tab:
                 waiting.set_result(said)
             else:
                 self._heard(said["method"], said["params"])
+            self.noticed()
             self._news.set()
 
     def _heard(self, method: str, facts: dict[str, Any]) -> None:
@@ -102,6 +106,8 @@ class Tab:
                 self.sockets += 1
             case "Network.webSocketFrameReceived" if facts["response"]["opcode"] == 2:
                 self.screen.feed(base64.b64decode(facts["response"]["payloadData"]).decode("utf-8", "replace"))
+            case "Network.webSocketFrameSent" if (sent := json.loads(facts["response"]["payloadData"]))[0] == "resize":
+                self.screen.size = (sent[1]["width"], sent[1]["height"])
             case "Network.webSocketClosed":
                 self.closed += 1
             case "Network.requestWillBeSent":
