@@ -18,8 +18,9 @@ from agent_tui.text.clean import clean_line
 LOOPBACK = "127.0.0.1"
 
 
-def add_serve(commands: Any, check: Callable[[Sequence[str]], object]) -> None:
-    """Adds it to the subcommands. ``check`` raises for flags that the chat does not take."""
+def add_serve(commands: Any, folder_of: Callable[[Sequence[str]], Path]) -> None:
+    """Adds it to the subcommands. ``folder_of`` says in which folder a chat with such flags works, and raises
+    for those that it does not take."""
     serve = commands.add_parser(
         "serve",
         help="the chat in a page of the browser",
@@ -28,7 +29,7 @@ def add_serve(commands: Any, check: Callable[[Sequence[str]], object]) -> None:
     )
     serve.add_argument("--host", default=LOOPBACK, metavar="HOST", help=f"where to listen (default: {LOOPBACK})")
     serve.add_argument("--port", default=0, type=_port, metavar="PORT", help="default: any that is free")
-    serve.set_defaults(run=lambda values: _serve(values, check))
+    serve.set_defaults(run=lambda values: _serve(values, folder_of))
 
 
 def _port(text: str) -> int:
@@ -38,9 +39,9 @@ def _port(text: str) -> int:
     return number
 
 
-def _serve(values: argparse.Namespace, check: Callable[[Sequence[str]], object]) -> int:
+def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path]) -> int:
     flags: list[str] = values.rest
-    check(flags)
+    folder = folder_of(flags)
     if sys.platform == "win32":
         raise ConfigError("agent-tui serve needs a POSIX system.")
     if any(find_spec(package) is None for package in ("textual_serve", "aiohttp")):
@@ -63,5 +64,7 @@ def _serve(values: argparse.Namespace, check: Callable[[Sequence[str]], object])
         sys.stdout.flush()
         door.tell("Open this address in a browser; it is the key, so keep it to yourself. Ctrl+C ends the chat.")
 
-    asyncio.run(serve([*start, *flags, root], values.host, values.port, f"agent-tui {Path.cwd().name}".strip(), told))
+    asyncio.run(
+        serve([*start, *flags, root], values.host, values.port, f"agent-tui {folder.resolve().name}".strip(), told)
+    )
     return EXIT_OK

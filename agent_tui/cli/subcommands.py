@@ -92,12 +92,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _chat_flags(flags: Sequence[str]) -> None:
-    """Raises ConfigError for flags that no chat with a screen takes."""
+def _chat_flags(flags: Sequence[str]) -> Path:
+    """The folder that a chat with these flags works in. Raises ConfigError for flags that no chat with a screen
+    takes."""
     from agent_tui.cli import parse_options
 
-    if parse_options(flags).headless:
+    options = parse_options(flags)
+    if options.headless:
         raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
+    folder = Path.cwd() / (options.folder or Path()).expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"{options.written('folder')} {options.folder}: no such folder.")
+    return folder
 
 
 def _context(values: argparse.Namespace) -> int:

@@ -177,15 +177,18 @@ async def serve(command: Sequence[str], host: str, port: int, title: str, told: 
             raise AgentError(f"agent-tui serve cannot listen on {host}:{port}: {error.strerror or error}.") from None
         opened = runner.addresses[0]
         shown = f"[{host}]" if ":" in host else host
+        asked = _asked_to_end()
         told(f"http://{shown}:{opened[1]}/{gate.token}/")
-        await _until_signal()
+        await asked.wait()
     finally:
         await chat.close()
         await runner.cleanup()
 
 
-async def _until_signal() -> None:
+def _asked_to_end() -> asyncio.Event:
+    """Set once a signal asks for the end; what the caller ignores (``nohup``) stays ignored."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        loop.add_signal_handler(getattr(signal, name), asked.set)
-    await asked.wait()
+        if signal.getsignal(number := getattr(signal, name)) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, asked.set)
+    return asked
