@@ -263,6 +263,9 @@ def _screen(options: Options, served: Served | None = None) -> int:
     from agent_tui.paths import project_root, user_paths
     from agent_tui.ui.run import run_ui
 
+    if served is not None:
+        # Textual has read it by now; what is run from here on has a terminal of its own, or none.
+        os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
     paths = user_paths()
 
     async def factory() -> object:

@@ -71,17 +71,17 @@ class Screen:
 
 class Tab:
     """A page. ``screen`` is what its terminal was sent since it was loaded, ``requested`` the addresses it asked for,
-    ``wrong`` what its console and the browser complained of; ``noticed`` is called whenever something came."""
+    ``wrong`` what its console and the browser complained of."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0
+        self._loaded = 0
         self._news = asyncio.Event()
         self.screen = Screen()
         self.requested: list[str] = []
         self.wrong: list[str] = []
-        self.noticed: Callable[[], object] = lambda: None
         self.sockets = 0
         self.closed = 0
 
@@ -96,7 +96,6 @@ class Tab:
                 waiting.set_result(said)
             else:
                 self._heard(said["method"], said["params"])
-            self.noticed()
             self._news.set()
 
     def _heard(self, method: str, facts: dict[str, Any]) -> None:
@@ -108,6 +107,8 @@ class Tab:
                 self.screen.feed(base64.b64decode(facts["response"]["payloadData"]).decode("utf-8", "replace"))
             case "Network.webSocketFrameSent" if (sent := json.loads(facts["response"]["payloadData"]))[0] == "resize":
                 self.screen.size = (sent[1]["width"], sent[1]["height"])
+            case "Page.loadEventFired":
+                self._loaded += 1
             case "Network.webSocketClosed":
                 self.closed += 1
             case "Network.requestWillBeSent":
@@ -138,7 +139,10 @@ class Tab:
             raise AssertionError(f"{self.screen.text}\n{self.wrong}") from None
 
     async def open(self, address: str) -> None:
+        """Goes to another page, and waits until that is loaded."""
+        before = self._loaded
         await self.call("Page.navigate", url=address)
+        await self.until(lambda: self._loaded > before)
 
     async def size(self, width: int, height: int) -> None:
         await self.call(
