@@ -22,7 +22,7 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
         def __init__(self, app: App[Any], **more: Any) -> None:
             super().__init__(app, **{**more, "size": size})
             self._begun: list[str] | None = []
-            self._modes = ""
+            self._first_words = ""
 
         def write(self, data: str) -> None:
             if self._begun is not None:
@@ -40,7 +40,7 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
 
         def start_application_mode(self) -> None:
             super().start_application_mode()
-            self._modes, self._begun = "".join(self._begun or ()), None
+            self._first_words, self._begun = "".join(self._begun or ()), None
 
         def run_input_thread(self) -> None:
             super().run_input_thread()
@@ -61,7 +61,7 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
 
         def _show_again(self) -> None:
             """A terminal that knows nothing yet is told how it is used, then what stands on it."""
-            self.write(self._modes)
+            self.write(self._first_words)
             redraw()
 
     return ServedDriver
