@@ -147,14 +147,17 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` and ``status_command`` are commands, the second one of a shell.
-    ``scrollback``: the conversation is left on the terminal."""
+    """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
+    ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``: whether the
+    screen takes it from the terminal."""
 
     theme: str = "agent-dark"
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
     turn_cost: bool = True
+    vim: bool = False
+    mouse: bool = True
     scrollback: bool = False
     status_command: str | None = None
     editor: str | None = None
