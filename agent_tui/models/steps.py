@@ -184,6 +184,8 @@ class CompactionRecord:
     ``after_tokens`` is an estimate always, ``before_tokens`` where ``before_estimated`` says so.
     Records of one operation share ``operation_id`` and are undone together. ``switched`` are the times (seconds since
     the epoch) at which it was put out of force, and back in turn; versions that did not store them undid it unseen.
+    ``beside`` are the first messages of the branches that had been left when it was made: it does not hold on them, so
+    that each goes on as it was left.
     """
 
     id: str
@@ -209,6 +211,7 @@ class CompactionRecord:
     unpriced_calls: int = 0
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
 
     @property
     def cost(self) -> Cost | None:

@@ -115,7 +115,7 @@ def test_a_session_row_has_the_fields_scripts_read(store: Store, session_id: str
     (info,) = store.sessions()
     row = session_row(info)
     assert list(row) == ["id", "title", "project", "model", "created", "updated", "messages"]
-    assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 4)
+    assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 3)
 
 
 @pytest.mark.parametrize("form", ["md", "html"])

@@ -133,7 +133,7 @@ class _Compared:
         if self.gone:
             yield Reason("rewind", f"rewound: {_made_of(self.gone)} left behind", -_of(left, "rewind"))
         # Of several operations only the sum is known: the last one has it.
-        operations = list(_compactions(before.records, now.records))
+        operations = list(_compactions(before.records, now.records, before.step.created))
         if operations:
             tokens = _of(entered, "compaction", "undo") - _of(left, "compaction", "undo") + self._resent()
             yield from (*operations[:-1], replace(operations[-1], tokens=tokens))
@@ -162,13 +162,17 @@ def _total(moment: PastMoment) -> int:
     return 0 if moment.usage is None else moment.usage.total
 
 
-def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRecord]) -> Iterator[Reason]:
+def _compactions(
+    before: Sequence[CompactionRecord], now: Sequence[CompactionRecord], since: float
+) -> Iterator[Reason]:
+    # One of another branch is neither undone by going there nor made again by coming back.
     old = {record.id for record in before if record.active}
     new = {record.id for record in now if record.active}
-    for operation in dict.fromkeys(r.operation_id for r in now if r.active and r.id not in old):
+    known = {record.id for record in now}
+    for operation in dict.fromkeys(r.operation_id for r in now if r.active and r.id not in old and r.created > since):
         records = [r for r in now if r.operation_id == operation]
         yield Reason("compaction", f"{COMPACTIONS[records[0].reason]}: {_done(records)}")
-    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id not in new)
+    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id in known - new)
     for operation in undone:
         records = [r for r in before if r.operation_id == operation]
         yield Reason("undo", f"compaction undone: {_done(records, stood=True)}")

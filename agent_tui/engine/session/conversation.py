@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from agent_tui.context.sent.branch import beside, made_on, on_branch
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
@@ -28,6 +29,8 @@ class Conversation:
     changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
     ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
+    ``every_record`` are all compactions of the session, ``records`` the same as they hold for the conversation,
+    ``own_records`` those that were not made on another branch.
     ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
     head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
     last left. ``read_only`` conversations refuse changes with an AgentError;
@@ -40,20 +43,24 @@ class Conversation:
         self.read_only = read_only
         self.messages: dict[str, Message] = {}
         self.steps: list[Step] = []
-        self.records: list[CompactionRecord] = []
+        self.every_record: list[CompactionRecord] = []
         self.summaries: dict[str, Message] = {}
         self.missing: list[str] = []
         self.waiting: list[Message] = []
         if info.id:
             content = store.content(info.id)
             self.messages, self.summaries = content.messages, content.summaries
-            self.steps, self.records = content.steps, content.records
+            self.steps, self.every_record = content.steps, content.records
             self.missing, info.head_id = content.missing, content.head_id
             if not read_only:
                 self.waiting, unreadable = store.waiting(info.id)
                 if unreadable:
                     self.missing.append("text that waited to be sent")
         self.path: list[Message] = self._walk(info.head_id)
+        info.messages = len(self.path)
+        self.records: list[CompactionRecord] = []
+        self.own_records: list[CompactionRecord] = []
+        self._sort_records()
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
         self._unsaved: dict[str, Callable[[], None]] = {}
@@ -66,6 +73,16 @@ class Conversation:
             head = message.parent_id
         path.reverse()
         return path
+
+    def way_to(self, head: str | None) -> list[Message]:
+        """The conversation that ends with ``head``. Raises AgentError for a message that is not there."""
+        if head is not None and head not in self.messages:
+            raise AgentError("That message is not in this session.")
+        return self._walk(head)
+
+    def _sort_records(self) -> None:
+        path = {message.id for message in self.path}
+        self.records, self.own_records = on_branch(self.every_record, path), made_on(self.every_record, path)
 
     def _writable(self) -> None:
         if self.read_only:
@@ -199,8 +216,12 @@ class Conversation:
         """Makes a compaction effective, in one transaction."""
         self._writable()
         self.save()
+        others = beside(self.messages, self.path)
+        for record in records:
+            record.beside = others
         self.store.commit_compaction(self.info.id, list(records), summary, step)
-        self.records.extend(records)
+        self.every_record.extend(records)
+        self._sort_records()
         if summary is not None:
             self.summaries[summary.id] = summary
         if step is not None:
@@ -220,14 +241,18 @@ class Conversation:
         self.changed()
         return undone
 
-    def rewind_to(self, head: str | None) -> None:
-        """Moves the head; what comes after stays in the store."""
+    def go_to(self, head: str | None, state: SessionState | None = None) -> None:
+        """Makes the conversation the one that ends with ``head``, wherever that is; what is not on it stays in the
+        store. ``state`` is stored with it."""
         self._writable()
+        self.path = self.way_to(head)
         self.info.head_id = head
-        self.path = self._walk(head)
         self.info.messages = len(self.path)
-        self.save_info()
+        if state is not None:
+            self.info.state = state
+        self._sort_records()
         self.changed()
+        self.save_info()
 
     def set_model(self, key: str) -> None:
         """The model the session is continued with; stored with whatever is stored next."""
