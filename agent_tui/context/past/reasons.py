@@ -162,9 +162,7 @@ def _total(moment: PastMoment) -> int:
     return 0 if moment.usage is None else moment.usage.total
 
 
-def _compactions(
-    before: Sequence[CompactionRecord], now: Sequence[CompactionRecord], since: float
-) -> Iterator[Reason]:
+def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRecord], since: float) -> Iterator[Reason]:
     # One of another branch is neither undone by going there nor made again by coming back.
     old = {record.id for record in before if record.active}
     new = {record.id for record in now if record.active}

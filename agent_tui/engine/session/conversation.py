@@ -84,7 +84,8 @@ class Conversation:
         path = {message.id for message in self.path}
         self.records, self.own_records = on_branch(self.every_record, path), made_on(self.every_record, path)
 
-    def _writable(self) -> None:
+    def require_writable(self) -> None:
+        """Raises AgentError where the session is open elsewhere."""
         if self.read_only:
             raise AgentError(READ_ONLY)
 
@@ -122,7 +123,7 @@ class Conversation:
 
     def append(self, message: Message) -> None:
         """Adds a message at the head. Raises StoreError when it cannot be stored; then nothing has changed."""
-        self._writable()
+        self.require_writable()
         self.save()
         self._place(message)
         try:
@@ -134,7 +135,7 @@ class Conversation:
 
     def keep(self, message: Message) -> None:
         """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
-        self._writable()
+        self.require_writable()
         self._place(message)
         self._unsaved[message.id] = lambda: self.store.add_message(self.info.id, message)
         self._join(message)
@@ -172,7 +173,7 @@ class Conversation:
 
     def keep_waiting(self, message: Message) -> None:
         """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
-        self._writable()
+        self.require_writable()
         self._unsaved[f"waiting {message.id}"] = lambda: self.store.add_waiting(self.info.id, message)
 
     def forget_waiting(self, message: Message) -> None:
@@ -195,14 +196,14 @@ class Conversation:
 
     def add_step(self, step: Step) -> None:
         """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
-        self._writable()
+        self.require_writable()
         self.save()
         self.store.add_step(self.info.id, step)
         self.steps.append(step)
 
     def keep_step(self, step: Step) -> None:
         """Adds a step whose cost has arisen already; ``save`` stores it."""
-        self._writable()
+        self.require_writable()
         self._unsaved[step.id] = lambda: self.store.add_step(self.info.id, step)
         self.steps.append(step)
 
@@ -214,7 +215,7 @@ class Conversation:
         self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
     ) -> None:
         """Makes a compaction effective, in one transaction."""
-        self._writable()
+        self.require_writable()
         self.save()
         others = beside(self.messages, self.path)
         for record in records:
@@ -230,7 +231,7 @@ class Conversation:
 
     def deactivate(self, operation_id: str) -> list[CompactionRecord]:
         """Takes a compaction out of force; returns its records."""
-        self._writable()
+        self.require_writable()
         undone = [r for r in self.records if r.operation_id == operation_id]
         now = time.time()
         switched = [[*r.switched, now] if r.active else r.switched for r in undone]
@@ -244,7 +245,7 @@ class Conversation:
     def go_to(self, head: str | None, state: SessionState | None = None) -> None:
         """Makes the conversation the one that ends with ``head``, wherever that is; what is not on it stays in the
         store. ``state`` is stored with it."""
-        self._writable()
+        self.require_writable()
         self.path = self.way_to(head)
         self.info.head_id = head
         self.info.messages = len(self.path)
@@ -268,7 +269,7 @@ class Conversation:
                 self.save_info()
 
     def rename(self, title: str) -> None:
-        self._writable()
+        self.require_writable()
         self.info.title = title
         self.save_info()
 
