@@ -33,6 +33,9 @@ class StoredSessions(Protocol):
     def summaries(self, session_id: str) -> dict[str, Message]:
         """The summary messages of a session, by id."""
 
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        """How many messages a session has on all its branches, and how many branches beside the conversation."""
+
     def export(self, session_id: str) -> Metadata:
         """Everything of a session, as the JSON export has it."""
 

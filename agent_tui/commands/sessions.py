@@ -82,7 +82,9 @@ async def fork(agent: CommandAgent, args: str) -> CommandResult:
     """Continues in a copy; this session stays as it is."""
     before = agent.info.title or agent.info.id
     await agent.fork()
-    return Text(f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume).")
+    return Text(
+        f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume). Costs count from here."
+    )
 
 
 EXPORTS = {

@@ -357,7 +357,7 @@ class Agent:
     def history(self) -> History:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         c = self.conversation
-        return History(Session(c.messages, c.steps, c.every_record, c.summaries, self.runtime.policy()))
+        return History(Session(c.messages, c.steps, c.every_record, c.summaries, self.runtime.policy(), c.inherited))
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

@@ -62,3 +62,8 @@ class SessionInfo:
     preview: str = ""
     state: SessionState = field(default_factory=SessionState)
     kind: SessionKind = "user"
+
+    @property
+    def copied(self) -> bool:
+        """Whether it was begun as a copy of another, and has that one's messages and steps."""
+        return self.parent_session is not None and self.kind == "user"

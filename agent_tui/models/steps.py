@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -219,3 +220,9 @@ class CompactionRecord:
         if self.cost_known_usd is not None:
             return Cost(self.cost_known_usd, self.unpriced_calls)
         return None if self.cost_usd is None else Cost(self.cost_usd)
+
+
+def inherited(steps: Sequence[Step], since: float) -> int:
+    """How many leading steps were begun before the session was made that has them: those of the conversation it is a
+    copy of. They measure what they sent, but were paid for there."""
+    return next((place for place, step in enumerate(steps) if step.created >= since), len(steps))

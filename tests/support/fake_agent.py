@@ -128,6 +128,9 @@ class FakeStore:
     def summaries(self, session_id: str) -> dict[str, Message]:
         return self.kept
 
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        return (0, 0)
+
     def export(self, session_id: str) -> dict[str, Any]:
         return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
 

@@ -28,6 +28,7 @@ class Session:
     records: Sequence[CompactionRecord]
     summaries: Mapping[str, Message]
     settings: CompactionSettings = field(default_factory=CompactionSettings)
+    inherited: int = 0
 
 
 class Rebuilder:
@@ -65,6 +66,7 @@ class Rebuilder:
                     fixed_fingerprint=step.fixed_fingerprint,
                     effort=effort_of(step),
                     replay=rule_of(step),
+                    inherited=min(index, session.inherited),
                 )
         return OTHER_VIEW
 

@@ -13,7 +13,7 @@ from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 
@@ -31,6 +31,7 @@ class Conversation:
 
     ``every_record`` are all compactions of the session, ``records`` the same as they hold for the conversation,
     ``own_records`` those that were not made on another branch.
+    So many leading steps are ``inherited``: a fork's, of the session it was forked from, which paid for them.
     ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
     head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
     last left. ``read_only`` conversations refuse changes with an AgentError;
@@ -56,6 +57,7 @@ class Conversation:
                 self.waiting, unreadable = store.waiting(info.id)
                 if unreadable:
                     self.missing.append("text that waited to be sent")
+        self.inherited = inherited(self.steps, info.created) if info.copied else 0
         self.path: list[Message] = self._walk(info.head_id)
         info.messages = len(self.path)
         self.records: list[CompactionRecord] = []
