@@ -57,7 +57,7 @@ _WAYS = {"back": "return to the branch that was left last", "back files": "the s
 
 
 def _ways(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return _WAYS.items() if agent.branches() else ()
+    return _WAYS.items() if agent.info.state.back is not None else ()
 
 
 @command("rewind", aliases=("undo",), args="[back [files]]", choices=_ways)

@@ -13,7 +13,7 @@ from agent_tui.commands.branch_words import branch_text, files_text, leaves_text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.branches import Branch
 from agent_tui.models.messages import Message
-from agent_tui.text.cells import fit
+from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import age, plural, tokens
 from agent_tui.ui.draw import Piece
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 WIDE = 76
 """Cells from which on a branch's row says what its numbers are."""
+
+SHOWN = 4
+"""Messages of the user's that are listed of a branch."""
 
 DEEPEST = 3
 """Levels of branches of branches that are drawn further in."""
@@ -47,7 +50,7 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
     TITLE_TEXT = "Go back to before…, or to a branch"
     PLACEHOLDER = "search your messages"
-    HINT = "Enter go · Ctrl+R files too · Tab next branch · Ctrl+F fork · Esc close"
+    HINT = "Enter go · Ctrl+R files · Tab branch · Ctrl+F fork"
     DEFAULT_CSS = """
     RewindPicker.-narrow #preview { max-height: 5; }
     """
@@ -103,9 +106,10 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         size = tokens(entry.tokens, True)
         count = f"{plural(len(entry.own), 'message')} · {size}" if width >= WIDE else f"{len(entry.own):,} · {size}"
         room = 22 if width >= WIDE else 12
+        space = max(4, width - 8 - room - len(lead))
         return [
             (lead, paint("accent")),
-            (fit(_first(entry.first), max(4, width - 8 - room - len(lead))), color),
+            (fit(_said(entry, space), space), color),
             (fit(count, room, right=True), paint("faint")),
             (self._age(entry.updated), paint("muted")),
         ]
@@ -119,8 +123,8 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         if key not in self.told:
             self.told[key] = self._changes(head)
         facts = leaves_text(self.leave[entry.id]) if isinstance(entry, Message) else branch_text(entry)
-        said = entry if isinstance(entry, Message) else entry.first
-        return f"{facts}{self.told[key]}\n\n{clean(said.text)[:600]}"
+        said = clean(entry.text)[:600] if isinstance(entry, Message) else _all_said(entry)
+        return f"{facts}{self.told[key]}\n\n{said}"
 
     def _changes(self, head: str | None) -> str:
         parts = [
@@ -163,6 +167,21 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
 def _first(message: Message) -> str:
     return one_line(message.text, 300) or "(attachment)"
+
+
+def _said(branch: Branch, width: int) -> str:
+    """The first words of a branch, and its newest: often it begins like the message it took the place of."""
+    said = [message for message in branch.own if message.role == "user"]
+    first = _first(branch.first)
+    if len(said) < 2:
+        return first
+    return f"{shorten(first, width // 2 - 2)} … {_first(said[-1])}"
+
+
+def _all_said(branch: Branch) -> str:
+    said = [message for message in branch.own if message.role == "user"] or [branch.first]
+    more = [f"and {plural(len(said) - SHOWN, 'more message')} of yours"] if len(said) > SHOWN else []
+    return "\n".join([*(f"› {_first(message)}" for message in said[:SHOWN]), *more])
 
 
 def _head(entry: Message | Branch) -> str | None:
