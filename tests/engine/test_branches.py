@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.branch_words import moved_text
+from agent_tui.context.past.reasons import difference
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
@@ -80,8 +81,17 @@ async def test_what_one_branch_compacted_is_sent_in_full_on_another(tmp_path: Pa
         await agent.compact_undo()
         await agent.go_back()
         assert agent.context_usage().total == compacted.total, "an undo takes back what holds here, and nothing did"
+        await agent.go_back()
+        await say(agent, "and on")
         past = agent.history()
-        assert all(past.moment(number).usage is not None for number in range(1, past.count + 1))
+        moments = [past.moment(number) for number in range(1, past.count + 1)]
+        assert all(moment.usage is not None and not moment.differs for moment in moments)
+        there = difference(moments[-2], moments[-1])
+        # What changed between a call on the one branch and the next on the other is all explained.
+        texts = [reason.text for reason in there.reasons]
+        assert any(text.startswith("another branch: ") for text in texts)
+        assert not any("undone" in text for text in texts)
+        assert sum(r.tokens or 0 for r in there.reasons) == moments[-1].usage.total - moments[-2].usage.total
 
 
 async def test_each_branch_has_its_files_and_the_users_own_edits_stay(tmp_path: Path) -> None:
