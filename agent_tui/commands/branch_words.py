@@ -27,14 +27,14 @@ def moved_text(moved: Moved, root: Path) -> str:
     text = f"{', '.join(parts) or 'Nothing left the conversation'}."
     if moved.files is not None:
         put = moved.files.put
-        text += f" {_put(put, root, 'put back')}." if put else " No file was put back."
+        text += f" {plural(len(put), 'file')} put back: {_names(put, root)}." if put else " No file was put back."
     back = "/rewind back files" if moved.files is not None and moved.files.put else "/rewind back"
     return f"{text} {back} returns."
 
 
 def files_text(files: FilesMoved, root: Path) -> str:
     """What Ctrl+R would do beside going there; empty where no file differs."""
-    text = f"Ctrl+R, files too: {_put(files.put, root, 'put back')}." if files.put else ""
+    text = f"Ctrl+R puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
     if files.left:
         lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
         more = f"; {plural(len(files.left) - 2, 'more file')} left" if len(files.left) > 2 else ""
@@ -59,8 +59,7 @@ def _came(count: int) -> str:
     return "is back" if count == 1 else "are back"
 
 
-def _put(files: Sequence[Path], root: Path, done: str) -> str:
+def _names(files: Sequence[Path], root: Path) -> str:
     names = [one_line(str(path.relative_to(root) if path.is_relative_to(root) else path), 80) for path in files]
     more = [plural(len(names) - NAMED, "more file")] if len(names) > NAMED else []
-    listed = ", ".join([*names[:NAMED], *more])
-    return f"{plural(len(files), 'file')} {done}: {listed}"
+    return ", ".join([*names[:NAMED], *more])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from agent_tui.commands.branch_words import moved_text
 from agent_tui.context.past.reasons import difference
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
+from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import Notice
 from agent_tui.models.messages import Message, user_message
+from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running
 from tests.support.branch_child import SCRIPT as BOTH
 from tests.support.scripts import step
@@ -26,6 +29,11 @@ async def say(agent: Agent, text: str) -> None:
     agent.submit(text)
     await agent.join()
     await agent.ready()
+
+
+def killed_child(folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PYTHONPATH": str(CHILD.parents[2]), "PATH": ""}
+    return subprocess.run([sys.executable, str(CHILD), str(folder)], capture_output=True, text=True, env=environment)
 
 
 def users(agent: Agent) -> list[str]:
@@ -91,7 +99,9 @@ async def test_what_one_branch_compacted_is_sent_in_full_on_another(tmp_path: Pa
         texts = [reason.text for reason in there.reasons]
         assert any(text.startswith("another branch: ") for text in texts)
         assert not any("undone" in text for text in texts)
-        assert sum(r.tokens or 0 for r in there.reasons) == moments[-1].usage.total - moments[-2].usage.total
+        now, then = moments[-1].usage, moments[-2].usage
+        assert now is not None and then is not None
+        assert sum(reason.tokens or 0 for reason in there.reasons) == now.total - then.total
 
 
 async def test_each_branch_has_its_files_and_the_users_own_edits_stay(tmp_path: Path) -> None:
@@ -151,6 +161,27 @@ async def test_without_the_files_nothing_on_the_disk_changes_and_they_can_come_l
         assert (project / "a").read_text() == "a1", "what the branch was left with is kept whole"
 
 
+async def test_an_interrupt_among_the_files_leaves_no_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "p"
+    async with running(parts_for(tmp_path / "home", project, script=BOTH)) as (agent, _):
+        await say(agent, "write both")
+        started, go_on = asyncio.Event(), asyncio.Event()
+        restore = agent.toolbox.restore_files
+
+        async def slowly(plan: RestorePlan) -> FilesMoved:
+            started.set()
+            await go_on.wait()
+            return await restore(plan)
+
+        monkeypatch.setattr(agent.toolbox, "restore_files", slowly)
+        moving = asyncio.create_task(agent.rewind(agent.messages[0].id, restore_files=True))
+        await started.wait()
+        assert agent.interrupt()
+        go_on.set()
+        assert (await moving).left == 5
+        assert (agent.messages, list(project.iterdir()), agent.info.state.going) == ([], [], None)
+
+
 async def test_what_cannot_be_gone_to_says_so_and_changes_nothing(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         with pytest.raises(AgentError, match="nothing to return to"):
@@ -172,12 +203,7 @@ async def test_what_cannot_be_gone_to_says_so_and_changes_nothing(tmp_path: Path
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 async def test_killed_among_the_files_it_is_where_it_was_and_can_go_on(tmp_path: Path) -> None:
     project = tmp_path / "p"
-    killed = subprocess.run(
-        [sys.executable, str(CHILD), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(CHILD.parents[2]), "PATH": ""},
-    )
+    killed = await asyncio.to_thread(killed_child, tmp_path)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert sorted(p.name for p in project.iterdir()) == ["b"], "one of the two was put back"
     session, end = (tmp_path / "session").read_text(), (tmp_path / "end").read_text()

@@ -59,7 +59,7 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
         await run.pilot.press("tab")
         await run.until(lambda: "A branch of 4 messages" in run.shown())
         assert "Ctrl+F fork" in run.shown()
-        assert "1 file put back: src/a.py" in " ".join(run.shown().replace("│", " ").split())
+        assert "Ctrl+R puts 1 file back too: src/a.py." in " ".join(run.shown().replace("│", " ").split())
 
 
 async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) -> None:

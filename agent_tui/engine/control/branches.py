@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import Message
+from agent_tui.tools.files.snapshots import RestorePlan
 
 BACK = "/rewind back"
 """What returns to the branch that was left last."""
@@ -79,10 +81,10 @@ class BranchControl:
 
     async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
         """Goes on from the message ``head``, on whichever branch it is; files too where asked. Raises AgentError for
-        one that is not there, and where it was interrupted: the conversation is then what it was."""
+        one that is not there, and where it was interrupted before anything had changed."""
         moved = await self._runner.exclusively(self._go_to(head, restore_files), "go to another branch")
         if moved is None:
-            raise AgentError("Interrupted: the conversation stays what it was, some files may be as they are there.")
+            raise AgentError("Interrupted: nothing has changed.")
         return moved
 
     async def back(self, restore_files: bool = False) -> Moved:
@@ -106,7 +108,7 @@ class BranchControl:
                 # Should the program be killed now, the next one knows that files may be of either branch.
                 state = replace(conversation.info.state, going=head or "")
                 await patiently(lambda: conversation.set_state(state))
-            files = await self._toolbox.restore_files(plan)
+            files = await self._put(plan)
         state = replace(conversation.info.state, going=None, back=conversation.info.head_id)
         await patiently(lambda: conversation.go_to(head, state))
         self._hub.publish(SessionChanged(conversation.info, reload=True))
@@ -116,6 +118,14 @@ class BranchControl:
         self._accounts.metrics.recalculation()
         self._accounts.recount()
         return Moved(len(way.leaving), len(way.entering), files=files)
+
+    async def _put(self, plan: RestorePlan) -> FilesMoved:
+        """Does what ``plan`` says, also where it is interrupted meanwhile: half of it would be of neither branch."""
+        work = asyncio.ensure_future(self._toolbox.restore_files(plan))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            return await work
 
     def _way(self, head: str | None) -> _Way:
         here, there = self._conversation.path, self._conversation.way_to(head)
