@@ -62,7 +62,7 @@ def _ways(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 
 @command("rewind", aliases=("undo",), args="[back [files]]", choices=_ways)
 async def rewind(agent: CommandAgent, args: str) -> CommandResult:
-    """Goes back to an earlier message, or to another branch; files too, if wanted.
+    """Goes back to a message or to a branch; files too if wanted.
 
     Nothing is deleted: what leaves the conversation stays as a branch, which the list shows where it forked. `back`
     returns to the branch that was left last.
