@@ -20,7 +20,7 @@ from agent_tui.store.tables import schema
 from agent_tui.store.tables.database import Database
 from agent_tui.store.tables.session_state import dump_state
 from tests.support.agents import parts_for, running
-from tests.support.older_databases import PROJECT, as_it_read, restore, rows
+from tests.support.older_databases import PROJECT, as_it_read, as_listed_now, restore, rows
 
 OLD = schema.MIGRATIONS[:8]
 LATER = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]
@@ -53,10 +53,7 @@ def require_as_before(path: Path) -> None:
     subagents = [session["id"] for session in then["sessions"] if session["state"].get("subagent")]
     assert len(subagents) == 1
     with Store.open(path) as store:
-        # Lists counted the messages of the whole tree then; now those of the conversation that is opened.
-        listed = [{**row, "messages": len(then["paths"][row["id"]])} for row in then["listed"]]
-        assert [session_row(info) for info in store.sessions()] == listed
-        assert listed != then["listed"]
+        assert [session_row(info) for info in store.sessions()] == as_listed_now(then) != then["listed"]
         newest = store.newest_session(PROJECT)
         assert newest is not None
         assert newest.id == then["newest"]

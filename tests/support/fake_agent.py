@@ -114,6 +114,7 @@ class FakeStore:
 
     listed: list[SessionInfo] = field(default_factory=list)
     kept: dict[str, Message] = field(default_factory=dict)
+    branches: int = 0
 
     def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
         found = [s for s in self.listed if search.lower() in f"{s.title} {s.preview}".lower()]
@@ -129,7 +130,7 @@ class FakeStore:
         return self.kept
 
     def tree_size(self, session_id: str) -> tuple[int, int]:
-        return (0, 0)
+        return (0, self.branches)
 
     def export(self, session_id: str) -> dict[str, Any]:
         return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])

@@ -9,7 +9,9 @@ import pytest
 
 from agent_tui.models.branches import Branch, FilesMoved
 from agent_tui.models.messages import Message, TextPart, user_message
+from agent_tui.models.session import SessionInfo
 from agent_tui.ui.screens.rewind import RewindPicker
+from agent_tui.ui.screens.sessions import SessionPicker
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
@@ -111,3 +113,21 @@ async def test_what_is_left_before_the_first_message_can_still_be_gone_to(tmp_pa
         await run.type("/rewind sideways")
         await run.pilot.press("enter")
         await run.until(lambda: "takes nothing" in run.shown())
+
+
+async def test_the_list_of_sessions_marks_forks_and_names_more_branches(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path / "p")
+    project = str(agent.root)
+    agent.store.listed = [
+        SessionInfo("ses_1", project, "the original", "demo", messages=6),
+        SessionInfo("ses_2", project, "its copy", "demo", messages=4, parent_session="ses_1"),
+    ]
+    agent.store.branches = 2
+    async with running(tmp_path, agent) as run:
+        run.app.open_screen("sessions")
+        await run.screen(SessionPicker)
+        await run.until(lambda: "6 messages and 2 more branches" in run.shown())
+        lines = run.shown().splitlines()
+        assert [" fork " in line for line in lines if "the original" in line or "its copy" in line] == [False, True]
+        await run.pilot.press("down")
+        await run.until(lambda: "a fork of another session" in run.shown())

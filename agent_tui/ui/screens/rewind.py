@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from agent_tui.commands.branch_words import branch_text, files_text, leaves_text
 from agent_tui.context.accounting.lost import lost_text
+from agent_tui.errors import StoreError
 from agent_tui.models.branches import Branch
 from agent_tui.models.messages import Message
 from agent_tui.text.cells import fit, shorten
@@ -127,10 +128,11 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         return f"{facts}{self.told[key]}\n\n{said}"
 
     def _changes(self, head: str | None) -> str:
-        parts = [
-            files_text(self.agent.files_by_going(head), self.agent.root),
-            lost_text(self.agent.lost_by_going(head), would=True),
-        ]
+        try:
+            files = files_text(self.agent.files_by_going(head), self.agent.root)
+        except StoreError as error:
+            files = f"Its files cannot be looked at: {error}"
+        parts = [files, lost_text(self.agent.lost_by_going(head), would=True)]
         return "".join(f" {part}" for part in parts if part)
 
     def on_screen_resume(self) -> None:
