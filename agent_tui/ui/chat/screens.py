@@ -11,11 +11,12 @@ from agent_tui.errors import AgentError
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import HasAgent, RunsCommands, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import FindsWords, HasAgent, RunsCommands, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
+    from agent_tui.ui.screens.sessions import ResumeAt
 
 R = TypeVar("R")
 
@@ -31,6 +32,7 @@ class Screens:
         tasks: StartsTasks,
         themes: ThemeChoice,
         history: History,
+        finding: FindsWords,
         commands: RunsCommands,
         facts: ShowsFacts,
         rebound: dict[str, str],
@@ -42,6 +44,7 @@ class Screens:
         self._tasks = tasks
         self._themes = themes
         self._history = history
+        self._finding = finding
         self._commands = commands
         self._facts = facts
         self._rebound = rebound
@@ -124,9 +127,17 @@ class Screens:
         if not name or not self._themes.wear(name):
             self._pile.push_screen(ThemePicker(self._themes.load(), self._themes.current, name), self._themes.keep)
 
-    def _resume(self, agent: ChatAgent, session_id: str | None) -> None:
-        if session_id:
-            self._work(partial(agent.resume, session_id))
+    def _resume(self, agent: ChatAgent, at: ResumeAt | None) -> None:
+        async def go(at: ResumeAt) -> None:
+            if at.session_id != agent.info.id or not at.query:
+                await agent.resume(at.session_id)
+            if at.left_behind:
+                self._stage.say("info", "That was said on a branch that a rewind left behind; it is still stored.")
+            if at.query:
+                await self._finding.go_on(at.query, at.message_id)
+
+        if at is not None:
+            self._work(partial(go, at))
 
     def _open_rewind(self, agent: ChatAgent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND

@@ -12,6 +12,7 @@ from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.transcript.content import Content
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
+from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
 from agent_tui.ui.transcript.pointer import Pointer
 
@@ -38,6 +39,11 @@ class Transcript(Pointer):
         self.clear()
         self.content.load(messages, records, summaries or {})
         self.changed()
+
+    def find_in(self, message_id: str | None, query: str, words: Sequence[str]) -> FindState:
+        """Searches for each of the words and goes to that message, or where it is not here to the newest match."""
+        entry = self.content.entry_of(message_id) if message_id is not None else None
+        return self.find(query, words, entry.index if entry is not None else None)
 
     def clear(self) -> None:
         """Empties it."""
