@@ -10,6 +10,8 @@ Span = tuple[int, int]
 
 _PHRASE = re.compile(r'"([^"\s][^"]*)"(?!\S)')
 _WORD = re.compile(r"\S+")
+_PLAIN = re.compile("[\0-\x7f]+(?![^\0-\x7f])")
+"""ASCII up to a character that an accent may follow."""
 _BLANKS = dict.fromkeys((*range(0x20), 0x7F), " ")
 _LONE = re.compile("[\ud800-\udfff]")
 _JAMO = range(0x1160, 0x1200)
@@ -59,14 +61,20 @@ def _mapped(text: str) -> tuple[str, list[int]]:
         return fold(text), []
     out: list[str] = []
     places: list[int] = []
-    start = 0
-    for end in range(1, len(text) + 1):
-        if end < len(text) and _joins(text[end]):
-            continue
-        made = fold(text[start:end])
-        out.append(made)
-        places += [start] * len(made)
-        start = end
+    at = 0
+    while at < len(text):
+        plain = _PLAIN.match(text, at)
+        if plain is not None:
+            end = plain.end()
+            out.append(fold(plain[0]))
+            places += range(at, end)
+        else:
+            end = at + 1
+            while end < len(text) and _joins(text[end]):
+                end += 1
+            out.append(fold(text[at:end]))
+            places += [at] * len(out[-1])
+        at = end
     return "".join(out), places
 
 

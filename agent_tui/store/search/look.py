@@ -144,19 +144,21 @@ class _Search:
         """Sessions that are called so. Of a project's name, which so many have, just the words are kept."""
         wanted = " OR ".join(f"instr(s.search, :w{number})" for number in range(len(self._words)))
         values = {f"w{number}": encode(word.split()[0]) for number, word in enumerate(self._words)}
-        rows = self._connection.execute(
-            f"SELECT {_INFO} FROM session AS s WHERE {self._where} AND ({wanted}) ORDER BY s.updated DESC, s.id DESC",
+        for session_id, *names in self._connection.execute(
+            f"SELECT s.id, s.title, s.preview, s.project FROM session AS s WHERE {self._where} AND ({wanted}) "
+            "ORDER BY s.updated DESC, s.id DESC",
             {**self._values, **values},
-        )
-        for info in infos_of(rows.fetchall()):
-            bits = self._in(f"{info.title or info.preview} {info.id}")
-            if bits == self._all:
-                self._found.add(info.id)
-                yield self._named(info, info.title or info.preview)
-            elif not self._values:
-                bits |= self._in(info.project)
+        ):
+            title, preview, project = (bytes(name).decode("utf-8", "replace") for name in names)
+            bits = self._in(f"{title or preview} {session_id}")
+            if bits == self._all and (info := self._info(session_id)) is not None:
+                self._found.add(session_id)
+                yield self._named(info, title or preview)
+                continue
+            if not self._values:
+                bits |= self._in(project)
             if bits:
-                self._called[info.id] = bits
+                self._called[session_id] = bits
 
     def _in(self, name: str) -> int:
         folded = fold(name)

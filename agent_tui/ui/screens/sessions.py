@@ -36,6 +36,8 @@ MOST = 500
 """Sessions that a search shows."""
 _BATCH = 0.05
 """Seconds between two looks at what a search has found so far."""
+_YIELD = 0.0005
+"""Seconds after each hit that the interpreter is left to the screen."""
 _WHO = {"user": "you", "assistant": "model"}
 
 
@@ -140,6 +142,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
                     if count == 1 or time.monotonic() - told > _BATCH:
                         tell()
                         found, told = [], time.monotonic()
+                    # The screen's thread may be waiting for the interpreter, and comes first.
+                    time.sleep(_YIELD)
             except StoreError as error:
                 tell(ended=True, problem=str(error))
             else:
