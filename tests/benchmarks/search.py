@@ -7,6 +7,11 @@ Each session has eight questions and answers (3.6 kB of words as frequent as in 
 the first hit and ``all`` to the last of at most 500, for words of which few, some and most sessions have one; ``scan``
 the same without an index. ``echo`` is from a key to the letter in the search line while searches run, beside the same
 in a picker that filters titles in memory, and while the index is filled; ``shown`` from the last key to the hits.
+
+10 000 sessions (80 000 questions and answers, 38 MB, in a database of 278 MB), two cores shared with seven others: the
+index takes 29 MB and 45 s of CPU. A word of one session is found in 32 ms, of 103 in 95 ms, 500 with a word that all
+have in 0.6 s; without the index in 3.5 s, and 0.6 s. ``echo`` 95 %: 19 ms, over titles in memory 24 ms, while the index
+is filled 4 ms.
 """
 
 from __future__ import annotations

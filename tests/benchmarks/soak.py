@@ -5,6 +5,10 @@
 The real agent, store, index and screen with the demo model, in one process. Resident memory in MB at every ``--every``
 turns, and what a message costs by it from the first tenth on (the program itself comes before); what must not grow is
 counted beside it: tasks, threads, open files, widgets, timers, laid out lines.
+
+2 000 turns, 59 compactions, half an hour at the lowest priority: 75 MB before, 106 after 200 turns (by then what is
+kept of drawn lines is full), 137 after 1 000, 176 after 2 000: 9.7 kB a message, in a straight line; 15 tasks,
+3 threads, 21 files, 6 widgets, 1 timer and 4 000 laid out lines from the beginning to the end.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ class Held:
     things: dict[str, int] = field(default_factory=dict)
 
 
-def script(turns: int) -> str:
+def script(turns: int, window: int) -> str:
     """What the demo model does: in each turn it reads a line of a file, then answers."""
-    lines = [f"window = {WINDOW}", "max_output = 2000"]
+    lines = [f"window = {window}", f"max_output = {window // 12}"]
     for turn in range(turns):
         arguments = json.dumps({"path": "parts.txt", "offset": turn % 500 + 1, "limit": 20})
         match = json.dumps(f"Question {turn}:")
@@ -131,9 +131,9 @@ def kinds() -> Counter[str]:
 
 
 @asynccontextmanager
-async def soaking(home: Home, turns: int) -> AsyncIterator[Soak]:
+async def soaking(home: Home, turns: int, window: int = WINDOW) -> AsyncIterator[Soak]:
     """A chat in which so many turns can be made."""
     (home.project / "parts.txt").write_text("".join(f"part {n} of the whole\n" for n in range(600)), "utf-8")
-    home.script(script(turns))
+    home.script(script(turns, window))
     async with home.chat(Options(model="demo"), size=(120, 40)) as chat:
         yield Soak(chat)

@@ -182,7 +182,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         current = " current" if info.id == self.agent.info.id else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
-        place = f" {fit(elsewhere, 18)}" if width > 70 and self.everywhere else ""
+        roomy = width > (70 if entry.message_id is None else 100)
+        place = f" {fit(elsewhere, 18)}" if roomy and self.everywhere else ""
         name = one_line(info.title or info.preview, 200) or "untitled"
         style = paint("primary" if here else "foreground", bold=here)
         end: list[Piece] = [(current, paint("accent")), (place, paint("secondary"))]

@@ -108,7 +108,8 @@ class Reader(DocumentView):
         if finder is not self.finder:
             return
         had = bool(finder.matches)
-        end = perf_counter() + FIND_SLICE
+        # Where it is to begin at a place, that is shown first.
+        end = perf_counter() + (FIND_SLICE if later or finder.begin is None else 0)
         while not finder.complete:
             finder.step()
             if perf_counter() >= end:
