@@ -27,7 +27,7 @@ class Content:
         self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
     ) -> None:
         """Everything of a session. Only sizes are looked at; blocks are made when they are seen."""
-        tools = self.document.tools
+        results, by_id = self.document.tools.results, self._by_id
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
         entries: list[Entry] = []
         calls: set[str] = set()
@@ -36,19 +36,19 @@ class Content:
             while at < len(shown) and shown[at].created and shown[at].created < message.created:
                 entries += self._record(shown[at], summaries)
                 at += 1
-            if message.role == "tool":
+            role = message.role
+            if role == "tool":
                 result = message.tool_result
                 if result is None:
                     continue
-                tools.results[result.call_id] = result
+                results[result.call_id] = result
                 if result.call_id in calls:
                     continue
-            elif message.role == "assistant":
+            elif role == "assistant":
                 for part in message.parts:
                     if type(part) is ToolCallPart:
                         calls.add(part.call_id)
-            entry = Entry(message)
-            self._by_id[message.id] = entry
+            entry = by_id[message.id] = Entry(message)
             entries.append(entry)
         for record in shown[at:]:
             entries += self._record(record, summaries)
