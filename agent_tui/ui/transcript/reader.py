@@ -109,7 +109,8 @@ class Reader(DocumentView):
             return
         had = bool(finder.matches)
         # Where it is to begin at a place, that is shown first.
-        end = perf_counter() + (FIND_SLICE if later or finder.begin is None else 0)
+        place = not later and finder.begin is not None
+        end = perf_counter() + (0 if place else FIND_SLICE)
         while not finder.complete:
             finder.step()
             if perf_counter() >= end:
@@ -119,7 +120,7 @@ class Reader(DocumentView):
             if finder.begin in (None, finder.matches[finder.position].entry):
                 self._show_match(finder)
         if not finder.complete:
-            self.set_timer(0.001, lambda: self._search(finder, True))
+            self.set_timer(FIND_SLICE if place else 0.001, lambda: self._search(finder, True))
         if later:
             self.post_message(FindChanged(finder.state))
             self.refresh()
