@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -105,6 +106,10 @@ class TitlePicker(SessionPicker):
         return [hit for hit in super().entries("") if all(word in hit.session.title.lower() for word in words)]
 
 
+def shows(picker: SessionPicker, text: str) -> bool:
+    return picker.search_text == text
+
+
 async def until(what: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
         while not what():  # noqa: ASYNC110
@@ -126,7 +131,7 @@ async def typing(store: Store, lists: bool, text: str) -> tuple[list[float], flo
             typed += letter
             begun = time.perf_counter()
             box.post_message(events.Key("space" if letter == " " else letter, letter))
-            await until(lambda typed=typed: picker.search_text == typed)
+            await until(partial(shows, picker, typed))
             times.append((time.perf_counter() - begun) * 1e3)
             await asyncio.sleep(0.08)
         await until(lambda: lists or (not picker._waits and picker.shown))

@@ -94,7 +94,7 @@ async def measure(count: int) -> dict[str, float]:
         middle = transcript.virtual_size.height * 2 // 3
         await timed("jump", lambda: transcript.scroll_to(y=middle, animate=False))
         # Of 100 messages all were seen by now.
-        transcript.document.refold()
+        transcript.load(messages)
         place = messages[len(messages) // 3].id
         await timed("place", lambda: transcript.find_in(place, "blue", ["blue"]))
         transcript.clear_find()
