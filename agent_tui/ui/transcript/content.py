@@ -36,7 +36,7 @@ class Content:
         tools = self.document.tools
         begin = _cut(messages, newest)
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
-        older = [r for r in shown if begin and r.created < messages[begin].created]
+        older = [r for r in shown if begin and shown[0].created and r.created < messages[begin].created]
         self._rest = (messages[:begin], older, summaries) if begin else None
         entries = self._entries(messages[begin:], shown[len(older) :], summaries)
         self.document.extend(entries)
