@@ -29,7 +29,7 @@ async def clear(agent: CommandAgent, args: str) -> CommandResult:
 
 @command("resume", args="[id or search]")
 async def resume(agent: CommandAgent, args: str) -> CommandResult:
-    """Opens an earlier session of this project, or of all, by what was said in it."""
+    """Opens an earlier session, found by what was said in it."""
     if args and " " not in args:
         try:
             found = agent.store.session(args)
