@@ -180,13 +180,14 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     def draw(self, entry: SessionHit, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         info = entry.session
         current = " current" if info.id == self.agent.info.id else ""
+        fork = " fork" if info.copied else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
         roomy = width > (70 if entry.message_id is None else 100)
         place = f" {fit(elsewhere, 18)}" if roomy and self.everywhere else ""
         name = one_line(info.title or info.preview, 200) or "untitled"
         style = paint("primary" if here else "foreground", bold=here)
-        end: list[Piece] = [(current, paint("accent")), (place, paint("secondary"))]
+        end: list[Piece] = [(fork, paint("secondary")), (current, paint("accent")), (place, paint("secondary"))]
         if entry.message_id is None:
             end += [(fit(f"{info.messages:,}", 7, right=True), paint("faint")), (when, paint("muted"))]
             room = max(8, width - width_of(end))
@@ -195,7 +196,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         end.append((when, paint("muted")))
         room = max(8, width - width_of(end))
         title = fit(name, room * 2 // 5) + "  " if room > 50 else ""
-        who = "left behind" if entry.left_behind else _WHO.get(entry.role or "", "")
+        who = "other branch" if entry.left_behind else _WHO.get(entry.role or "", "")
         left = room - cell_len(title) - len(who) - 2
         line = _marked(entry.line, entry.spans, left, paint("foreground"), paint)
         return [(title, style), (f"{who}: ", paint("muted")), *line, *end]
@@ -204,8 +205,17 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         info = entry.session
         said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
         facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
+        try:
+            others = self.agent.store.tree_size(info.id)[1]
+        except StoreError:
+            facts.append("parts of it cannot be read")
+            others = 0
+        if others:
+            facts[1] += f" and {plural(others, 'more branch', 'more branches')}"
+        if info.copied:
+            facts.insert(1, "a fork of another session")
         if entry.left_behind:
-            facts.insert(0, "on a branch that a rewind left behind")
+            facts.insert(0, "on another branch (/rewind goes there)")
         if entry.message_id is not None:
             facts.insert(0, one_line(info.title, 80))
         if info.project != self.project:
