@@ -44,6 +44,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     sessions = commands.add_parser("sessions", help="list, delete, check and repair sessions")
     sessions.add_argument("--all", action="store_true", help="of all projects")
+    sessions.add_argument(
+        "--search", metavar="WORDS", help="those in which all the words were said, by you or the model, and where"
+    )
     sessions.add_argument("--json", action="store_true")
     sessions.set_defaults(run=_sessions)
     actions = sessions.add_subparsers()
@@ -160,6 +163,8 @@ def _sessions(values: argparse.Namespace) -> int:
     from agent_tui.store.exports.export_data import session_row
 
     project = None if values.all else str(project_root(Path.cwd()))
+    if values.search is not None:
+        return _search(values.search, project, values.json)
     with open_for_reading(user_paths().database) as store:
         found = store.sessions(project, empty=False)
         _tell(store.problem)
@@ -174,6 +179,35 @@ def _sessions(values: argparse.Namespace) -> int:
         door.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
     if not found:
         door.tell("No sessions here yet." if project else "No sessions yet.")
+    return EXIT_OK
+
+
+def _search(query: str, project: str | None, as_json: bool) -> int:
+    from contextlib import closing
+
+    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.exports.export_data import hit_row
+    from agent_tui.text.search import search_words
+
+    if not search_words(query):
+        raise ConfigError("--search needs words to look for.")
+    with open_for_reading(user_paths().database) as store:
+        _tell(store.problem)
+        with closing(store.search_reader()) as reader:
+            found = [hit for hit in reader.hits(query, project) if hit.session.messages]
+    if as_json:
+        door.say_json([hit_row(hit) for hit in found])
+        return EXIT_OK
+    for hit in found:
+        info = hit.session
+        where = f"  {clean_line(info.project)}" if project is None else ""
+        title = one_line(info.title or info.preview or "(untitled)", 60)
+        door.say(f"{info.id}  {age(hit.created or info.updated):>8}  {title}{where}")
+        if hit.message_id is not None:
+            left = ", on another branch" if hit.left_behind else ""
+            door.say(f"    {'you' if hit.role == 'user' else 'model'}{left}: {clean_line(hit.line)}")
+    if not found:
+        door.tell(f"No session has these words in it{'' if project is None else ' here; --all looks in all projects'}.")
     return EXIT_OK
 
 

@@ -183,7 +183,10 @@ class Message:
 
     @property
     def tool_result(self) -> ToolResultPart | None:
-        return next((p for p in self.parts if isinstance(p, ToolResultPart)), None)
+        for part in self.parts:
+            if isinstance(part, ToolResultPart):
+                return part
+        return None
 
 
 def user_message(

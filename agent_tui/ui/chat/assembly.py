@@ -72,7 +72,7 @@ class Chat:
         self.interrupts = Interrupts(seat, stage, self.sender, self.finding, host, self.copying, host, clock)
         themes = ThemeChoice(host, stage, settings.ui.theme, paths.themes, paths.state)
         self.screens = Screens(
-            host, seat, stage, tasks, themes, history, self.sender, self.session, settings.keys, clock
+            host, seat, stage, tasks, themes, history, self.finding, self.sender, self.session, settings.keys, clock
         )
         self.freshness = Freshness(seat, host, host)
         self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)
