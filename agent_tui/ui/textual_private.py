@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -283,8 +284,9 @@ class DrawsFrames(App[int]):
                 self._handle_exception(error)
             else:
                 if text:
-                    # One write: the thread that makes it may have to wait for each.
-                    driver.write(f"{SYNC_START}{text}{SYNC_END}" if self._sync_available else text)
+                    frame_text = f"{SYNC_START}{text}{SYNC_END}" if self._sync_available else text
+                    for at in range(0, len(frame_text), ONE_WRITE):
+                        driver.write(frame_text[at : at + ONE_WRITE])
                     driver.flush()
         self.post_display_hook()
 
@@ -302,6 +304,11 @@ class DrawsFrames(App[int]):
             self.glass.forget_rows([y for y, _, _ in renderable.spans])
         elif renderable is not None:
             self.glass.forget()
+
+
+ONE_WRITE = 8_192 if sys.platform == "win32" else 1 << 30
+"""Characters that a terminal is given at once: the thread that writes may have to wait for each piece, but Python fails
+on long ones on Windows."""
 
 
 def as_frame(renderable: RenderableType | None) -> FrameUpdate | None:
