@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
+from textual import constants, events
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import App
@@ -66,6 +66,7 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.screen.Screen", "_layout_required", "showing a key before what else changed"),
     ("textual.screen.Screen", "_compositor_refresh", "showing a key before what else changed"),
     ("textual.screen.Screen", "_on_timer_update", "showing a key before what else changed"),
+    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
 
@@ -381,6 +382,28 @@ def wrap_output(driver: Driver, wrapper: Any) -> None:
 def loop_of(driver: Driver) -> asyncio.AbstractEventLoop:
     """The event loop that the driver sends its messages to."""
     return driver._loop
+
+
+class _Sequence:
+    """What Textual's table wants of a key: its name as ``value``."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+def teach_keys() -> None:
+    """Alt+Enter, which terminals without a key protocol send as Esc and Enter: Textual takes it for Enter."""
+    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+
+    cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
+
+
+def wait_after_escape(seconds: float | None) -> None:
+    """How long after the byte of Esc something more makes another key of it; None is Textual's own time."""
+    cast(Any, constants).ESCAPE_DELAY = _ESCAPE_DELAY if seconds is None else seconds
+
+
+_ESCAPE_DELAY = constants.ESCAPE_DELAY
 
 
 def messages_of(text: str) -> Iterator[Message]:
