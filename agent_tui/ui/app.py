@@ -23,8 +23,15 @@ from agent_tui.ui.chat.modes import next_mode
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
-from agent_tui.ui.terminal.signals import on_termination
-from agent_tui.ui.textual_private import AnswersErrors, draw_again, tell_server, write_to_terminal
+from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
+from agent_tui.ui.textual_private import (
+    AnswersErrors,
+    DrawsFrames,
+    EchoingScreen,
+    draw_again,
+    tell_server,
+    write_to_terminal,
+)
 from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
 
 if TYPE_CHECKING:
@@ -60,7 +67,7 @@ class Room(Widget):
         return ""
 
 
-class AgentApp(Guarded, AnswersErrors):
+class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     """The chat. The first frame shows before the agent exists; what is typed meanwhile is kept and sent then."""
 
     ENABLE_COMMAND_PALETTE = False
@@ -88,6 +95,7 @@ class AgentApp(Guarded, AnswersErrors):
     ) -> None:
         self._served = served  # Textual asks for the driver at once
         super().__init__()
+        self.glass = Glass(can_scroll_regions())
         theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
         self._use_first_theme(theme)
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
@@ -111,6 +119,9 @@ class AgentApp(Guarded, AnswersErrors):
         self.net = Net(self, clock)
         self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
+
+    def get_default_screen(self) -> EchoingScreen:
+        return EchoingScreen(self.glass, id="_default")
 
     def get_driver_class(self) -> type[Driver]:
         """A terminal that may vanish without taking the process hostage, or a page of the browser."""
@@ -173,6 +184,8 @@ class AgentApp(Guarded, AnswersErrors):
         if self._has_left:
             return
         if not self.is_headless:
+            from agent_tui.ui.terminal.signals import on_termination
+
             on_termination(self.leave)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)

@@ -14,7 +14,6 @@ import argparse
 import fcntl
 import json
 import os
-import pty
 import select
 import shlex
 import signal
@@ -75,7 +74,7 @@ def start_once(command: list[str], settle: float, compiled: str) -> Sample:
         environment |= {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": compiled}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         begun = time.perf_counter()
-        pid, terminal = pty.fork()
+        pid, terminal = os.forkpty()
         if pid == 0:
             os.chdir(home)
             os.execvpe(command[0], command, environment)

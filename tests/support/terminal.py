@@ -90,9 +90,7 @@ class Terminal:
 @contextmanager
 def in_terminal(folder: Path, environment: Mapping[str, str]) -> Iterator[Terminal]:
     """The program with the demo model, started in ``folder``; killed at the end where it has not ended."""
-    import pty
-
-    pid, descriptor = pty.fork()
+    pid, descriptor = os.forkpty()
     if pid == 0:
         os.chdir(folder)
         own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}

@@ -22,7 +22,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import INTERRUPTED, Failure
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.requests import Delta, ModelSpec
@@ -52,7 +52,7 @@ async def test_a_failure_that_no_step_told_is_shown(tmp_path: Path) -> None:
         run.agent.publish(QueueChanged(["what I asked"], []))
         run.agent.publish(TurnEnded("error", Failure("invalid_request", "The database is full.")))
         await run.until(lambda: "The database is full." in run.shown())
-        assert "queued  what I asked" in run.shown()
+        await run.until(lambda: "queued  what I asked" in run.shown())
         assert run.app.activity.phase == ""
 
 
@@ -83,8 +83,9 @@ async def test_an_interrupted_turn_says_so_once(tmp_path: Path) -> None:
         run.agent.messages.append(stopped)
         run.agent.publish(StepEnded(step(status="stopped"), stopped))
         run.agent.publish(TurnEnded("interrupted"))
-        await run.until(lambda: "nterrupted" in run.shown())
-        assert run.shown().lower().count("interrupted") == 1
+        await run.until(lambda: INTERRUPTED in run.shown())
+        await run.pilot.pause()
+        assert run.shown().count(INTERRUPTED.rstrip(".")) == 1
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -40,6 +41,9 @@ START_TIMEOUT = 60.0
 HANG_TIMEOUT = 20.0
 """Seconds without a sign of life, while something is asked of the worker, before it is taken for hung. LiteLLM's
 import holds the interpreter for up to a second at a time."""
+
+SLICE = 0.002
+"""Seconds of handling what came in a burst before others on the loop, such as the keys, have their turn."""
 
 BACKOFF = (0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before a (re)start, by the number of deaths in a row without an answer in between."""
@@ -116,8 +120,15 @@ class WorkerClient:
                 return
             pipe.write(self._encoder.encode(protocol.Stream(request), call_id))
             self._watch()
+            began = time.monotonic()
             while not ended:
+                waiting = items.empty()
+                if not waiting and time.monotonic() - began >= SLICE:
+                    await asyncio.sleep(0)
+                    waiting = True
                 item = _stream_item(await items.get())
+                if waiting:
+                    began = time.monotonic()
                 ended = isinstance(item, (Finished, Failed))
                 yield item
         finally:

@@ -112,7 +112,7 @@ class NoticeBlock(Block):
         rest = (*MARGIN, ("  ", ""))
         return [
             Flow(line, base=self.level, first=rest if k else icon, rest=rest)
-            for k, line in enumerate(drawable(self.text).split("\n"))
+            for k, line in enumerate(drawable(self.text).expandtabs(4).split("\n"))
         ]
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from collections.abc import Iterable
+from time import perf_counter, thread_time
 from typing import Any
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.geometry import Size
+from rich.style import Style
+from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
 
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import JumpingScrollView
+from agent_tui.ui.textual_private import JumpingScrollView, filtered
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
@@ -23,9 +25,9 @@ from agent_tui.ui.transcript.messages import FollowChanged
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""
 CALM_FRAME = 1 / 4
-"""The same with reduced motion."""
+"""The same with reduced motion, and beneath a dialog, where each drawing is one of the whole screen."""
 SHARE = 0.1
-"""Share of the time that drawing a growing answer may take: a slow drawing makes the next one wait."""
+"""Share of a processor that laying out a growing answer may take: a slow one makes the next one wait."""
 
 
 class DocumentView(Guarded, JumpingScrollView, can_focus=True):
@@ -99,7 +101,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         self._waiting.add(entry)
         if self._frame_pending or not self.is_mounted:
             return
-        frame = CALM_FRAME if self.reduced_motion else FRAME
+        frame = CALM_FRAME if self.reduced_motion or self.app.screen is not self.screen else FRAME
         wait = max(frame, self._frame_cost / SHARE) - (perf_counter() - self._frame_end)
         self._frame_pending = True
         if wait <= 0:
@@ -109,12 +111,12 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
 
     def _frame(self) -> None:
         self._frame_pending = False
-        begun = perf_counter()
+        begun = thread_time()
         self._take_waiting()
         if self._dirty:
             self.settle()
         self._frame_end = perf_counter()
-        self._frame_cost = self._frame_end - begun
+        self._frame_cost = thread_time() - begun
 
     def _take_waiting(self) -> None:
         """Only what is in view is made anew; of the rest just the height is estimated."""
@@ -155,11 +157,15 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         if len(old) != len(new):
             self.refresh()
         else:
-            for y, (before, after) in enumerate(zip(old, new, strict=True)):
-                if before is not after:
-                    self.refresh_lines(y + self.scroll_offset.y, 1)
+            self._refresh_rows(y for y, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after)
         if not self._follow:
-            self.refresh_lines(self.size.height - 1 + self.scroll_offset.y, 1)
+            self._refresh_rows([self.size.height - 1])
+
+    def _refresh_rows(self, rows: Iterable[int]) -> None:
+        """Draws these rows of the view again."""
+        width = self.size.width
+        if regions := [Region(0, y, width, 1) for y in rows]:
+            self.refresh(*regions)
 
     def _fill(self) -> None:
         document, rows = self.document, self.size.height
@@ -265,7 +271,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             known = self.document.palette
             if known.variables is not self.app.theme_variables or known.base != self.rich_style:
                 self._restyle()
-                self.changed()
+                self.call_next(self.settle)
 
     def _restyle(self) -> None:
         palette, base = self.document.palette, self.rich_style
@@ -275,23 +281,39 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             self._dirty = True
             self.refresh()
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Lines as they are painted, as wide as the text: there is nothing around them that Textual would have to draw,
+        and what stands beside them is the scrollbar's, where there is one."""
+        if self._dirty:
+            self.settle()
+        width, selection = self.scrollable_content_region.width, self.text_selection
+        strips = [self._line(y, width, selection) for y in crop.line_range]
+        if not self.show_vertical_scrollbar:
+            style = Style(bgcolor=self.rich_style.bgcolor)
+            strips = [strip.extend_cell_length(self.size.width, style) for strip in strips]
+        begin, end = crop.column_span
+        return [strip.crop(begin, end) for strip in filtered(self, strips)]
+
     def render_line(self, y: int) -> Strip:
         if self._dirty:
             self.settle()
+        return self._line(y, self.scrollable_content_region.width, self.text_selection)
+
+    def _line(self, y: int, width: int, selection: Selection | None) -> Strip:
         palette = self.document.palette
-        width = self.scrollable_content_region.width
         if palette is None or y >= len(self._slots):
             return Strip.blank(width, self.rich_style)
         cursor, line = self._slots[y]
         where = key(cursor.entry, cursor.piece, line.row)
-        marks = self._marks(cursor, line.row, line.text, where)
+        plain = self.finder is None and selection is None
+        marks = [] if plain else self._marks(cursor, line.row, line.text, where, selection)
         selected = self.screen.get_component_rich_style("screen--selection") if marks else None
         strip = paint(line, where, width, palette, marks, selected)
         if y == self.size.height - 1 and not self._follow and self._new_entries:
             strip = self._with_chip(strip, palette, width)
         return strip
 
-    def _marks(self, cursor: Cursor, row: int, text: str, where: int) -> list[Mark]:
+    def _marks(self, cursor: Cursor, row: int, text: str, where: int, selection: Selection | None) -> list[Mark]:
         marks: list[Mark] = []
         if self.finder is not None:
             current = self.finder.current
@@ -301,7 +323,6 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
                 if current.block < len(place) and place[current.block] + current.piece == cursor.piece:
                     start = current.start
             marks = found(self.finder.places(text), start)
-        selection: Selection | None = self.text_selection
         if selection is not None:
             span = selection.get_span(where)
             if span is not None:
