@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.jobs import JobInfo
-    from agent_tui.models.messages import Message, Metadata
+    from agent_tui.models.messages import AttachmentPart, Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
     from agent_tui.models.steps import Step
@@ -151,6 +151,25 @@ class RunsInBackground(Protocol):
     def keep_job(self, job_id: str, keep: bool = True) -> str: ...
 
 
+class NamesResources(Protocol):
+    def mcp_resources(self) -> list[tuple[str, str]]:
+        """(``server:uri``, description) of every MCP resource."""
+
+
+class ReadsAttachments(Protocol):
+    """What goes with a message, as the model in use takes it."""
+
+    @property
+    def busy(self) -> bool: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def folders(self) -> list[Path]: ...
+    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]: ...
+    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
+        """The parts, a line for each image that was scaled down, and one for each that was left out."""
+
+
 class CommandAgent(
     SessionFacts,
     ChangesSession,
@@ -164,3 +183,7 @@ class CommandAgent(
     Protocol,
 ):
     """Everything that some command needs."""
+
+
+class CompletesWords(CommandAgent, NamesResources, Protocol):
+    """What completion proposes from."""

@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from agent_tui.commands.agent_protocol import CommandAgent, OffersCommands, RunsInBackground, StoredSessions
+from agent_tui.commands.agent_protocol import (
+    CompletesWords,
+    OffersCommands,
+    ReadsAttachments,
+    RunsInBackground,
+    StoredSessions,
+)
 
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode, Settings
@@ -60,20 +66,6 @@ class TakesMessages(Protocol):
     async def shell(self, command: str) -> None: ...
 
 
-class ReadsAttachments(Protocol):
-    """What goes with a message, as the model in use takes it."""
-
-    @property
-    def busy(self) -> bool: ...
-    @property
-    def cwd(self) -> Path: ...
-    @property
-    def folders(self) -> list[Path]: ...
-    async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]: ...
-    async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
-        """The parts, a line for each image that was scaled down, and one for each that was left out."""
-
-
 class HasMode(Protocol):
     @property
     def mode(self) -> PermissionMode: ...
@@ -86,11 +78,6 @@ class AsksUser(Protocol):
     ) -> None: ...
     def answer_plan(self, request_id: str, mode: ApprovedMode | None, plan: str, feedback: str = "") -> None: ...
     def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None: ...
-
-
-class NamesResources(Protocol):
-    def mcp_resources(self) -> list[tuple[str, str]]:
-        """(``server:uri``, description) of every MCP resource."""
 
 
 class ComparesModels(Protocol):
@@ -166,10 +153,6 @@ class WatchesJobs(RunsInBackground, PublishesEvents, Protocol):
     """Commands in the background, and their output."""
 
     def job_output(self, job_id: str) -> str: ...
-
-
-class CompletesWords(CommandAgent, NamesResources, Protocol):
-    """What completion proposes from."""
 
 
 class ChatAgent(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_tui.errors import AgentError
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
     from agent_tui.ui.chat.needs import HasAgent, RunsCommands, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
 
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.terminal import clipboard
+from agent_tui.commands import clipboard
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
