@@ -139,8 +139,8 @@ class Router:
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):
-                for level, text in ending_lines(event, self._told, self._says_so(), stage.turn_cost):
-                    stage.say(level, text)
+                for tone, line in ending_lines(event, self._told, self._says_so(), stage.turn_cost):
+                    stage.say(tone, line)
                 self._told.clear()
                 session.turn_ended(reason)
             case _:
