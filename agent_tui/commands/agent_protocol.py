@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from agent_tui.config import PermissionMode
+    from agent_tui.config import PermissionMode, Settings
     from agent_tui.context.accounting.lost import LostReasoning
     from agent_tui.context.accounting.spending import BudgetLine, BudgetName
+    from agent_tui.context.past.history import History
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
+    from agent_tui.models.events import Event
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import AttachmentPart, Message, Metadata
-    from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+    from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
     from agent_tui.models.session import SessionInfo
-    from agent_tui.models.steps import Step
+    from agent_tui.models.steps import CompactionRecord, Step
     from agent_tui.paths import Paths
 
 
@@ -149,6 +151,48 @@ class RunsInBackground(Protocol):
     def jobs(self) -> list[JobInfo]: ...
     async def stop_job(self, job_id: str) -> str: ...
     def keep_job(self, job_id: str, keep: bool = True) -> str: ...
+    def job_output(self, job_id: str) -> str: ...
+
+
+class PublishesEvents(Protocol):
+    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that."""
+
+
+class ExplainsContext(PublishesEvents, Protocol):
+    """All that is shown of the context."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def paths(self) -> Paths: ...
+    @property
+    def info(self) -> SessionInfo: ...
+    @property
+    def store(self) -> StoredSessions: ...
+    @property
+    def records(self) -> Sequence[CompactionRecord]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
+    @property
+    def model_info(self) -> ModelInfo | None: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def read_only_reason(self) -> str: ...
+    def context_usage(self) -> ContextUsage: ...
+    def trigger_total(self) -> int: ...
+    def part_text(self, fingerprint: str) -> str | None: ...
+    def sent_message(self, message_id: str) -> SentMessage | None: ...
+    def history(self) -> History: ...
+    @property
+    def messages(self) -> Sequence[Message]: ...
+    def context_stats(self) -> str: ...
+    def compact_preview(self) -> str: ...
+    async def count_exact(self) -> int | None: ...
+    async def refresh_context(self) -> bool: ...
 
 
 class NamesResources(Protocol):
@@ -175,6 +219,7 @@ class CommandAgent(
     ChangesSession,
     ChoosesModel,
     CountsContext,
+    ExplainsContext,
     Compacts,
     HoldsBudgets,
     HoldsRules,

@@ -5,35 +5,26 @@ The commands' own are in ``commands.agent_protocol``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.commands.agent_protocol import (
     CompletesWords,
     OffersCommands,
+    PublishesEvents,
     ReadsAttachments,
     RunsInBackground,
     StoredSessions,
 )
 
 if TYPE_CHECKING:
-    from agent_tui.config import PermissionMode, Settings
+    from agent_tui.config import PermissionMode
     from agent_tui.context.accounting.lost import LostReasoning
-    from agent_tui.context.past.history import History
-    from agent_tui.models.context import ContextUsage
-    from agent_tui.models.events import Event
     from agent_tui.models.messages import AttachmentPart, Message
     from agent_tui.models.questions import ApprovedMode
-    from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
+    from agent_tui.models.requests import ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
-    from agent_tui.models.steps import CompactionRecord, Step
-    from agent_tui.paths import Paths
-
-
-class PublishesEvents(Protocol):
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls ``callback`` with every event from now on; returns what ends that."""
 
 
 class RefreshesContext(Protocol):
@@ -113,51 +104,12 @@ class Rewinds(Protocol):
     async def fork(self, message_id: str | None = None) -> None: ...
 
 
-class ExplainsContext(PublishesEvents, Protocol):
-    """All that the context screen shows."""
-
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def paths(self) -> Paths: ...
-    @property
-    def info(self) -> SessionInfo: ...
-    @property
-    def store(self) -> StoredSessions: ...
-    @property
-    def records(self) -> Sequence[CompactionRecord]: ...
-    @property
-    def steps(self) -> Sequence[Step]: ...
-    @property
-    def model_info(self) -> ModelInfo | None: ...
-    @property
-    def in_flight(self) -> int: ...
-    @property
-    def read_only(self) -> bool: ...
-    @property
-    def read_only_reason(self) -> str: ...
-    def context_usage(self) -> ContextUsage: ...
-    def trigger_total(self) -> int: ...
-    def part_text(self, fingerprint: str) -> str | None: ...
-    def sent_message(self, message_id: str) -> SentMessage | None: ...
-    def history(self) -> History: ...
-    @property
-    def messages(self) -> Sequence[Message]: ...
-    def context_stats(self) -> str: ...
-    def compact_preview(self) -> str: ...
-    async def count_exact(self) -> int | None: ...
-    async def refresh_context(self) -> bool: ...
-
-
-class WatchesJobs(RunsInBackground, PublishesEvents, Protocol):
-    """Commands in the background, and their output."""
-
-    def job_output(self, job_id: str) -> str: ...
+class WatchesJobs(PublishesEvents, RunsInBackground, Protocol):
+    """Commands in the background, as they come and go."""
 
 
 class ChatAgent(
     CompletesWords,
-    ExplainsContext,
     RefreshesContext,
     TakesMessages,
     ReadsAttachments,

@@ -28,7 +28,7 @@ from agent_tui.ui.screens.context.view import ContextView
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from agent_tui.ui.agent_protocol import ExplainsContext
+    from agent_tui.commands.agent_protocol import ExplainsContext
 
 
 READY = 0.3
