@@ -12,13 +12,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options
+
+if TYPE_CHECKING:
+    from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
+    from agent_tui.paths import Paths
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -183,10 +188,18 @@ def _chat(options: Options) -> int:
     if options.headless:
         with _ended_by_signals():
             return _headless(options)
+    from agent_tui.config.early import early_settings, why_plain
+    from agent_tui.paths import user_paths
+
+    paths = user_paths()
+    settings = early_settings(options.config, paths)
+    why = why_plain(options.plain, settings.ui.plain, os.environ)
+    if why and (options.plain or sys.stdin.isatty()):
+        return _plain(options, settings, paths, why)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
         return EXIT_USAGE
-    return _screen(options)
+    return _screen(options, settings, paths)
 
 
 @contextmanager
@@ -240,14 +253,25 @@ def _begin_worker() -> None:
     start_early(user_paths().log_file)
 
 
-def _screen(options: Options) -> int:
+def _plain(options: Options, settings: Settings, paths: Paths, why: str) -> int:
+    from agent_tui.paths import project_root
+    from agent_tui.plain.run import run_plain
+
+    _begin_worker()
+
+    async def factory() -> Agent:
+        from agent_tui.bootstrap import make_agent
+
+        return await make_agent(options)
+
+    return run_plain(factory, options, settings, paths, project_root(Path.cwd()), why)
+
+
+def _screen(options: Options, settings: Settings, paths: Paths) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
-    from agent_tui.config.early import early_settings
-    from agent_tui.paths import project_root, user_paths
+    from agent_tui.paths import project_root
     from agent_tui.ui.run import run_ui
-
-    paths = user_paths()
 
     async def factory() -> object:
         from agent_tui.bootstrap import make_agent
@@ -256,7 +280,7 @@ def _screen(options: Options) -> int:
 
     return run_ui(
         factory,  # type: ignore[arg-type]
-        early_settings(options.config, paths),
+        settings,
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,

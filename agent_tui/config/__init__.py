@@ -147,9 +147,11 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` is a command."""
+    """How the screen looks. ``editor`` is a command. ``plain``: lines of text instead of the screen; None where the
+    environment says whether."""
 
     theme: str = "agent-dark"
+    plain: bool | None = None
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True

@@ -1,0 +1,107 @@
+"""Lists to choose from: sessions, models, earlier messages; and the commands in the background."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.jobs import state_word
+from agent_tui.commands.model import model_line
+from agent_tui.context.accounting.lost import lost_text
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import age, duration, plural
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.models.session import SessionInfo
+    from agent_tui.plain.commands import ChatParts
+    from agent_tui.plain.voice import Voice
+
+LISTED = 20
+"""Rows of a list; the rest is found by words."""
+
+
+class Lists:
+    """Puts lists as questions and does what is chosen."""
+
+    def __init__(self, agent: Agent, voice: Voice, chat: ChatParts) -> None:
+        self._agent = agent
+        self._voice = voice
+        self._chat = chat
+
+    async def resume(self, search: str) -> None:
+        """Another session, this project's first."""
+        agent = self._agent
+        found = agent.store.sessions(search=search)
+        here = [s for s in found if s.project == str(agent.root)]
+        shown = [*here, *(s for s in found if s.project != str(agent.root))]
+        shown = [s for s in shown if s.messages and s.id != agent.info.id]
+        if not shown:
+            self._chat.problem("No other session matches." if search else "There is no other session.")
+            return
+        rest = len(shown) - LISTED
+        more = f" {plural(rest, 'more matches', 'more match')}: /resume WORDS finds them." if rest > 0 else ""
+        chosen = await self._chat.asking.pick(f"Sessions.{more}", [self._session(s) for s in shown[:LISTED]])
+        if chosen is not None:
+            await agent.resume(shown[chosen].id)
+
+    def _session(self, info: SessionInfo) -> str:
+        title = one_line(info.title or info.preview, 120) or "untitled"
+        elsewhere = "" if info.project == str(self._agent.root) else f", in {one_line(Path(info.project).name, 60)}"
+        ago = age(info.updated)
+        return f"{title}, {plural(info.messages, 'message')}, {'just now' if ago == 'now' else ago + ' ago'}{elsewhere}"
+
+    async def model(self, search: str) -> None:
+        """Another model."""
+        agent = self._agent
+        specs = [s for s in agent.models() if search.lower() in f"{s.key} {s.model}".lower()]
+        rows = []
+        for spec in specs[:LISTED]:
+            current = " (in use)" if spec.key == agent.spec.key else ""
+            rows.append(" ".join(model_line(await agent.describe(spec.key)).split()) + current)
+        chosen = await self._chat.asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
+        if chosen is not None:
+            from agent_tui.commands.registry import run
+            from agent_tui.commands.result import Text
+
+            result = await run(agent, f"/model {specs[chosen].key}")
+            if isinstance(result, Text):
+                self._voice.say(result.text)
+
+    async def rewind(self) -> None:
+        """Back to before one of the user's messages."""
+        agent = self._agent
+        path = agent.messages
+        mine = [(at, m) for at, m in enumerate(path) if m.role == "user"][::-1]
+        rows = [
+            f"{one_line(m.text, 160) or 'an attachment'}, {plural(len(path) - at - 1, 'message')} after it"
+            for at, m in mine[:LISTED]
+        ]
+        chosen = await self._chat.asking.pick("Go back to before which of your messages? The newest is first.", rows)
+        if chosen is None:
+            return
+        message = mine[chosen][1]
+        lost = lost_text(agent.lost_by_rewind(message.id), would=True)
+        how = await self._chat.asking.pick(
+            f"What comes after it leaves the conversation; nothing is deleted. {lost}".rstrip(),
+            ["Go back", "Go back, and put the files back as they were then", "Continue in a copy that ends there"],
+        )
+        if how is None:
+            return
+        if how == 2:
+            await agent.fork(message.id)
+            self._voice.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
+            return
+        text = await agent.rewind(message.id, how == 1)
+        self._voice.say(f"went back; {plural(len(agent.messages), 'message')} left.", "Note")
+        self._chat.give_back(text)
+
+    def jobs(self) -> None:
+        """The commands in the background, the newest last."""
+        now = time.time()
+        for job in self._agent.jobs():
+            said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
+            line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
+            self._voice.quote(line)
+        self._voice.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
