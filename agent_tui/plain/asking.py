@@ -31,11 +31,13 @@ Edits = Callable[[str, str], Awaitable[str | None]]
 
 
 class Asking:
-    """Puts the agent's questions and hands it the answers. ``changed`` is called when another one is in front."""
+    """Puts the agent's questions and hands it the answers. ``before`` is called before one is put, ``changed`` when
+    another one is in front."""
 
-    def __init__(self, voice: Voice, edits: Edits, changed: Callable[[], None]) -> None:
+    def __init__(self, voice: Voice, edits: Edits, before: Callable[[], None], changed: Callable[[], None]) -> None:
         self._voice = voice
         self._edits = edits
+        self._before = before
         self._changed = changed
         self._open: list[Question] = []
         self._own: set[str] = set()
@@ -109,8 +111,12 @@ class Asking:
             return
         self._open.append(question)
         if len(self._open) == 1:
-            question.put()
+            self._put(question)
         self._changed()
+
+    def _put(self, question: Question) -> None:
+        self._before()
+        question.put()
 
     def take(self, line: str) -> Taken:
         """A line for the question in front. ``again``: it stays open."""
@@ -126,7 +132,7 @@ class Asking:
         self._open = [question for question in self._open if question.request_id != request_id]
         if self.front is not before:
             if self.front is not None:
-                self.front.put()
+                self._put(self.front)
             self._changed()
 
     def turn_over(self) -> None:

@@ -34,6 +34,7 @@ class Reads(Protocol):
 
     def want(self, want: Want) -> None: ...
     def keep(self, text: str) -> None: ...
+    def typed_ahead(self) -> str: ...
 
 
 class Chat:
@@ -64,7 +65,7 @@ class Chat:
         self.code = EXIT_OK
         self.left = asyncio.Event()
         self.queue = Queue()
-        self.asking = Asking(voice, edits, self.settle)
+        self.asking = Asking(voice, edits, self._typed_ahead, self.settle)
         self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, agent.settings.ui.turn_cost)
         self.commands = Commands(agent, voice, self, edits)
         self._order = asyncio.Lock()
@@ -131,13 +132,13 @@ class Chat:
 
     # What comes in
 
-    def line(self, text: str, early: bool = False) -> None:
+    def line(self, text: str) -> None:
         """A line that was read, or a paste of several."""
         self._cancelled_at = None
         self._wanted = Want("nothing")
         self._voice.typed(text if self._echo else None)
         question = self.asking.front
-        if question is not None and not early:
+        if question is not None:
             if self.asking.take(text) != "other" and not (text.startswith("/") and is_command(text, self._agent)):
                 self.settle()
                 return
@@ -145,6 +146,12 @@ class Chat:
                 self._voice.say("That is no answer; it is queued as a message. The question still waits.", "Note")
         self._take(text)
         self.settle()
+
+    def _typed_ahead(self) -> None:
+        """A question is about to be put: what was typed before is no answer to it."""
+        text = self._reads.typed_ahead()
+        if text:
+            self._take(text)
 
     def line_of_ours(self, text: str) -> None:
         """The first message, from the command line."""

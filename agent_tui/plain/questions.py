@@ -155,9 +155,8 @@ class PermissionQuestion(Numbered):
 
     def put(self) -> None:
         asked = self._asked
-        self.voice.quote(
-            spelled(f"{asked.tool}: {asked.summary.removeprefix(asked.tool + ' ')}", line=True), "Permission"
-        )
+        subject = asked.summary.removeprefix(f"{asked.tool} ")
+        self.voice.quote(spelled(f"{asked.tool} {subject}", line=True), "Permission needed")
         if asked.reason:
             self.voice.quote(spelled(asked.reason, line=True), "Reason")
         what = {"diff": "The change", "command": "The command"}.get(str((asked.display or {}).get("kind")), "The whole")

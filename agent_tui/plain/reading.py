@@ -32,8 +32,8 @@ class Want(NamedTuple):
 class Listener(Protocol):
     """Who is told; its methods are called in the reading thread."""
 
-    def line(self, text: str, early: bool) -> None:
-        """A line, or a paste of several. ``early``: it was typed before the question that is open now."""
+    def line(self, text: str) -> None:
+        """A line, or a paste of several."""
 
     def over(self) -> None:
         """Nothing more can be read, or Ctrl+D on an empty line."""
@@ -63,6 +63,7 @@ class Reading:
         self._in_editor = False
         self._main = threading.get_ident()
         self._rest = b""
+        self._ahead = ""
         self._unheard = 0
         self._over = False
         self._listener: Listener | None = None
@@ -101,8 +102,16 @@ class Reading:
         if self._editing is not None:
             self._editing.kept = text
 
+    def typed_ahead(self) -> str:
+        """Takes what was typed before a question is put, which cannot be its answer: whole lines are returned, the
+        beginning of one is kept for the next message."""
+        self._ahead = ""
+        if self._terminal:
+            self.lend(self._take_ahead)
+        return self._ahead
+
     def lend(self, work: Callable[[], None]) -> None:
-        """Has ``work`` done where lines are read otherwise; call in a thread. Nothing is read meanwhile."""
+        """Has ``work`` done where lines are read otherwise, and waits for its end. Nothing is read meanwhile."""
         self._worked.clear()
         self._work = work
         self._call_off()
@@ -141,15 +150,14 @@ class Reading:
         elif self._over or (want.kind == "nothing" and not self._terminal):
             self._until([])
         else:
-            early = self._typed_ahead(listener) if want.kind == "answer" else None
-            text = early if early is not None else self._line()
+            text = self._line()
             if text is None:
                 self._over = not self._terminal
                 self._done(want)
                 listener.over()
             else:
                 self._done(want)
-                listener.line(text, early is not None)
+                listener.line(text)
 
     def _edit(self, want: Want, listener: Listener, editing: Editing) -> None:
         with self._waiting(editor=True):
@@ -158,7 +166,7 @@ class Reading:
         if text is None:
             listener.over()
         else:
-            listener.line(text, False)
+            listener.line(text)
 
     def _done(self, want: Want) -> None:
         """What was wanted came: the loop says what is next."""
@@ -197,20 +205,14 @@ class Reading:
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode("utf-8", "replace")
 
-    def _typed_ahead(self, listener: Listener) -> str | None:
-        """Takes what was typed before a question was there: the beginning of a line is kept for the next message; whole
-        lines are returned."""
-        if not self._terminal:
-            return None
+    def _take_ahead(self) -> None:
         from agent_tui.plain.editing import unfinished
 
         data = self._rest + unfinished(self._descriptor)
         self._rest = b""
-        text = data.replace(b"\r", b"\n").decode("utf-8", "replace")
-        whole, _, begun = text.rpartition("\n")
-        if begun and self._editing is not None:
+        self._ahead, _, begun = data.replace(b"\r", b"\n").decode("utf-8", "replace").rpartition("\n")
+        if self._editing is not None:
             self._editing.kept += begun
-        return whole or None
 
     def _until(self, descriptors: list[int]) -> None:
         with self._waiting():
@@ -249,11 +251,12 @@ class Reading:
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         edits = self._editing if self._in_editor else None
         dropped = edits is not None and edits.drop()
+        if edits is not None:
+            # First of all: the loop must not find an editor that could step aside and keep the line.
+            self._want, self._waiting_in, self._in_editor = Want("nothing"), None, False
         if self._listener is not None:
             self._listener.interrupted(dropped)
         if edits is not None:
-            self._want = Want("nothing")
-            self._waiting_in = None
             raise _SteppedAside
 
     def _on_end(self, number: int, frame: FrameType | None) -> None:

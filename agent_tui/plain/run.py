@@ -79,10 +79,10 @@ class Session:
 
     # The listener: called in the reading thread
 
-    def line(self, text: str, early: bool) -> None:
+    def line(self, text: str) -> None:
         if self.editing is not None:
             self.editing.remember(text)
-        self._tell(lambda chat: chat.line(text, early), heard=True)
+        self._tell(lambda chat: chat.line(text), heard=True)
 
     def over(self) -> None:
         self._tell(lambda chat: chat.over(), heard=True)
