@@ -116,7 +116,7 @@ def test_the_sum_of_the_context_is_right(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
-    script = '[[step]]\ntext = "On and on.\\nAnd "\nhang = true\n' + step("Back again.")
+    script = '[[step]]\ntext = "On and on.\\nAnd further still."\nafter = 20\nhang = true\n' + step("Back again.")
     with talk(tmp_path, script) as chat:
         chat.hears("You: ")
         chat.says("go", "On and on")
