@@ -197,7 +197,7 @@ def _chat(options: Options) -> int:
     if why and (options.plain or sys.stdin.isatty()):
         return _plain(options, settings, paths, why)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
+        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines")
         return EXIT_USAGE
     return _screen(options, settings, paths)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent_tui.commands.tool_words import diff_size, items_of, result_facts, shown
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
+from agent_tui.plain.spoken import spoken
 from agent_tui.text.clean import drawable_output, spelled
 from agent_tui.text.numbers import duration, plural
 
@@ -16,7 +17,7 @@ LABEL = 300
 
 def result_lines(label: str, result: ToolResultPart) -> Iterator[str]:
     """``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
-    yield f"Tool {spelled(label, line=True)[:LABEL]}: {', '.join(_facts(result)) or 'done'}"
+    yield f"Tool {spelled(label, line=True)[:LABEL]}: {spoken(', '.join(_facts(result))) or 'done'}"
     for text, status in items_of(result):
         yield f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " ")
 

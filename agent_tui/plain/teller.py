@@ -264,7 +264,7 @@ class Teller:
         said = [f"context {self._context(agent.context_usage())}"]
         if self._cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
-        voice.say(", ".join(said) + ".", "Done")
+        voice.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
 
     @staticmethod
     def _context(usage: ContextUsage) -> str:

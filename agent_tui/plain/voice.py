@@ -11,7 +11,7 @@ from agent_tui.plain.spoken import spoken
 from agent_tui.text.clean import clean, newlines
 
 _OURS = re.compile(
-    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Done)\b(?:, from the queue)?:"
+    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Done|Stopped)\b(?:, from the queue)?:"
     r"|Permission needed:|Answer, |Number, |Tool |Thinking…)",
     re.IGNORECASE,
 )
