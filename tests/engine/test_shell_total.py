@@ -122,9 +122,8 @@ class User:
 
     async def edit_memory(self) -> None:
         (self.project / "AGENTS.md").write_text("Use tabs.\n" * self.random.randrange(1, 60))
-        # A running session goes on with the file as it was sent, which only its process knows: from the next beginning
-        # of the prompt on both have the new one.
-        await self.switch()
+        # The screen looks at the files when the numbers are asked for.
+        await self.agent.refresh_context()
 
     async def compact(self) -> None:
         await self.agent.compact()
