@@ -154,7 +154,7 @@ class Chat:
             self._take(text)
 
     def line_of_ours(self, text: str) -> None:
-        """The first message, from the command line."""
+        """A line that comes from the command line."""
         self._send(text)
 
     def _take(self, text: str) -> None:

@@ -179,6 +179,8 @@ class Session:
             chat.leave()
         demo = " This is the built-in DEMO model; /model chooses a real one." if agent.spec.model == "demo" else ""
         self.voice.say(f"{agent.spec.key} in {agent.root}, permission mode {agent.mode}.{demo}")
+        if self._options.resume == "":
+            chat.line_of_ours("/resume")
         if self._options.prompt:
             self.voice.quote(self._options.prompt, "You")
             chat.line_of_ours(self._options.prompt)

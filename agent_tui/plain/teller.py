@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_COMPACTION = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
 LEVELS = {"info": "Note", "warning": "Warning", "error": "Error"}
 SILENCE = (5.0, 15.0, 30.0)
 """Seconds without a word after which one is said, while the agent works; from then on the last of them again and
@@ -158,7 +159,7 @@ class Teller:
             case CompactionEnded(outcome, text, _, quiet):
                 self._told.add(text)
                 if text and not quiet:
-                    voice.say(text, {"failed": "Error", "not_worth_it": "Warning"}.get(outcome, "Note"))
+                    voice.say(text, _COMPACTION.get(outcome, "Note"))
             case Notice(level, text, code):
                 self._told.add(text)
                 voice.say(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])

@@ -11,8 +11,8 @@ from agent_tui.plain.spoken import spoken
 from agent_tui.text.clean import clean, newlines
 
 _OURS = re.compile(
-    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Done|Stopped)\b(?:, from the queue)?:"
-    r"|Permission needed:|Answer, |Number, |Tool |Thinking…)",
+    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Compacted|Done|Stopped):"
+    r"|You, from the queue:|Permission needed:|Answer, |Number, |Tool |Thinking…)",
     re.IGNORECASE,
 )
 """What our own lines begin with. A line of the model's that begins like that says whose it is."""
@@ -41,14 +41,14 @@ class Voice:
 
     def quote(self, text: str, mark: str = "", indent: str = "") -> None:
         """Words of others, as they are but harmless; ``mark`` stands before the first line, ``indent`` before each."""
-        self.end_answer()
+        self._interject()
         lines = clean(text).rstrip("\n").split("\n")
         whole = "\n".join(f"{indent}{line}" for line in lines)
         self._line(f"{mark}: {whole}" if mark else whole)
 
     def prompt(self, text: str) -> None:
         """A question whose answer is typed behind it."""
-        self.end_answer()
+        self._interject()
         self._write(text)
         self._fresh = False
 
@@ -97,10 +97,14 @@ class Voice:
         self._fresh = piece.endswith("\n")
 
     def end_answer(self) -> None:
-        """The answer is over, or something else is to be said."""
+        """The answer is over: what of it was not written yet is."""
         if self._answer:
             piece, self._answer = self._answer, ""
             self._piece(piece)
+        self._interject()
+
+    def _interject(self) -> None:
+        """Something else is to be said. A word that has only begun waits for its end."""
         if self._begun:
             self._begun = False
             self._new_line()

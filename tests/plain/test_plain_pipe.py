@@ -79,7 +79,7 @@ def test_compaction_is_told_and_taken_back(cli: Cli) -> None:
     long = "word " * 900
     cli.script("window = 9000\nmax_output = 500\n" + step(f"First. {long}") + step(f"Second. {long}") + step("Third."))
     done = piped(cli, "one", "two", "three", "/compact", "/compact undo", "/context")
-    in_order(done.out, "You: /compact\nNote: compacting ", " tokens…", "Note: Compacted", "You: /compact undo\nNote: ")
+    in_order(done.out, "You: /compact\nNote: compacting ", " tokens…", "\nCompacted: ", "You: /compact undo\nNote: ")
     in_order(done.out, "You: /context\n", "Sum of the rows: ", " = total.", "Proof: rows = total = trigger = ", "holds")
     assert done.code == 0
 
