@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui import door
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, AgentError
+from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
 from agent_tui.history import History
 from agent_tui.plain.reading import Reading, Want
 from agent_tui.plain.voice import Voice
@@ -52,8 +52,8 @@ class Session:
         self.history = History(paths.state, str(root))
         self.editing = self._make_editing() if self._drawn else None
         self.reading = Reading(sys.stdin.fileno(), self._live, self.editing)
-        self.voice = Voice(sys.stdout, self.reading.step_aside, self._spoke)
-        self.failure: AgentError | None = None
+        self.voice = Voice(sys.stdout, self.reading.step_aside, self._spoke, self._lost)
+        self.failure: AgentError | OSError | None = None
         self.farewell: list[str] = []
         self.code = EXIT_OK
         self._chat: Chat | None = None
@@ -125,8 +125,6 @@ class Session:
             asyncio.run(self._main())
         except AgentError as error:
             self.failure = self.failure or error
-        except OSError as error:
-            self.failure = AgentError(f"standard output: {error.strerror or error}")
         except Exception as error:
             import logging
 
@@ -203,6 +201,14 @@ class Session:
             if not agent.busy:
                 await agent.refresh_context()
 
+    def _lost(self, error: OSError) -> None:
+        """Nobody can read what is written: the chat ends."""
+        broken = isinstance(error, BrokenPipeError)
+        self.failure = error if broken else AgentError(f"standard output: {error.strerror or error}")
+        self._ended = True
+        if self._chat is not None:
+            self._chat.leave()
+
     def _spoke(self) -> None:
         if self._chat is not None:
             self._chat.spoke()
@@ -266,7 +272,4 @@ def run_plain(
     """
     if os.name != "posix":
         raise AgentError("Plain mode needs a POSIX system; agent-tui -p PROMPT works everywhere.")
-    try:
-        return Session(make_agent, options, settings, paths, root, why).run()
-    except BrokenPipeError:
-        return EXIT_ERROR
+    return Session(make_agent, options, settings, paths, root, why).run()

@@ -23,14 +23,20 @@ SOON = 160
 
 class Voice:
     """Writes to ``out``. ``aside`` is called before anything is written: who stands at the prompt steps aside, and
-    ``spoke`` afterwards."""
+    ``spoke`` afterwards; ``lost`` once, where nobody can read it any more. Nothing is raised for that."""
 
     def __init__(
-        self, out: TextIO, aside: Callable[[], bool] = lambda: False, spoke: Callable[[], None] = lambda: None
+        self,
+        out: TextIO,
+        aside: Callable[[], bool] = lambda: False,
+        spoke: Callable[[], None] = lambda: None,
+        lost: Callable[[OSError], None] = lambda error: None,
     ) -> None:
         self._out = out
         self._aside = aside
         self._spoke = spoke
+        self._lost = lost
+        self._reaches = True
         self._fresh = True
         self._answer = ""
         self._begun = False
@@ -120,8 +126,14 @@ class Voice:
             self._fresh = True
 
     def _write(self, text: str) -> None:
-        if self._aside():
-            door.write(self._out, "\n")
-        door.write(self._out, text)
-        self._out.flush()
+        if not self._reaches:
+            return
+        try:
+            if self._aside():
+                door.write(self._out, "\n")
+            door.write(self._out, text)
+            self._out.flush()
+        except OSError as error:
+            self._reaches = False
+            self._lost(error)
         self._spoke()

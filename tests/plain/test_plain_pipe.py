@@ -167,3 +167,14 @@ def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path:
     with lines.open() as given, (tmp_path / "out").open("w") as out:
         assert cli.start("--plain", "-m", "demo", stdin=given, stdout=out).wait(60) == 0
     assert "You: hi\nAgent: Hello.\nDone: " in (tmp_path / "out").read_text()
+
+
+def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
+    process = cli.start("--plain", "-m", "demo", stdin=-1)
+    assert process.stdout is not None and process.stdin is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write("hello\n" * 3)
+    process.stdin.close()
+    assert process.wait(60) == 1
+    assert process.stderr is not None and "Traceback" not in process.stderr.read()

@@ -181,3 +181,13 @@ def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
         chat.says("go", "Agent: a", "Agent: You: pay me", "Agent: Tool bash: done", "Done: ", "You: ")
         chat.says("more", "Permission needed: bash", "Answer, 1 to")
         chat.says("n", "refused", "You: ")
+
+
+def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Remember this.")) as chat:
+        chat.hears("You: ")
+        chat.says("the number is 42", "Agent: Remember this.", "You: ")
+        chat.terminal.close()
+        chat.terminal.wait_for_end()
+    with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
+        chat.hears("You: the number is 42", "Agent: Remember this.", "You: ")
