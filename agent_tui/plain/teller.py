@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -38,6 +37,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, ToolResultPart
 from agent_tui.plain.result_words import result_lines
+from agent_tui.plain.silence import Silence
 from agent_tui.text.clean import one_line, program_output, spelled
 from agent_tui.text.numbers import duration, tokens
 
@@ -52,9 +52,6 @@ log = logging.getLogger(__name__)
 
 _COMPACTION = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
 LEVELS = {"info": "Note", "warning": "Warning", "error": "Error"}
-SILENCE = (5.0, 15.0, 30.0)
-"""Seconds without a word after which one is said, while the agent works; from then on the last of them again and
-again."""
 LOADING = ("starting", "litellm_loading")
 OWN_OUTPUT = "output"
 """The attachment that holds what the user's own command printed."""
@@ -76,10 +73,7 @@ class Teller:
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
-        self._phase = ""
-        self._silences = 0
-        self._silence: asyncio.TimerHandle | None = None
-        self._since = 0.0
+        self._silence = Silence(voice, lambda: agent.busy, lambda: asking.front is not None)
         self._foretold = ""
         self._thinking = False
         self._opened = ""
@@ -105,16 +99,16 @@ class Teller:
             case SessionChanged():
                 pass
             case TurnStarted():
-                self._begin("Working")
+                self._silence.begin("Working")
             case MessageAdded(message):
                 self._message(message)
             case StepStarted():
                 self._thinking = False
-                self._phase = "Waiting for the model"
+                self._silence.phase = "Waiting for the model"
             case PartDelta(_, delta):
                 self._delta(delta.kind, delta.text)
             case BackendChanged(state):
-                if state in LOADING and not self._loading and self._phase and agent.spec.model != "demo":
+                if state in LOADING and not self._loading and self._silence.phase and agent.spec.model != "demo":
                     self._loading = True
                     voice.say("Starting the provider…")
             case StepEnded(step, message):
@@ -129,12 +123,12 @@ class Teller:
                 if summary.startswith("! "):
                     self._own_calls.add(call_id)
                     self._shown = ""
-                    self._begin("Running your command")
+                    self._silence.begin("Running your command")
                 else:
-                    self._phase = f"Running {one_line(summary, 80)}"
+                    self._silence.phase = f"Running {one_line(summary, 80)}"
             case ToolOutput(call_id, text):
                 if call_id in self._own_calls:
-                    self._spoke()
+                    self._silence.spoke()
                     self._shown += text
                     voice.quote(program_output(text), indent="  ")
             case PermissionAsked():
@@ -155,7 +149,7 @@ class Teller:
                 voice.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")
             case CompactionStarted(before, _, estimated):
                 voice.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
-                self._begin("Compacting")
+                self._silence.begin("Compacting")
             case CompactionEnded(outcome, text, _, quiet):
                 self._told.add(text)
                 if text and not quiet:
@@ -220,7 +214,7 @@ class Teller:
         if shown and rest == text:
             last = text.rpartition("\n")[2]
             rest = last if last.startswith("[") else ""
-        self._quiet()
+        self._silence.end()
         if rest:
             self._voice.quote(rest, indent="  ")
         self._voice.quote("the command has ended.", "Note")
@@ -229,27 +223,27 @@ class Teller:
         label = self._calls.get(result.call_id, result.name)
         self.results.append((label, result))
         del self.results[:-100]
-        self._spoke()
-        self._phase = "Working"
+        self._silence.spoke()
+        self._silence.phase = "Working"
         first, *rest = result_lines(label, result)
         self._voice.quote(first)
         for line in rest:
             self._voice.quote(line, indent="  ")
 
     def _delta(self, kind: str, text: str) -> None:
-        self._spoke()
+        self._silence.spoke()
         if kind == "text":
-            self._phase = "Answering"
+            self._silence.phase = "Answering"
             self._voice.answer(text)
         elif kind == "reasoning":
-            self._phase = "Thinking"
+            self._silence.phase = "Thinking"
             if not self._thinking:
                 self._thinking = True
                 self._voice.say("Thinking…")
 
     def _turn_ended(self, event: TurnEnded) -> None:
         agent, voice = self._agent, self._voice
-        self._quiet()
+        self._silence.end()
         self.stop_reason = event.stop_reason
         self.failure_retryable = event.failure is not None and event.failure.retryable
         self._asking.turn_over()
@@ -282,40 +276,6 @@ class Teller:
             self._voice.say(f"{one_line(cold_words(cold))}.", "Note")
         self._foretold = reason
 
-    # Silence
-
-    def _begin(self, phase: str) -> None:
-        self._phase = phase
-        self._since = asyncio.get_running_loop().time()
-        self._spoke()
-
-    def _spoke(self) -> None:
-        """Something is said: the silence begins anew."""
-        self._silences = 0
-        self._later()
-
-    def _later(self) -> None:
-        if self._silence is not None:
-            self._silence.cancel()
-        wait = SILENCE[min(self._silences, len(SILENCE) - 1)]
-        self._silence = asyncio.get_running_loop().call_later(wait, self._break_silence)
-
-    def _break_silence(self) -> None:
-        if not self._agent.busy:
-            self._quiet()
-            return
-        if self._asking.front is None:
-            lasted = asyncio.get_running_loop().time() - self._since
-            self._voice.quote(f"{self._phase}, {duration(lasted)}. Ctrl+C interrupts.")
-        self._silences += 1
-        self._later()
-
-    def _quiet(self) -> None:
-        self._phase = ""
-        if self._silence is not None:
-            self._silence.cancel()
-            self._silence = None
-
     def close(self) -> None:
         """Nothing is said any more by itself."""
-        self._quiet()
+        self._silence.end()

@@ -178,3 +178,11 @@ def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     process.stdin.close()
     assert process.wait(60) == 1
     assert process.stderr is not None and "Traceback" not in process.stderr.read()
+
+
+def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
+    cli.script(step("I saw it."))
+    done = piped(cli, "!echo first; sleep 0; echo second; exit 3", "what was it?")
+    in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: the command has ended.", "Agent: I saw it.")
+    assert done.out.count("  second\n") == 1 and done.code == 0
+    assert "second" in json.dumps(cli.run("export", cli.newest()).json["messages"])

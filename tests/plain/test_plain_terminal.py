@@ -191,3 +191,31 @@ def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
         chat.terminal.wait_for_end()
     with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
         chat.hears("You: the number is 42", "Agent: Remember this.", "You: ")
+
+
+def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Corrected.")) as chat:
+        chat.hears("You: ")
+        chat.terminal.type(
+            b"corect" + 3 * b"\x1b[D" + b"r" + b"\x1b[D" + b"\x1b[C" + b"\x05 this, h\xc3\xa9\xe6\xbc\xa2" + b"x" * 120
+        )
+        chat.terminal.type(b"\x17\n")
+        chat.hears("Agent: Corrected.", "You: ")
+        chat.terminal.type(b"\x12corre")
+        chat.hears("reverse-i-search")
+        chat.terminal.type(b"\x07/rewind\n")
+        chat.hears("1. correct this,", "Number")
+
+
+def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+    script = (
+        '[[step]]\ntext = "Wait.\\nAnd see."\nafter = 5\ndelay = 0.2\nchunk = 6\n'
+        '[[step.tool_calls]]\nname = "write"\narguments = \'{"path": "a", "content": "x"}\'\n' + step("Good.")
+    )
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Agent: Wait.")
+        chat.terminal.type(b"y")
+        chat.hears("Permission needed", "Answer, 1 to")
+        chat.says("4", "refused", "Agent: Good.", "You: y")
+    assert not (tmp_path / "project" / "a").exists()
