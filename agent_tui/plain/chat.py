@@ -225,7 +225,7 @@ class Chat:
                 self.give_back(text)
             elif agent.busy:
                 (agent.steer if steer else agent.submit)(text, attachments)
-                self._voice.say(self.queue.queued_words(steer), "Note")
+                self._voice.remark(self.queue.queued_words(steer), "Note")
             else:
                 self.queue.sent(text)
                 agent.submit(text, attachments)

@@ -156,7 +156,7 @@ class Teller:
                     voice.say(text, _COMPACTION.get(outcome, "Note"))
             case Notice(level, text, code):
                 self._told.add(text)
-                voice.say(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
+                voice.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
             case QueueChanged():
                 self._queue.changed(event)
             case JobsChanged():

@@ -47,14 +47,22 @@ class Voice:
 
     def quote(self, text: str, mark: str = "", indent: str = "") -> None:
         """Words of others, as they are but harmless; ``mark`` stands before the first line, ``indent`` before each."""
+        self.end_answer()
+        self._lines(text, mark, indent)
+
+    def remark(self, text: str, mark: str) -> None:
+        """Words of ours while the answer may be coming: a word of it that has only begun waits for its end."""
         self._interject()
+        self._lines(spoken(text), mark)
+
+    def _lines(self, text: str, mark: str = "", indent: str = "") -> None:
         lines = clean(text).rstrip("\n").split("\n")
         whole = "\n".join(f"{indent}{line}" for line in lines)
         self._line(f"{mark}: {whole}" if mark else whole)
 
     def prompt(self, text: str) -> None:
         """A question whose answer is typed behind it."""
-        self._interject()
+        self.end_answer()
         self._write(text)
         self._fresh = False
 
@@ -110,7 +118,6 @@ class Voice:
         self._interject()
 
     def _interject(self) -> None:
-        """Something else is to be said. A word that has only begun waits for its end."""
         if self._begun:
             self._begun = False
             self._new_line()

@@ -70,3 +70,13 @@ def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     voice.answer(f"Well.\n{line}\nEnd.")
     voice.end_answer()
     assert out.getvalue() == f"Agent: Well.\nAgent: {line}\nEnd.\n"
+
+
+def test_a_remark_cuts_no_word_of_the_answer() -> None:
+    out = io.StringIO()
+    voice = Voice(out)
+    voice.answer("One is here. And ano")
+    voice.remark("queued", "Note")
+    voice.answer("ther comes.")
+    voice.end_answer()
+    assert out.getvalue() == "Agent: One is here. \nNote: queued\nAgent: And another comes.\n"
