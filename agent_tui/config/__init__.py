@@ -147,8 +147,9 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` is a command. ``plain``: lines of text instead of the screen; None where the
-    environment says whether."""
+    """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
+    the screen takes it from the terminal. ``plain``: lines of text instead of the screen; None where the environment
+    says whether."""
 
     theme: str = "agent-dark"
     plain: bool | None = None
@@ -156,6 +157,8 @@ class UiConfig(Compared):
     reduced_motion: bool = False
     notifications: bool = True
     turn_cost: bool = True
+    vim: bool = False
+    mouse: bool = True
     editor: str | None = None
 
 

@@ -116,6 +116,13 @@ class Commands:
                 self._help(result.data)
             case "themes":
                 self._voice.say(NO_COLOURS, "Note")
+            case "vim":
+                self._voice.say("vim's keys are the screen's; here your readline decides (~/.inputrc).", "Note")
+            case "efforts":
+                from agent_tui.commands.model import EFFORTS
+
+                efforts = ", ".join(EFFORTS)
+                self._voice.say(f"thinking is {self._agent.effort}; /thinking with one of {efforts} sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":

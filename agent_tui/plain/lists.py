@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.branch_words import moved_text
 from agent_tui.commands.jobs import state_word
 from agent_tui.commands.model import model_line
 from agent_tui.context.accounting.lost import lost_text
@@ -70,32 +71,37 @@ class Lists:
                 self._voice.say(result.text)
 
     async def rewind(self) -> None:
-        """Back to before one of the user's messages."""
+        """Back to before one of the user's messages, or to a branch that was left."""
         agent = self._agent
         path = agent.messages
-        mine = [(at, m) for at, m in enumerate(path) if m.role == "user"][::-1]
+        mine = [(at, m) for at, m in enumerate(path) if m.role == "user"][::-1][:LISTED]
+        branches = list(agent.branches())[:LISTED]
         rows = [
             f"{one_line(m.text, 160) or 'an attachment'}, {plural(len(path) - at - 1, 'message')} after it"
-            for at, m in mine[:LISTED]
+            for at, m in mine
         ]
+        for branch in branches:
+            first = one_line(branch.first.text, 120) or "an attachment"
+            rows.append(f"the branch that was left: {first}, {plural(len(branch.own), 'message')} of its own")
         chosen = await self._chat.asking.pick("Go back to before which of your messages? The newest is first.", rows)
         if chosen is None:
             return
-        message = mine[chosen][1]
-        lost = lost_text(agent.lost_by_rewind(message.id), would=True)
-        how = await self._chat.asking.pick(
-            f"What comes after it leaves the conversation; nothing is deleted. {lost}".rstrip(),
-            ["Go back", "Go back, and put the files back as they were then", "Continue in a copy that ends there"],
-        )
+        before = mine[chosen] if chosen < len(mine) else None
+        head = branches[chosen - len(mine)].end if before is None else before[1].parent_id
+        lost = lost_text(agent.lost_by_going(head), would=True)
+        ways = ["Go there", "Go there, and put the files as they were then"]
+        if before is not None:
+            ways.append("Continue in a copy that ends there")
+        how = await self._chat.asking.pick(f"Nothing is deleted: what is left stays as a branch. {lost}".rstrip(), ways)
         if how is None:
             return
-        if how == 2:
-            await agent.fork(message.id)
+        if how == 2 and before is not None:
+            await agent.fork(before[1].id)
             self._voice.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
             return
-        text = await agent.rewind(message.id, how == 1)
-        self._voice.say(f"went back; {plural(len(agent.messages), 'message')} left.", "Note")
-        self._chat.give_back(text)
+        moved = await (agent.go_to(head, how == 1) if before is None else agent.rewind(before[1].id, how == 1))
+        self._voice.say(moved_text(moved, agent.root), "Note")
+        self._chat.give_back(moved.text)
 
     def jobs(self) -> None:
         """The commands in the background, the newest last."""

@@ -21,6 +21,8 @@ from agent_tui.commands.agent_protocol import (
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode
     from agent_tui.context.accounting.lost import LostReasoning
+    from agent_tui.engine.control.efforts import EffortChoice
+    from agent_tui.models.branches import Branch, FilesMoved, Moved
     from agent_tui.models.messages import AttachmentPart, Message
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec
@@ -83,6 +85,12 @@ class ComparesModels(Protocol):
     def lost_by_model(self, info: ModelInfo) -> LostReasoning | None: ...
 
 
+class ComparesEfforts(Protocol):
+    """How much the model can think."""
+
+    def efforts(self) -> list[EffortChoice]: ...
+
+
 class ListsSessions(Protocol):
     """The sessions to choose from."""
 
@@ -95,12 +103,17 @@ class ListsSessions(Protocol):
 
 
 class Rewinds(Protocol):
-    """The way back to an earlier message."""
+    """The way back to an earlier message, and to other branches."""
 
     @property
+    def root(self) -> Path: ...
+    @property
     def messages(self) -> Sequence[Message]: ...
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None: ...
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str: ...
+    def branches(self) -> Sequence[Branch]: ...
+    def lost_by_going(self, head: str | None) -> LostReasoning | None: ...
+    def files_by_going(self, head: str | None) -> FilesMoved: ...
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved: ...
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved: ...
     async def fork(self, message_id: str | None = None) -> None: ...
 
 
@@ -115,6 +128,7 @@ class ChatAgent(
     ReadsAttachments,
     AsksUser,
     ComparesModels,
+    ComparesEfforts,
     Rewinds,
     WatchesJobs,
     Protocol,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.screens.palette import Entry
+    from agent_tui.ui.screens.rewind import Choice
 
 R = TypeVar("R")
 
@@ -62,6 +63,8 @@ class Screens:
                 pile.push_screen(HistoryPicker(self._history, data), self._into_prompt)
             case "themes":
                 self._open_themes(data)
+            case "vim":
+                self._switch_vim(data)
             case "palette":
                 from agent_tui.ui.screens.palette import Palette
 
@@ -80,6 +83,10 @@ class Screens:
                 from agent_tui.ui.screens.models import ModelPicker
 
                 pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
+            case "efforts":
+                from agent_tui.ui.screens.efforts import EffortPicker
+
+                pile.push_screen(EffortPicker(agent), lambda key: self._command(f"thinking {key}" if key else None))
             case "jobs":
                 from agent_tui.ui.screens.jobs import JobPicker
 
@@ -118,6 +125,12 @@ class Screens:
         else:
             self._command(entry.command.removeprefix("/"))
 
+    def _switch_vim(self, wanted: str) -> None:
+        prompt = self._stage.prompt
+        on = wanted == "on" or (not wanted and prompt.vim is None)
+        prompt.use_vim(on)
+        self._stage.hint("Vim's keys: Esc for normal mode, i to type" if on else "Vim's keys are off")
+
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
 
@@ -132,20 +145,30 @@ class Screens:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
         from agent_tui.ui.screens.rewind import RewindPicker
 
-        if not any(m.role == "user" for m in agent.messages):
+        if not any(m.role == "user" for m in agent.messages) and not agent.branches():
             self._stage.hint(NOTHING_TO_REWIND)
             return
 
-        async def go(message_id: str, files: bool, fork: bool) -> None:
-            if fork:
-                await agent.fork(message_id)
-                self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
-            text = "" if fork else await agent.rewind(message_id, files)
-            if text and self._stage.prompt.is_empty:
-                self._stage.prompt.set_text(text)
-
-        def done(answer: tuple[str, bool, bool] | None) -> None:
+        def done(answer: Choice | None) -> None:
             if answer is not None:
-                self._work(partial(go, *answer))
+                self._work(partial(self._rewind, agent, answer))
 
         self._pile.push_screen(RewindPicker(agent, clock=self._clock), done)
+
+    async def _rewind(self, agent: ChatAgent, choice: Choice) -> None:
+        from agent_tui.commands.branch_words import moved_text
+
+        message, branch = choice.message, choice.branch
+        if choice.fork:
+            await agent.fork(message.id if message is not None else branch.end if branch is not None else None)
+            self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
+            return
+        if message is not None:
+            moved = await agent.rewind(message.id, choice.files)
+        elif branch is not None:
+            moved = await agent.go_to(branch.end, choice.files)
+        else:
+            return
+        self._stage.say("info", moved_text(moved, agent.root))
+        if moved.text and self._stage.prompt.is_empty:
+            self._stage.prompt.set_text(moved.text)
