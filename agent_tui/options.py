@@ -31,11 +31,11 @@ class Served(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Options(Compared):
-    """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
+    """Flags of the chat and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
-    end, however long that takes. ``budget`` is in dollars. ``instructions``: what the run itself adds to the
-    system prompt. ``variables``: of each field how many of its values came from its environment variable; those are the
-    first."""
+    end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
+    environment say. ``budget`` is in dollars. ``instructions``: what the run itself adds to the system prompt.
+    ``variables``: of each field how many of its values came from its environment variable; those are the first."""
 
     prompt: str = ""
     headless: bool = False
@@ -54,6 +54,7 @@ class Options(Compared):
     ephemeral: bool = False
     config: Path | None = None
     folder: Path | None = None
+    plain: bool | None = None
     add_dirs: list[Path] = field(default_factory=list)
     permission_mode: PermissionMode | None = None
     allow: list[str] = field(default_factory=list)

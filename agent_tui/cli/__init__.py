@@ -13,13 +13,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options, Served
+
+if TYPE_CHECKING:
+    from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
+    from agent_tui.paths import Paths
 
 
 def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int:
@@ -28,7 +33,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
     arguments = [_valid(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     _open_missing_streams()
     try:
-        code = _screen(_served(parse_options(arguments), served), served) if served else _run(arguments)
+        code = _serve(parse_options(arguments), served) if served else _run(arguments)
         if code == EXIT_OK:
             sys.stdout.flush()
         else:
@@ -181,10 +186,18 @@ def _chat(options: Options) -> int:
     if options.headless:
         with _ended_by_signals():
             return _headless(options)
+    from agent_tui.config.early import early_settings, why_plain
+    from agent_tui.paths import user_paths
+
+    paths = user_paths()
+    settings = early_settings(options.config, paths)
+    why = why_plain(options.plain, settings.ui.plain, os.environ)
+    if why and (options.plain or sys.stdin.isatty()):
+        return _plain(options, settings, paths, why)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
+        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines")
         return EXIT_USAGE
-    return _screen(options)
+    return _screen(options, settings, paths)
 
 
 def _go_to_folder(options: Options) -> None:
@@ -246,27 +259,43 @@ def _begin_worker() -> None:
     start_early(user_paths().log_file)
 
 
-def _served(options: Options, served: Served) -> Options:
-    """What a chat that is served is to do: one that has ended goes on with its session."""
+def _serve(options: Options, served: Served) -> int:
+    """A chat that is served; one that has ended goes on with its session."""
     if options.headless:
         raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
     _go_to_folder(options)
-    if not served.resume:
-        return options
-    return replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
+    if served.resume:
+        options = replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
+    from agent_tui.config.early import early_settings
+    from agent_tui.paths import user_paths
+
+    paths = user_paths()
+    return _screen(options, early_settings(options.config, paths), paths, served)
 
 
-def _screen(options: Options, served: Served | None = None) -> int:
+def _plain(options: Options, settings: Settings, paths: Paths, why: str) -> int:
+    from agent_tui.paths import project_root
+    from agent_tui.plain.run import run_plain
+
+    _begin_worker()
+
+    async def factory() -> Agent:
+        from agent_tui.bootstrap import make_agent
+
+        return await make_agent(options)
+
+    return run_plain(factory, options, settings, paths, project_root(Path.cwd()), why)
+
+
+def _screen(options: Options, settings: Settings, paths: Paths, served: Served | None = None) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
-    from agent_tui.config.early import early_settings
-    from agent_tui.paths import project_root, user_paths
+    from agent_tui.paths import project_root
     from agent_tui.ui.run import run_ui
 
     if served is not None:
         # Textual has read it by now; what is run from here on has a terminal of its own, or none.
         os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
-    paths = user_paths()
 
     async def factory() -> object:
         from agent_tui.bootstrap import make_agent
@@ -275,7 +304,7 @@ def _screen(options: Options, served: Served | None = None) -> int:
 
     return run_ui(
         factory,  # type: ignore[arg-type]
-        early_settings(options.config, paths),
+        settings,
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,

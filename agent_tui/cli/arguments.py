@@ -74,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
     kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help}
     if flag.kind == "switch":
-        kind["action"] = argparse.BooleanOptionalAction if flag.name == "final" else "store_true"
+        kind["action"] = argparse.BooleanOptionalAction if flag.negatable else "store_true"
         kind["default"] = None
     elif flag.kind in ("texts", "paths"):
         kind |= {"action": "append", "default": [], "metavar": flag.metavar}

@@ -149,9 +149,11 @@ class McpServer(Compared):
 class UiConfig(Compared):
     """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
     ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``: whether the
-    screen takes it from the terminal."""
+    screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the environment
+    says whether."""
 
     theme: str = "agent-dark"
+    plain: bool | None = None
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True

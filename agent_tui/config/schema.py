@@ -132,6 +132,7 @@ class McpSchema(Strict):
 
 class UiSchema(Strict):
     theme: str | None = None
+    plain: bool | None = None
     show_reasoning: bool | None = None
     reduced_motion: bool | None = None
     notifications: bool | None = None

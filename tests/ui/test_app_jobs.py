@@ -116,8 +116,8 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ("/jobs", "No commands run in the background."),
-        ("/jobs stop", "/jobs takes nothing, or stop, keep or end with an id."),
-        ("/jobs kill b1", "/jobs takes nothing, or stop, keep or end with an id."),
+        ("/jobs stop", "/jobs takes nothing, or output, stop, keep or end with an id."),
+        ("/jobs kill b1", "/jobs takes nothing, or output, stop, keep or end with an id."),
     ],
 )
 async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path, line: str, says: str) -> None:

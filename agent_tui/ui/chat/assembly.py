@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.completion import FileIndex
+from agent_tui.history import History
 from agent_tui.ui.chat.attention import Attention
 from agent_tui.ui.chat.finding import Finding
 from agent_tui.ui.chat.freshness import Freshness
@@ -27,8 +29,6 @@ from agent_tui.ui.chat.session_view import SessionView
 from agent_tui.ui.chat.stage import Stage
 from agent_tui.ui.chat.tasks import Tasks
 from agent_tui.ui.chat.themes import ThemeChoice
-from agent_tui.ui.prompt.completion import FileIndex
-from agent_tui.ui.prompt.history import History
 from agent_tui.ui.terminal.window import Window
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
+from agent_tui.commands.agent_protocol import CompletesWords
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, CompletesWords, RefreshesContext
+from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, RefreshesContext
 
 
 class HasAgent(Protocol):

@@ -10,12 +10,12 @@ from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
     from agent_tui.ui.chat.needs import FindsWords, HasAgent, RunsCommands, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
     from agent_tui.ui.screens.rewind import Choice
     from agent_tui.ui.screens.sessions import ResumeAt

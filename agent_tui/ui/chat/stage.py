@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from agent_tui.config import UiConfig
+    from agent_tui.history import History
     from agent_tui.ui.chat.needs import Tells
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.widgets.own_line import OwnLine

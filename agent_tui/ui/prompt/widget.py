@@ -11,14 +11,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
-from agent_tui.ui.prompt.completion import Query, query_at
+from agent_tui.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private import bindings_of, wait_after_escape
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.models.messages import AttachmentPart
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode

@@ -17,7 +17,7 @@ from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ExplainsContext
+    from agent_tui.commands.agent_protocol import ExplainsContext
 
 LOW = 20
 """Below this height the details are only shown on Enter."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from agent_tui.commands.jobs import state_word
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, JobsChanged
 from agent_tui.models.jobs import JobInfo, Reach
@@ -38,14 +39,12 @@ PORTS: Mapping[Reach, str] = MappingProxyType(
 
 def state(job: JobInfo) -> tuple[str, str]:
     """How it is in a word or two, and its colour."""
+    word = state_word(job)
     if job.state == "running":
-        return ("kept" if job.kept else "running"), "primary"
+        return word, "primary"
     if job.state == "stopped":
-        return "stopped", "warning"
-    code = job.code or 0
-    if code < 0:
-        return f"signal {-code}", "error"
-    return f"exit {code}", "error" if code else "success"
+        return word, "warning"
+    return word, "error" if job.code else "success"
 
 
 class JobPicker(Picker[JobInfo, None]):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent_tui.history import History
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.draw import Piece
-from agent_tui.ui.prompt.history import History
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
