@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agent_tui.context.accounting.spending import BudgetLine, BudgetName
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.context import ContextUsage
+    from agent_tui.models.events import WaitingMessage
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
@@ -109,6 +110,13 @@ class Compacts(Protocol):
     async def compact_undo(self) -> None: ...
 
 
+class ListsWaiting(Protocol):
+    """What was typed and is not sent."""
+
+    @property
+    def waiting(self) -> list[WaitingMessage]: ...
+
+
 class HoldsBudgets(Protocol):
     """What may be spent."""
 
@@ -152,6 +160,7 @@ class RunsInBackground(Protocol):
 
 
 class CommandAgent(
+    ListsWaiting,
     SessionFacts,
     ChangesSession,
     ChoosesModel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ScreenName = Literal["context", "sessions", "models", "rewind", "help", "themes", "palette", "text", "jobs"]
+ScreenName = Literal["context", "sessions", "models", "rewind", "help", "themes", "palette", "text", "jobs", "queue"]
 
 
 @dataclass(slots=True, frozen=True)

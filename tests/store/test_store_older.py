@@ -19,7 +19,7 @@ from agent_tui.store.exports.export_data import session_row
 from agent_tui.store.tables import schema
 from agent_tui.store.tables.database import Database
 from agent_tui.store.tables.session_state import dump_state
-from tests.support.agents import parts_for, running
+from tests.support.agents import parts_for, running, waiting
 from tests.support.older_databases import PROJECT, as_it_read, restore, rows
 
 OLD = schema.MIGRATIONS[:8]
@@ -92,8 +92,8 @@ async def test_the_chat_goes_on_where_it_was(tmp_path: Path) -> None:
             thinking="high",
             environment=first["state"]["environment"],
         )
-        assert len(agent.held) == 2
-        assert agent.held[0] == "and then the changelog"
+        assert len(waiting(agent, "held")) == 2
+        assert waiting(agent, "held")[0] == "and then the changelog"
         assert agent.context_usage().anchor_step is not None
         agent.submit("go on")
         await agent.join()

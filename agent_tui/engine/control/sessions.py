@@ -99,6 +99,7 @@ class SessionControl:
         self._toolbox.session_changed()
 
     def _tell_switched(self) -> None:
+        self._waiting.conversation_changed()
         self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))
         self._accounts.tell()
         self._binder.tell_model_gone()
@@ -143,6 +144,7 @@ class SessionControl:
         position = next((i for i, m in enumerate(path) if m.id == message_id), None)
         after = [m.id for m in path[position:]] if position is not None else []
         message = self._sessions.rewind(message_id)
+        self._waiting.conversation_changed()
         if restore_files:
             for line in await self._toolbox.restore_files(after):
                 self._hub.publish(Notice("info", line, "restored"))

@@ -79,6 +79,11 @@ class RunsCommands(Protocol):
         """Runs a slash command and shows what it answers."""
 
 
+class EditsWaiting(RunsCommands, Protocol):
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt."""
+
+
 class Sends(Protocol):
     def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
         """Takes what was typed; returns at once."""

@@ -156,11 +156,14 @@ class Permissions:
         if stage.activity.hint_text and not stage.prompt.is_empty and self.panel is None:
             stage.hint("")
 
-    def go_there(self) -> None:
-        """Tab in the prompt. In the midst of typing it does not make the next key an answer."""
-        if self.panel is not None:
-            self.guard.accidental()
-            self.panel.focus()
+    def go_there(self) -> bool:
+        """Tab in the prompt; False when nothing is asked. In the midst of typing it does not make the next key an
+        answer."""
+        if self.panel is None:
+            return False
+        self.guard.accidental()
+        self.panel.focus()
+        return True
 
     def _typed(self, text: str, *, paste: bool = False) -> None:
         """Something typed or pasted at a question that is no answer to it: nothing of it is lost."""

@@ -14,6 +14,7 @@ from agent_tui.models.events import (
     Event,
     JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
     PermissionAnswered,
@@ -143,8 +144,13 @@ class Router:
             case Notice(level, text, _):
                 self._told.add(text)
                 stage.say(level, text)
-            case QueueChanged(queued, steer, held):
-                stage.queue_view.show(queued, steer, held)
+            case QueueChanged(waiting, paused):
+                known = stage.queue_view.keys
+                stage.queue_view.show(waiting, paused)
+                if (keys := stage.queue_view.keys) and keys != known and stage.prompt.is_empty:
+                    stage.hint(keys)
+            case MessagesWithdrawn(ids):
+                transcript.withdraw(ids)
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason, failure, spent):

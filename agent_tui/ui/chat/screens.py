@@ -11,7 +11,7 @@ from agent_tui.errors import AgentError
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import HasAgent, RunsCommands, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import EditsWaiting, HasAgent, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.prompt.history import History
@@ -31,7 +31,7 @@ class Screens:
         tasks: StartsTasks,
         themes: ThemeChoice,
         history: History,
-        commands: RunsCommands,
+        sender: EditsWaiting,
         facts: ShowsFacts,
         rebound: dict[str, str],
         clock: Callable[[], float],
@@ -42,7 +42,7 @@ class Screens:
         self._tasks = tasks
         self._themes = themes
         self._history = history
-        self._commands = commands
+        self._sender = sender
         self._facts = facts
         self._rebound = rebound
         self._clock = clock
@@ -84,6 +84,10 @@ class Screens:
                 from agent_tui.ui.screens.jobs import JobPicker
 
                 pile.push_screen(JobPicker(agent))
+            case "queue":
+                from agent_tui.ui.screens.queue import QueuePicker
+
+                pile.push_screen(QueuePicker(agent, self._stage.queue_view.paused), self._edit)
             case "rewind":
                 self._open_rewind(agent)
             case _:
@@ -101,11 +105,16 @@ class Screens:
 
     def _command(self, name: str | None) -> None:
         if name:
-            self._tasks.begin(partial(self._commands.command, f"/{name}"))
+            self._tasks.begin(partial(self._sender.command, f"/{name}"))
 
     def _into_prompt(self, text: str | None) -> None:
         if text:
             self._stage.prompt.set_text(text)
+        self._stage.prompt.focus()
+
+    def _edit(self, message_id: str | None) -> None:
+        if message_id:
+            self._sender.edit(message_id)
         self._stage.prompt.focus()
 
     def _palette(self, entry: Entry | None) -> None:

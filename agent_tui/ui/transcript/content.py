@@ -78,6 +78,15 @@ class Content:
             return
         self._new(Entry(message), message.id)
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        for message_id in ids:
+            entry = self._by_id.pop(message_id, None)
+            if entry is not None:
+                entry.message, entry.blocks, entry.live = None, [], False
+                entry.chars = entry.rows = 0
+                self._touch(entry)
+
     def begin(self, message: Message) -> None:
         """An answer that will stream."""
         entry = self._by_id.get(message.id)

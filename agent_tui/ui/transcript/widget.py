@@ -83,6 +83,10 @@ class Transcript(Pointer):
         """Live output of a running tool, shown while the call is open."""
         self.content.output(call_id, text)
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        self.content.withdraw(ids)
+
     def tool_waiting(self, call_id: str, waiting: bool) -> None:
         """The call waits for the user's word, or no longer does."""
         self.content.waiting(call_id, waiting)

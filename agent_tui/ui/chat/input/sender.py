@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.attachments import Attachments
-    from agent_tui.ui.chat.needs import AnswersCommands, GivesBack, HasAgent, RunsCommands, Sends, StartsTasks, Task
+    from agent_tui.ui.chat.needs import AnswersCommands, EditsWaiting, GivesBack, HasAgent, Sends, StartsTasks, Task
     from agent_tui.ui.chat.stage import Stage
 
 
@@ -22,12 +22,13 @@ LONG_COMMANDS = ("compact",)
 
 
 class Outgoing:
-    """A message on its way to the agent."""
+    """A message on its way to the agent; ``behind`` is the id of the one it waits behind, if it has to."""
 
-    def __init__(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+    def __init__(self, text: str, attachments: list[AttachmentPart], steer: bool, behind: str | None = None) -> None:
         self.text = text
         self.attachments = attachments
         self.steer = steer
+        self.behind = behind
         self.task: Task | None = None
 
 
@@ -45,6 +46,7 @@ class Sender:
         self.waiting: list[tuple[str, list[AttachmentPart], bool]] = []
         self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
+        self._behind: str | None = None
 
     @property
     def is_preparing(self) -> bool:
@@ -60,13 +62,17 @@ class Sender:
             return
         outgoing = Outgoing(text, attachments, steer)
         if not text.startswith(("/", "!")):
+            outgoing.behind, self._behind = self._behind, None
             self.preparing.append(outgoing)
         outgoing.task = self._tasks.begin(partial(self._send, agent, outgoing), group="send")
 
     def show_waiting(self) -> None:
         """Shows what waits for the agent."""
         if self._stage.furnished:
-            self._stage.queue_view.show([text for text, _, _ in self.waiting], [])
+            from agent_tui.models.events import WaitingMessage
+
+            waiting = [WaitingMessage(str(n), text, "queued") for n, (text, _, _) in enumerate(self.waiting)]
+            self._stage.queue_view.show(waiting, False)
 
     def agent_ready(self) -> None:
         """Sends what waited."""
@@ -85,6 +91,24 @@ class Sender:
         text, attachments, _ = self.waiting.pop()
         self.show_waiting()
         return text, attachments
+
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt; sent again, it waits in its old place."""
+        agent = self._seat.agent
+        if agent is None:
+            return
+        before = ""
+        for waits in agent.waiting:
+            if waits.id == message_id:
+                break
+            before = waits.id
+        kind = next((waits.kind for waits in agent.waiting if waits.id == message_id), None)
+        taken = agent.take_back(message_id)
+        if taken is None:
+            self._stage.hint("It waits no more: it was just sent")
+            return
+        self._behind = before if kind == "queued" else None
+        self._stage.prompt.give_back(*taken)
 
     def cancel(self) -> bool:
         """Gives back what is still being prepared, such as files that are read; False when nothing is."""
@@ -141,7 +165,7 @@ class Sender:
                 elif outgoing.steer and agent.busy:
                     agent.steer(outgoing.text, attachments)
                 else:
-                    agent.submit(outgoing.text, attachments)
+                    agent.submit(outgoing.text, attachments, outgoing.behind)
         finally:
             if outgoing in self.preparing:
                 self.preparing.remove(outgoing)
@@ -158,4 +182,4 @@ class Sender:
 
 _SENDS: type[Sends] = Sender
 _GIVES_BACK: type[GivesBack] = Sender
-_RUNS: type[RunsCommands] = Sender
+_EDITS: type[EditsWaiting] = Sender
