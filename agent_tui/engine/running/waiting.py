@@ -213,14 +213,15 @@ class Waiting:
         return message
 
     def _find_unanswered(self) -> None:
-        """As a session is opened: its newest message, where the answer failed before a word of it."""
-        path = self._bindings.current.conversation.path
-        found = len(path) > 1 and path[-2].role == "user" and wordless(path[-1]) and not self._read_only
-        self._unanswered, self._why = ([path[-2]], path[-1].note or "") if found else ([], "")
-
-    @property
-    def _read_only(self) -> bool:
-        return self._bindings.current.conversation.read_only
+        """As a session is opened: its newest message, where the request failed before a word of an answer."""
+        conversation = self._bindings.current.conversation
+        path, step = conversation.path, next(iter(conversation.steps[-1:]), None)
+        newest = next((m for m in reversed(path) if not wordless(m)), None)
+        self._unanswered, self._why = [], ""
+        if newest is None or newest.role != "user" or step is None or conversation.read_only:
+            return
+        if step.failure is not None and step.created >= newest.created:
+            self._unanswered, self._why = [newest], step.failure.message
 
     def _tell(self) -> None:
         self._hub.publish(QueueChanged(self.listed, self._paused))

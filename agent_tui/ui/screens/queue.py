@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import KeepsWaiting
 
 EXPLAINED = {
-    "queued": "Goes out after the running turn.",
+    "queued": "Goes out after the running turn; Ctrl+S sends it into that turn, before its next step.",
     "steer": "Goes in before the next step of the running turn.",
     "held": "Was not sent when this session was last left. It goes nowhere by itself.",
     "failed": "Could not be sent. It goes nowhere by itself.",

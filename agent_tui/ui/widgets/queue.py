@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from agent_tui.models.events import WaitingMessage
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
@@ -20,8 +22,8 @@ WORDS = {
     "unanswered": ("unanswered", "error"),
 }
 """What each kind is called, and its colour."""
-ROOMY = 60
-"""Cells from which on the keys stand beside the text."""
+LEAST_TEXT = 24
+"""Cells of a message that are shown before any keys are."""
 
 
 def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
@@ -59,16 +61,17 @@ class Queue(Lines):
         sends = self._sends() if self.entries else ""
         if not sends:
             return ""
-        of = f" · {plural(len(self.entries), 'message')} wait" if len(self.entries) > 1 else ""
-        return f"{sends}{of} · Tab edits, orders, drops"
+        if len(self.entries) > 1:
+            sends = f"{sends.replace(' it', '')} the first of {len(self.entries):,} that wait"
+        return f"{sends} · Tab edits, orders, drops"
 
     def _sends(self) -> str:
         """What Enter on an empty prompt would do with the first of them."""
         match self.entries[0].kind:
             case "unanswered":
-                return "Enter asks again"
+                return "Enter sends it again"
             case "failed":
-                return "Enter tries again"
+                return "Enter sends it again"
             case "held":
                 return "Enter sends it"
             case _:
@@ -83,20 +86,27 @@ class Queue(Lines):
             return [(shorten(f"  {plural(hidden + 1, 'more message')} · Tab lists them", width), paint("muted"))]
         waits = self.entries[y]
         name, color = word(waits, self.paused)
-        tail = "  " + " · ".join(self._tail(y, last, hidden)) if width > ROOMY else ""
-        room = max(1, width - len(name) - 4 - len(tail.rstrip()))
+        text, left = one_line(waits.text), width - len(name) - 4
+        tail = ""
+        for part in self._tail(y, last, hidden):
+            longer = f"{tail} · {part}" if tail else f"  {part}"
+            if left - len(longer) < min(cell_len(text), LEAST_TEXT):
+                break
+            tail = longer
         return [
             ("⋯ ", paint("accent")),
             (f"{name}  ", paint(color)),
-            (shorten(one_line(waits.text), room), paint("foreground")),
-            (tail.rstrip(), paint("faint")),
+            (shorten(text, max(1, left - len(tail))), paint("foreground")),
+            (tail, paint("faint")),
         ]
 
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
-        """The keys: for the first what sends it, for the last those that take it back and list them all."""
-        parts = [self._sends()] if y == 0 else []
-        if y == 0 and self.entries[0].kind == "unanswered":
-            parts.append("goes along with your next message")
+        """What becomes of one, and its keys, the most important first: they stand where there is room."""
+        parts = []
+        if y == 0:
+            if self.entries[0].kind == "unanswered":
+                parts.append("goes along with your next message")
+            parts.append(self._sends())
         if last:
-            parts.append("Tab lists all" if hidden > 0 else "↑ takes it back · Tab lists")
+            parts += ["Tab lists all"] if hidden > 0 else ["↑ takes it back", "Tab lists"]
         return [part for part in parts if part]
