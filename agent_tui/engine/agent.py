@@ -25,7 +25,7 @@ from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, WaitingMessage
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Metadata
+from agent_tui.models.messages import AttachmentPart, Message, Metadata, Typed, typed_in
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.session import SessionInfo
@@ -171,26 +171,31 @@ class Agent:
         next answer is to be given without calling tools any more. It holds for the session and model in force."""
         self.runtime.expect(schema, due)
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = (), behind: str | None = None) -> None:
-        """Sends a message, or queues it while a turn runs or the session is still opening, ``behind`` another one."""
-        self._own.runner.submit(text, attachments, behind)
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
+        """Sends a message, or queues it while a turn runs or the session is still opening, ``behind`` another one.
+        ``pasted``: see ``Typed``."""
+        self._own.runner.submit(Typed(text, list(attachments), list(pasted)), behind)
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
-        self._own.runner.steer(text, attachments)
+        self._own.runner.steer(Typed(text, list(attachments), list(pasted)))
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         """Sends what waits, one after the other; or the one of that id before all others, into the running turn where
         one runs. False when nothing does, or it cannot be now."""
         return self._own.runner.send_waiting(message_id)
 
-    def take_back(self, message_id: str | None = None) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self, message_id: str | None = None) -> Typed | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
         does not wait any more."""
         message = self._own.runner.take_back(message_id)
-        if message is None:
-            return None
-        return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
+        return None if message is None else typed_in(message)
 
     def move_waiting(self, message_id: str, by: int) -> bool:
         """Lets one of what waits go out earlier (``by`` < 0) or later; False where it cannot be."""

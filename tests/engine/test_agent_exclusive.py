@@ -196,7 +196,7 @@ async def test_what_waits_is_taken_back_with_its_attachments(tmp_path: Path) -> 
         file = AttachmentPart("a.txt", "text/plain", text="attached")
         agent.submit("first")
         agent.submit("second", [file])
-        assert agent.take_back() == ("second", [file])
+        assert agent.take_back() == ("second", [file], [])
         assert agent.take_back() is None
         agent.steer("also", [file])
         assert waiting(agent, "steer") == ["also"]

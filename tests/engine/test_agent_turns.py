@@ -218,7 +218,7 @@ async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Pat
         agent.submit("second")
         agent.submit("third")
         assert waiting(agent, "queued") == ["second", "third"]
-        assert agent.take_back() == ("third", [])
+        assert agent.take_back() == ("third", [], [])
         await agent.join()
         asked = [m.text for m in agent.messages if m.role == "user"]
         assert asked == ["first", "second"]

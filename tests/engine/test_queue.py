@@ -45,7 +45,7 @@ async def test_what_waits_is_ordered_edited_and_dropped_and_stays_so_after_a_res
         assert not agent.move_waiting(named(agent, "b"), -1) and not agent.move_waiting(named(agent, "c"), 1)
         # Edited: taken into the prompt, and sent again from there.
         behind = named(agent, "b")
-        assert agent.take_back(named(agent, "a")) == ("a", [])
+        assert agent.take_back(named(agent, "a")) == ("a", [], [])
         agent.submit("A", behind=behind)
         agent.take_back(named(agent, "c"))
         assert waiting(agent) == ["b", "A", "d"]
@@ -98,7 +98,7 @@ async def test_what_got_no_answer_is_known_after_a_restart_and_can_be_dropped(tm
         await agent.join()
     async with running(parts_for(home, project, resume=session)) as (agent, _):
         assert waiting(agent, "unanswered") == ["bad"]
-        assert agent.take_back() == ("bad", []) and agent.messages == []
+        assert agent.take_back() == ("bad", [], []) and agent.messages == []
         assert waiting(agent) == [] and agent.take_back() is None
         agent.submit("something else")
         await agent.join()

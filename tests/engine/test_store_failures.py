@@ -84,7 +84,7 @@ async def test_a_message_that_cannot_be_stored_waits_again_and_goes_out_next(tmp
         assert waiting(agent, "failed") == ["precious"]
         requeued = max(i for i, e in enumerate(seen.events) if isinstance(e, QueueChanged) and e.waiting)
         assert requeued < seen.events.index(seen.last_end)
-        assert agent.take_back() == ("precious", [picture])
+        assert agent.take_back() == ("precious", [picture], [])
         agent.submit("precious")
         await agent.join()
         assert [m.role for m in agent.messages] == ["user", "assistant"]

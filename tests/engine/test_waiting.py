@@ -46,7 +46,7 @@ async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back
         agent.steer("third")
         agent.submit("fourth")
         assert stored(agent.store, agent.info.id) == ["second", "third", "fourth"]
-        assert agent.take_back() == ("fourth", [])
+        assert agent.take_back() == ("fourth", [], [])
         assert stored(agent.store, agent.info.id) == ["second", "third"]
         kept = agent.store.waiting(agent.info.id)[0][0]
         assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
@@ -111,7 +111,7 @@ async def test_after_a_restart_they_are_shown_and_never_sent_by_themselves(tmp_p
         await agent.join()
         assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else"]
         assert waiting(agent, "held") == ["second", "third"]
-        assert agent.take_back() == ("third", [])
+        assert agent.take_back() == ("third", [], [])
         assert stored(agent.store, session) == ["second"]
         assert agent.send_waiting()
         await agent.join()

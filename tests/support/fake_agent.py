@@ -26,7 +26,7 @@ from agent_tui.models.events import (
     WaitingMessage,
 )
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, Typed, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
@@ -217,7 +217,13 @@ class FakeAgent:
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(ContextChanged(self.usage))
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = (), behind: str | None = None) -> None:
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
             at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
@@ -240,17 +246,17 @@ class FakeAgent:
         self.queued_attachments[waits.id] = list(attachments)
         self.publish(QueueChanged(list(self.waiting)))
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         self.calls.append(("steer", (text, list(attachments))))
         self._wait(text, "steer", attachments)
 
-    def take_back(self, message_id: str | None = None) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self, message_id: str | None = None) -> Typed | None:
         named = [waits for waits in self.waiting if message_id in (None, waits.id)]
         if not named:
             return None
         self.waiting.remove(named[-1])
         self.publish(QueueChanged(list(self.waiting)))
-        return named[-1].text, self.queued_attachments.pop(named[-1].id, [])
+        return Typed(named[-1].text, self.queued_attachments.pop(named[-1].id, []))
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         if self.busy:

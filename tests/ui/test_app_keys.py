@@ -47,7 +47,7 @@ async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp
     async with app.run_test() as pilot:
         await pilot.press(*"early", "enter")
         await pilot.pause()
-        assert app.chat.sender.waiting == [("early", [], False)]
+        assert app.chat.sender.waiting == [(("early", [], []), False)]
         gate.set()
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()

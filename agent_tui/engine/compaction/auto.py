@@ -217,6 +217,11 @@ class AutoCompaction:
         text = warning_text(usage, self.held_back_text() if held in ("setting", "off", "paused") else None)
         return Notice("warning", text, "context_80")
 
+    @property
+    def broke_budget(self) -> bool:
+        """Whether a compaction was tried since the model last answered and not made for what it would have cost."""
+        return self._tried is not None and self._tried.failure is not None and self._tried.failure.kind == "budget"
+
     def held_back(self) -> HeldBack | None:
         """What keeps automatic compaction from happening now; None when nothing does."""
         if not self.auto_compact:

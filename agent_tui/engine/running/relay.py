@@ -101,7 +101,8 @@ class TurnRelay:
                 match event:
                     case StepEnded(step, answer):
                         self._accounts.learn(step)
-                        self._tell_empty(answer)
+                        if answer.status == "complete" and answer.note:
+                            self._hub.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
                         self._toolbox.message_added(added)
                         if added.role == "user":
@@ -146,12 +147,6 @@ class TurnRelay:
             self._background.attach(taken[0], self._bindings.current.conversation.view())
             self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
         return taken
-
-    def _tell_empty(self, answer: Message) -> None:
-        """An answer that is complete and says nothing looks like one that got lost."""
-        if answer.status == "complete" and not answer.text.strip() and not answer.tool_calls:
-            key = self._bindings.current.runtime.info.spec.key
-            self._hub.publish(Notice("info", f"{key} answered without a word.", "empty_answer"))
 
     def _tell_environment(self, message: Message) -> None:
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings

@@ -213,6 +213,7 @@ class TurnExecutor:
         usage = runtime.usage()
         most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
+        self._compaction.tell(self.emit, refused=refusal is not None)
         if refusal is not None:
             self.emit(Notice("warning", refusal, "budget"))
             return None

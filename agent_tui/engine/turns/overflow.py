@@ -67,7 +67,10 @@ class OverflowRecovery:
                 return Again(output)
         if alone:
             return None
-        if not await self._compaction.after_overflow(self._emit, self._prepare):
+        stopped = await self._compaction.after_overflow(self._emit, self._prepare)
+        if stopped is not None:
+            # Said with what was tried and what else there is: the refusal's own words would be a second line of it.
+            result.failure = replace(failure, message=stopped)
             return None
         self._shortened, self._compacted = set(), True
         return Again()

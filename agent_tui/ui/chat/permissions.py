@@ -85,6 +85,9 @@ class Permissions:
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
+        if self.panel is None and self._stage.activity.phase:
+            # Nobody is waited for any more: the clock goes on.
+            self._stage.phase("Working")
 
     def clear(self) -> None:
         """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
@@ -124,7 +127,7 @@ class Permissions:
             return
         self.panel, phase, hint = self._panel(self.open[0])
         self._stage.show_question(self.panel)
-        self._stage.phase(phase)
+        self._stage.phase(phase, waits=True)
         if self._stage.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:

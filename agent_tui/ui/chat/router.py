@@ -36,6 +36,7 @@ from agent_tui.models.failure import INTERRUPTED
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.session_view import is_demo
+from agent_tui.ui.transcript.entry import told_by_what_follows
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
@@ -48,12 +49,8 @@ LOADING = ("starting", "litellm_loading")
 """States of the backend in which a request waits for it."""
 STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
 
-STOP_TEXT = {
-    "step_limit": "Stopped at the step limit. Send a message to go on.",
-    "interrupted": INTERRUPTED,
-    "refused": "The model refused to answer.",
-    "length": "The answer was cut off at its maximum length.",
-}
+STOP_TEXT = {"interrupted": INTERRUPTED, "refused": "The model refused to answer."}
+"""Of the ends of a turn that nothing else tells: a limit that stopped it is told by a notice, a failure by itself."""
 
 
 class Router:
@@ -111,7 +108,7 @@ class Router:
                 if stage.activity.phase in (WORKING, *STARTING.values()):
                     stage.phase(self._waiting_phase())
             case StepEnded(step, message):
-                if step.failure is not None:
+                if step.failure is not None and not told_by_what_follows(message, step):
                     self._told.add(step.failure.message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
@@ -141,6 +138,9 @@ class Router:
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
+            case Notice(_, _, "empty_answer"):
+                # The answer itself says so, here and when the session is opened again.
+                pass
             case Notice(level, text, _):
                 self._told.add(text)
                 stage.say(level, text)
@@ -156,7 +156,7 @@ class Router:
             case TurnEnded(reason, failure, spent):
                 if reason == "interrupted" and self._says_so():
                     pass
-                elif reason in STOP_TEXT:
+                elif reason in STOP_TEXT and failure is None:
                     stage.say("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
                 elif reason == "error" and failure is None:
                     stage.say("error", "The turn ended with an error.")

@@ -92,11 +92,11 @@ class Stage:
         """A line in the transcript that is not part of the conversation."""
         self.transcript.add_notice(level, text)
 
-    def phase(self, phase: str) -> None:
-        """What the line above the prompt says while the agent works."""
+    def phase(self, phase: str, *, waits: bool = False) -> None:
+        """What the line above the prompt says while the agent works, or ``waits`` for the user."""
         if phase != self.activity.phase:
             roomy = self.prompt.app.size.width > 70
-            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}")
+            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}", waits=waits)
 
 
 _TELLS: type[Tells] = Stage

@@ -10,7 +10,7 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.chat.input.prompt_host import refused
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.models.messages import Typed
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.attachments import Attachments
     from agent_tui.ui.chat.needs import AnswersCommands, EditsWaiting, GivesBack, HasAgent, Sends, StartsTasks, Task
@@ -24,9 +24,8 @@ LONG_COMMANDS = ("compact",)
 class Outgoing:
     """A message on its way to the agent; ``behind`` is the id of the one it waits behind, if it has to."""
 
-    def __init__(self, text: str, attachments: list[AttachmentPart], steer: bool, behind: str | None = None) -> None:
-        self.text = text
-        self.attachments = attachments
+    def __init__(self, typed: Typed, steer: bool, behind: str | None = None) -> None:
+        self.typed = typed
         self.steer = steer
         self.behind = behind
         self.task: Task | None = None
@@ -43,7 +42,7 @@ class Sender:
         self._tasks = tasks
         self._attachments = attachments
         self._commands = commands
-        self.waiting: list[tuple[str, list[AttachmentPart], bool]] = []
+        self.waiting: list[tuple[Typed, bool]] = []
         self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
         self._behind: str | None = None
@@ -53,15 +52,15 @@ class Sender:
         """Whether a message is on its way to the agent."""
         return bool(self.preparing)
 
-    def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
+    def send(self, typed: Typed, steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task."""
         agent = self._seat.agent
         if agent is None:
-            self.waiting.append((text, attachments, steer))
+            self.waiting.append((typed, steer))
             self.show_waiting()
             return
-        outgoing = Outgoing(text, attachments, steer)
-        if not text.startswith(("/", "!")):
+        outgoing = Outgoing(typed, steer)
+        if not typed.text.startswith(("/", "!")):
             outgoing.behind, self._behind = self._behind, None
             self.preparing.append(outgoing)
         outgoing.task = self._tasks.begin(partial(self._send, agent, outgoing), group="send")
@@ -71,7 +70,7 @@ class Sender:
         if self._stage.furnished:
             from agent_tui.models.events import WaitingMessage
 
-            waiting = [WaitingMessage(str(n), text, "queued") for n, (text, _, _) in enumerate(self.waiting)]
+            waiting = [WaitingMessage(str(n), typed.text, "queued") for n, (typed, _) in enumerate(self.waiting)]
             self._stage.queue_view.show(waiting, False)
 
     def agent_ready(self) -> None:
@@ -79,18 +78,18 @@ class Sender:
         waiting, self.waiting = self.waiting, []
         if waiting:
             self.show_waiting()
-        for text, attachments, steer in waiting:
-            self.send(text, attachments, steer)
+        for typed, steer in waiting:
+            self.send(typed, steer)
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self) -> Typed | None:
         """The newest message that has not gone out yet."""
         if self._seat.agent is not None:
             return self._seat.agent.take_back()
         if not self.waiting:
             return None
-        text, attachments, _ = self.waiting.pop()
+        typed, _ = self.waiting.pop()
         self.show_waiting()
-        return text, attachments
+        return typed
 
     def edit(self, message_id: str) -> None:
         """Takes a message that waits into the prompt; sent again, it waits in its old place."""
@@ -108,7 +107,7 @@ class Sender:
             self._stage.hint("It waits no more: it was just sent")
             return
         self._behind = before if kind == "queued" else None
-        self._stage.prompt.give_back(*taken)
+        self._stage.prompt.give_back(taken)
 
     def cancel(self) -> bool:
         """Gives back what is still being prepared, such as files that are read; False when nothing is."""
@@ -116,7 +115,7 @@ class Sender:
         for outgoing in reversed(cancelled):
             if outgoing.task is not None:
                 outgoing.task.cancel()
-            self._stage.prompt.give_back(outgoing.text, outgoing.attachments)
+            self._stage.prompt.give_back(outgoing.typed)
         if cancelled:
             self._prepared()
         return bool(cancelled)
@@ -129,7 +128,7 @@ class Sender:
     async def _send(self, agent: ChatAgent, outgoing: Outgoing) -> None:
         from agent_tui.commands.registry import is_command, split
 
-        text = outgoing.text
+        text = outgoing.typed.text
         try:
             if is_command(text, agent):
                 if split(text)[0] in LONG_COMMANDS:
@@ -156,16 +155,17 @@ class Sender:
             stage.activity.begin("Waiting for the command before this", "Esc to cancel")
         try:
             async with self._order:
-                attachments = await self._attachments.collect(agent, outgoing.text, outgoing.attachments)
+                text, given, pasted = outgoing.typed
+                attachments = await self._attachments.collect(agent, text, given)
                 # No more awaiting from here on: what has been handed over cannot be given back.
                 stage.transcript.follow_end()
                 if agent.read_only:
-                    stage.prompt.give_back(outgoing.text, outgoing.attachments)
-                    refused(outgoing.text, agent, stage)
+                    stage.prompt.give_back(outgoing.typed)
+                    refused(text, agent, stage)
                 elif outgoing.steer and agent.busy:
-                    agent.steer(outgoing.text, attachments)
+                    agent.steer(text, attachments, pasted)
                 else:
-                    agent.submit(outgoing.text, attachments, outgoing.behind)
+                    agent.submit(text, attachments, pasted, outgoing.behind)
         finally:
             if outgoing in self.preparing:
                 self.preparing.remove(outgoing)
@@ -173,9 +173,11 @@ class Sender:
 
     async def command(self, line: str) -> None:
         """Runs a slash command; one that comes before the agent waits for it."""
+        from agent_tui.models.messages import Typed
+
         agent = self._seat.agent
         if agent is None:
-            self.waiting.append((line, [], False))
+            self.waiting.append((Typed(line, []), False))
         else:
             await self._commands.run(agent, line)
 
