@@ -16,6 +16,7 @@ from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
 from agent_tui.models.events import MessagesWithdrawn, Notice, QueueChanged, WaitingMessage
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, new_id
+from agent_tui.text.numbers import plural
 
 
 class Waiting:
@@ -159,7 +160,7 @@ class Waiting:
         """What was typed and not sent when the session was last left."""
         count = sum(waits.kind == "held" for waits in self.listed)
         if count:
-            waits = "1 message waits" if count == 1 else f"{count} messages wait"
+            waits = f"{plural(count, 'message')} {'waits' if count == 1 else 'wait'}"
             sends = "it" if count == 1 else "them"
             text = f"{waits} from when this session was left: Enter on an empty prompt sends {sends}, ↑ takes back."
             self._hub.publish(Notice("info", text, "waiting"))

@@ -11,6 +11,7 @@ from agent_tui.models.fingerprint import content_fingerprint
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart
 from agent_tui.models.requests import ModelRequest
 from agent_tui.text.clean import cut
+from agent_tui.text.numbers import plural
 
 READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
 LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
@@ -75,12 +76,12 @@ def body(question: str, results: Sequence[Message], number: int, seed: int) -> s
     for message in results:
         if (result := message.tool_result) is not None:
             lines = result.text.splitlines()
-            verdict = "could not be used" if result.is_error else f"gave {len(lines)} lines"
+            verdict = "could not be used" if result.is_error else f"gave {plural(len(lines), 'line')}"
             parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
             parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
-        f"You wrote **{len(question.split())} words**. I am the *demo model*: I need no key and no network, and I "
-        "answer the same way to the same conversation. What is real here is everything around me.\n"
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*: I need no key and no network, "
+        "and I answer the same way to the same conversation. What is real here is everything around me.\n"
     )
     parts.append(OPENERS[seed % len(OPENERS)])
     parts.append(EXAMPLES[seed // 7 % len(EXAMPLES)])

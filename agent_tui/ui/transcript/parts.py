@@ -193,7 +193,9 @@ class FoldBlock(Block):
             text += f" · {self.detail}"
             runs.append((len(text), "muted", None))
         first: Decoration = (("── ", "rule"), (mark, style)) if self.rule else (*MARGIN, (mark, style))
-        return [Flow(text, runs, first=first, wrap="cut", action=action)]
+        # A compaction says in its head what came of it: nothing of that is cut off.
+        rest: Decoration = ((" " * 5, ""),) if self.rule else first
+        return [Flow(text, runs, first=first, rest=rest, wrap="word" if self.rule else "cut", action=action)]
 
 
 class BannerBlock(Block):
