@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,12 @@ settings.load_profile("suite")
 
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
+
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    # In the background of a script, or under nohup, these are ignored here and in all that is started: a test that
+    # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda *_: None)
 
 
 @pytest.fixture(autouse=True)

@@ -689,7 +689,9 @@ def test_a_project_makes_a_budget_smaller_and_never_larger(cli: Cli, own: str | 
 def test_a_project_does_not_say_what_calls_cost_where_its_user_has_a_budget(cli: Cli) -> None:
     project = cli.project / ".agent-tui"
     project.mkdir()
-    (project / "config.toml").write_text('[models.paid]\nmodel = "demo"\nprices = { input = 0.0, output = 0.0 }\n', "utf-8")
+    (project / "config.toml").write_text(
+        '[models.paid]\nmodel = "demo"\nprices = { input = 0.0, output = 0.0 }\n', "utf-8"
+    )
     cli.config(PAID)
     assert cli.run("-p", "hi", "-m", "paid", "--trust").code == 0
     cli.config(PAID + "[budget]\nturn_usd = 0.001\n")

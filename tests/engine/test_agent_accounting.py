@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,37 +11,10 @@ from agent_tui.context.accounting.why import calculation_text
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
-from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
-from agent_tui.models.usage import Limits
-from agent_tui.tools.base import Tool
+from agent_tui.models.requests import SystemBlock
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities, leaves, row
-
-SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})
-
-
-class Tickets:
-    """A tool from outside that can be switched off."""
-
-    def __init__(self) -> None:
-        self.on = True
-        self.changed: Callable[[], None] = lambda: None
-        self.starting = False
-
-    def tools(self) -> list[Tool]:
-        return []
-
-    def offered(self, limits: Limits) -> list[OfferedTool]:
-        return [OfferedTool(SEARCH, "mcp:tickets")] if self.on else []
-
-    def start(self, changed: Callable[[], None]) -> None:
-        self.changed = changed
-
-    def recall(self) -> bool:
-        return False
-
-    async def close(self) -> None:
-        return None
+from tests.support.extra_tools import Tickets
 
 
 def delta(usage: ContextUsage) -> int:
@@ -108,7 +80,7 @@ async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) ->
 
 
 async def test_a_tool_that_goes_takes_its_tokens_with_it(tmp_path: Path) -> None:
-    tickets = Tickets()
+    tickets = Tickets(on=True)
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())
     parts.extra_tools = tickets
     async with running(parts) as (agent, _):

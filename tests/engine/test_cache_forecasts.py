@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from unittest import mock
 
 import pytest
-import pytest_asyncio
 
 from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.runtime import foresight, requests, sent_log
 from agent_tui.models.cache import CacheOutlook
 from agent_tui.models.events import ContextChanged, Notice
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.dialects.caching import Caching
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running
 from tests.support.cached_runs import CAUSES, CachedRun, Outcome, Seen, plan_of
-from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.model_calls import KEY, environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SLACK = 0.25
 """Our tokens are estimates where a part of what was sent is gone: at the threshold they may say otherwise."""
-
-
-@pytest.fixture(scope="module")
-def keys() -> Iterator[None]:
-    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
-    with environment({**unset, KEY_VARIABLE: KEY}):
-        yield
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(keys: None) -> AsyncIterator[WorkerClient]:
-    client = WorkerClient()
-    yield client
-    await client.close()
 
 
 class ForeseenRun(CachedRun):

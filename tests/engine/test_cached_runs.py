@@ -5,35 +5,15 @@ Short forms of ``tests.benchmarks.cache``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
-import pytest_asyncio
 
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.cached_runs import busy_run, cached_run
-from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.model_calls import KEY, environment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SILENT = {"waited", "model back", "resumed", "forked", "there and back"}
 """What is done without any need of a word."""
-
-
-@pytest.fixture(scope="module")
-def keys() -> Iterator[None]:
-    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
-    with environment({**unset, KEY_VARIABLE: KEY}):
-        yield
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(keys: None) -> AsyncIterator[WorkerClient]:
-    client = WorkerClient()
-    yield client
-    await client.close()
 
 
 @pytest.mark.parametrize(

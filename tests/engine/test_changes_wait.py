@@ -9,13 +9,10 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StepEnded, TurnEnded
-from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import Limits
-from agent_tui.tools.base import Tool
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.extra_tools import Tickets
 
-SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})
 SCRIPT = """
 [[step]]
 tool_calls = [{ name = "list", arguments = { path = "." } }]
@@ -26,34 +23,6 @@ text = "more"
 """
 LONG = "We speak of many things at length here. " * 900
 """Enough that to pay it anew is worth a word."""
-
-
-class Tickets:
-    """A server whose tools come while the model works."""
-
-    def __init__(self) -> None:
-        self.on = False
-        self.changed: Callable[[], None] = lambda: None
-        self.starting = False
-
-    def tools(self) -> list[Tool]:
-        return []
-
-    def offered(self, limits: Limits) -> list[OfferedTool]:
-        return [OfferedTool(SEARCH, "mcp:tickets")] if self.on else []
-
-    def start(self, changed: Callable[[], None]) -> None:
-        self.changed = changed
-
-    def recall(self) -> bool:
-        return False
-
-    async def close(self) -> None:
-        return None
-
-    def come(self) -> None:
-        self.on = True
-        self.changed()
 
 
 def at_first_result(agent: Agent, what: Callable[[], object]) -> None:
@@ -107,7 +76,7 @@ async def test_what_came_while_an_interrupted_turn_ran_holds_after_it(tmp_path: 
 
 
 async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_what_they_cost(tmp_path: Path) -> None:
-    tickets = Tickets()
+    tickets = Tickets(on=False)
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
     parts.extra_tools = tickets
     async with running(parts) as (agent, seen):
@@ -131,7 +100,7 @@ async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_wha
 
 
 async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp_path: Path) -> None:
-    tickets = Tickets()
+    tickets = Tickets(on=False)
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)
     parts.extra_tools = tickets
     async with running(parts) as (agent, seen):
@@ -157,14 +126,14 @@ async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path
         found.extra_tools = tickets
         return found
 
-    there = Tickets()
+    there = Tickets(on=False)
     there.on = True
     async with running(parts(there)) as (agent, _):
         agent.submit(LONG)
         await agent.join()
         session = agent.info.id
     for comes in (True, False):
-        later = Tickets()
+        later = Tickets(on=False)
         later.starting = True
         async with running(parts(later, session)) as (agent, seen):
             await agent.ready()

@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning, lost_text
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import Recorder, parts_for
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import FLAVOURS
-from tests.support.model_calls import KEY, environment
 from tests.support.true_provider import Script, TrueProvider
 from tests.support.true_provider.wire import Answer, Question
 
@@ -76,20 +73,6 @@ class World:
     def _thought(self, turn: int) -> int:
         usage = self.servers[self.agent.spec.key].truth.turns()[turn].usage
         return usage.reasoning if usage is not None else 0
-
-
-@pytest.fixture(scope="module")
-def keys() -> Iterator[None]:
-    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
-    with environment({**unset, KEY_VARIABLE: KEY}):
-        yield
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(keys: None) -> AsyncIterator[WorkerClient]:
-    client = WorkerClient()
-    yield client
-    await client.close()
 
 
 @asynccontextmanager

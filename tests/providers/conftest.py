@@ -5,19 +5,17 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.loopback import Loopback
-from tests.support.model_calls import KEY, environment
+from tests.support.model_calls import KEY, environment, no_provider_keys
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_keys() -> Iterator[None]:
     """No test of this layer may find a real key and call a real provider."""
-    unset: dict[str, str | None] = {name: None for names in KEY_VARIABLES.values() for name in names}
     aws = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    with environment({**unset, **aws, KEY_VARIABLE: KEY}):
+    with environment({**no_provider_keys(), **aws, KEY_VARIABLE: KEY}):
         yield
 
 

@@ -23,8 +23,14 @@ from agent_tui.models.requests import (
     ToolSchema,
     UsageReport,
 )
+from agent_tui.providers.catalog.keys import KEY_VARIABLES
 
 KEY = "sk-test-0123456789abcdef"
+
+
+def no_provider_keys() -> dict[str, str | None]:
+    """For ``environment``: every variable a provider's key could be found in, unset."""
+    return {name: None for names in KEY_VARIABLES.values() for name in names}
 
 
 def make_request(
