@@ -172,7 +172,7 @@ class FakeAgent:
         self.steps: list[Step] = []
         self.store = FakeStore()
         self.waiting: list[WaitingMessage] = []
-        self.queued_attachments: dict[str, list[AttachmentPart]] = {}
+        self.queued: dict[str, Typed] = {}
         self.pinned: list[str] = []
         self.branch: str | None = "main"
         self.trusted = False
@@ -227,7 +227,7 @@ class FakeAgent:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
             at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
-            self._wait(text, "queued", attachments, at)
+            self._wait(Typed(text, list(attachments), list(pasted)), "queued", at)
             return
         message = user_message(text, attachments=list(attachments))
         self.messages.append(message)
@@ -240,15 +240,15 @@ class FakeAgent:
         self.publish(MessageAdded(message))
         return message
 
-    def _wait(self, text: str, kind: WaitingKind, attachments: Sequence[AttachmentPart], at: int | None = None) -> None:
-        waits = WaitingMessage(f"wait_{len(self.calls)}", text, kind)
+    def _wait(self, typed: Typed, kind: WaitingKind, at: int | None = None) -> None:
+        waits = WaitingMessage(f"wait_{len(self.calls)}", typed.text, kind)
         self.waiting.insert(len(self.waiting) if at is None else at, waits)
-        self.queued_attachments[waits.id] = list(attachments)
+        self.queued[waits.id] = typed
         self.publish(QueueChanged(list(self.waiting)))
 
     def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         self.calls.append(("steer", (text, list(attachments))))
-        self._wait(text, "steer", attachments)
+        self._wait(Typed(text, list(attachments), list(pasted)), "steer")
 
     def take_back(self, message_id: str | None = None) -> Typed | None:
         named = [waits for waits in self.waiting if message_id in (None, waits.id)]
@@ -256,7 +256,7 @@ class FakeAgent:
             return None
         self.waiting.remove(named[-1])
         self.publish(QueueChanged(list(self.waiting)))
-        return Typed(named[-1].text, self.queued_attachments.pop(named[-1].id, []))
+        return self.queued.pop(named[-1].id)
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         if self.busy:

@@ -33,7 +33,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
 
     TITLE_TEXT = "What waits to be sent"
     PLACEHOLDER = "search"
-    HINT = "Enter edit · Ctrl+S send now · Alt+↑↓ order · Ctrl+X drop · Esc close"
+    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ order · Esc close"
     EMPTY = "Nothing waits."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send now", show=False, priority=True),

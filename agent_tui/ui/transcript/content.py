@@ -128,7 +128,8 @@ class Content:
         """The final message is authoritative; what already shows it is kept."""
         entry = self._by_id.get(message.id)
         if entry is None:
-            self.add_message(message)
+            if step is None or not told_by_what_follows(message, step):
+                self.add_message(message)
             return None
         old = {block.key: block for block in entry.blocks or ()}
         entry.message, entry.live = message, False
