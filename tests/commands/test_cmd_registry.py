@@ -21,7 +21,7 @@ from tests.support.fake_agent import FakeAgent
 NAMES = [
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
     *("status", "usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
-    *("jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 ]
 
 
