@@ -46,10 +46,10 @@ class UserBlock(Block):
             text = self.text if is_open or not self.foldable else self._short
             out += plain_pieces(text, USER_MARGIN, fill="user", gap=0 if out else 1)
             if self.foldable:
-                out.append(Piece(partial(self._more, f"▾ {self._size()}" if is_open else f"▸ {self._hidden()}")))
+                out.append(Piece(partial(self._more, f"▾ {self._length()}" if is_open else f"▸ {self._hidden()}")))
         return out
 
-    def _size(self) -> str:
+    def _length(self) -> str:
         # A paste may be one long line.
         return plural(self._rows, "line") if self._rows > 1 else plural(len(self.text), "character")
 
