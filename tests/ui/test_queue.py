@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agent_tui.models.events import (
+    Event,
     Notice,
     PermissionAnswered,
     PermissionAsked,
@@ -42,10 +44,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -
     return made
 
 
+def _has(count: int, event: QueueChanged) -> bool:
+    return len(event.waiting) == count
+
+
 async def say(chat: Chat, *texts: str) -> None:
-    for text in texts:
+    for count, text in enumerate(texts, 1):
         await chat.say(text)
-        await chat.until(lambda text=text: text in [waits.text for waits in chat.app.queue_view.entries])
+        await chat.seen.next(QueueChanged, partial(_has, count))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20)])
@@ -124,19 +130,20 @@ async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
     refused = Failure("content_refused", "P refused the content.")
     full = Failure("context_overflow", "The provider says the conversation is too long.")
     async with running(tmp_path, size=(100, 30)) as run:
-        for events, line in (
+        ends: list[tuple[list[Event], str]] = [
             ([Notice("warning", "Stopped after 1 step.", "step_limit"), TurnEnded("step_limit")], "Stopped"),
             ([Notice("warning", "The answer was cut off.", "length"), TurnEnded("length")], "cut off"),
             ([_failed(refused), TurnEnded("refused", refused)], "refused"),
             ([TurnEnded("refused")], "refused"),
             ([_failed(full), Notice("error", full.message, "context_full"), TurnEnded("error", full)], "too long"),
             ([_failed(full), TurnEnded("error", full)], "too long"),
-        ):
+        ]
+        for events, line in ends:
             run.app.transcript.clear()
             run.agent.publish(TurnStarted("t"))
             for event in events:
                 run.agent.publish(event)
-            await run.until(lambda line=line: line in run.shown())
+            await run.pilot.pause()
             assert run.shown().count(line) == 1, run.shown()
 
 
