@@ -14,6 +14,7 @@ from agent_tui.models.events import (
     PermissionAsked,
     QueueChanged,
     StepEnded,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
 )
@@ -152,7 +153,9 @@ async def test_the_clock_of_a_turn_stands_still_while_the_user_is_asked(tmp_path
         run.agent.publish(TurnStarted("t"))
         run.clock.now += 5
         run.agent.publish(PermissionAsked("r", "c", "bash", "make", {"kind": "command", "text": "make"}))
-        run.clock.now += 600
+        run.clock.now += 300
+        run.agent.publish(ToolStarted("other", "read", "read a.py"))
+        run.clock.now += 300
         assert run.app.activity.seconds == 5
         run.agent.publish(PermissionAnswered("r", True))
         run.clock.now += 2

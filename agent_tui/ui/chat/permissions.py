@@ -85,9 +85,8 @@ class Permissions:
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
-        if self.panel is None and self._stage.activity.phase:
-            # Nobody is waited for any more: the clock goes on.
-            self._stage.phase("Working")
+        if self.panel is None:
+            self._stage.answered()
 
     def clear(self) -> None:
         """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""

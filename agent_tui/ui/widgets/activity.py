@@ -95,6 +95,11 @@ class Activity(Lines):
             self.refresh()
 
     @property
+    def waits(self) -> bool:
+        """Whether the user is waited for."""
+        return bool(self.phase) and self._waits_since is not None
+
+    @property
     def seconds(self) -> float:
         """How long the current phases have lasted, without what the user was waited for; 0 when nothing goes on."""
         now = self.clock() if self._waits_since is None else self._waits_since
@@ -113,7 +118,7 @@ class Activity(Lines):
         if self.until is not None:
             clock = f" in {max(0, math.ceil(self.until - self.clock()))} s"
         else:
-            clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 and self._waits_since is None else ""
+            clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 and not self.waits else ""
         phase = shorten(self.phase + clock, max(1, width - 2))
         room = width - 2 - len(phase) - 3
         tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
