@@ -7,11 +7,12 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_tui.errors import StoreError
-from agent_tui.models.codec import to_dict
+from agent_tui.models.codec import message_from_dict, to_dict
 from agent_tui.models.session import SessionState
 from agent_tui.store import Store
 from agent_tui.store.damage.repair import check, repair_file
@@ -48,6 +49,15 @@ def kinds(store: Store) -> dict[str, str]:
     return {info.title: info.kind for info in store.sessions(subagents=True)}
 
 
+def is_within(before: Any, now: Any) -> bool:
+    """Whether all that was there is there as it was, whatever else is there now."""
+    if isinstance(before, dict):
+        return all(key in now and is_within(value, now[key]) for key, value in before.items())
+    if isinstance(before, list):
+        return len(before) == len(now) and all(map(is_within, before, now))
+    return bool(before == now)
+
+
 def require_as_before(path: Path) -> None:
     then = as_it_read()
     subagents = [session["id"] for session in then["sessions"] if session["state"].get("subagent")]
@@ -64,7 +74,10 @@ def require_as_before(path: Path) -> None:
             state = {**dump_state(SessionState()), **session["state"]}
             expected = {**session, "state": state, "kind": "subagent" if subagent else "user"}
             assert store.export(session["id"])["session"] == expected
-            assert [to_dict(m) for m in store.waiting(session["id"])[0]] == then["waiting"][session["id"]]
+            # So is what they added to messages.
+            kept = [to_dict(message_from_dict(m)) for m in then["waiting"][session["id"]]]
+            assert [to_dict(m) for m in store.waiting(session["id"])[0]] == kept
+            assert all(is_within(m, now) for m, now in zip(then["waiting"][session["id"]], kept, strict=True))
             found = [message.id for message in store.path(session["id"], session["head_id"])]
             assert found == then["paths"][session["id"]]
 
