@@ -148,12 +148,12 @@ class AutoCompaction:
     def _room_notice(usage: ContextUsage, why: str) -> Notice:
         return Notice("warning", make_room_text(usage, why), "making_room")
 
-    def on_overflow(self, usage: ContextUsage) -> Compact | Stop:
-        """The provider refused the step as too long: compact once and retry once, or stop."""
+    def on_overflow(self, usage: ContextUsage, said: str) -> Compact | Stop:
+        """The provider refused the step as too long, in the words of ``said``: compact once and retry once, or stop."""
         if self._overflowed:
-            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long"))
+            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long", said))
         if not self.auto_compact:
-            return Stop(overflow_stop_text(usage, self.held_back_text()))
+            return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
         if self.off:
             return Compact("overflow", True, self._room_notice(usage, self.held_back_text()))

@@ -99,10 +99,10 @@ class CompactionService:
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             emit(line)
 
-    async def after_overflow(self, emit: Emit, prepare: Prepare) -> str | None:
-        """The provider said the request was too long: one compaction a step, then None when a retry makes sense. Else
-        what the user is told: why, and what else there is."""
-        decision = self.auto.on_overflow(self._runtime.usage())
+    async def after_overflow(self, emit: Emit, prepare: Prepare, said: str) -> str | None:
+        """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
+        sense. Else what the user is told: that, why nothing helped, and what else there is."""
+        decision = self.auto.on_overflow(self._runtime.usage(), said)
         if isinstance(decision, Stop):
             emit(Notice("error", decision.text, "context_full"))
             return decision.text
@@ -111,7 +111,7 @@ class CompactionService:
         result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
         if result.done:
             return None
-        text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text())
+        text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text(), said)
         emit(Notice("error", text, "context_full"))
         return text
 

@@ -61,6 +61,11 @@ class StepResult:
     notes: list[str] = field(default_factory=list)
     usage_problem: str | None = None
 
+    def told(self, text: str) -> None:
+        """Why it failed was said like this, with what was tried: that is what the turn ends with."""
+        if self.failure is not None:
+            self.failure = replace(self.failure, message=text)
+
 
 class StepRunner:
     """Runs one model call. The draft is in the store from its first delta and flushed every 250 ms.
