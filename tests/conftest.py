@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from agent_tui.pipes.lines import STRICT
 from tests.support.forms import examples
+from tests.support.mcp_servers import PREPARE_SERVER, servers_from
 from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_WORKER, WORKER, forked, nursery
 from tests.support.waiting import Bell
 
@@ -63,6 +64,13 @@ def host_nursery() -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="session")
+def server_nursery() -> Iterator[str]:
+    """The same for the MCP servers of tests."""
+    with nursery(PREPARE_SERVER) as address:
+        yield address
+
+
 @pytest.fixture
 def forked_worker(worker_nursery: str) -> Iterator[None]:
     """The program's worker is forked, not started: for tests that need one and do not ask how it starts."""
@@ -74,4 +82,11 @@ def forked_worker(worker_nursery: str) -> Iterator[None]:
 def forked_host(host_nursery: str) -> Iterator[None]:
     """The same for the tool host."""
     with forked({HOST: host_nursery}):
+        yield
+
+
+@pytest.fixture
+def forked_servers(server_nursery: str) -> Iterator[None]:
+    """The same for MCP servers that tests configure."""
+    with servers_from(server_nursery):
         yield

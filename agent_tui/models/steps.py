@@ -24,7 +24,8 @@ class FixedPart:
     count, None until counted; ``chars`` lets the character rule stand in for it. ``deferred_tokens`` is what a
     deferred tool would cost if it were loaded; its own raw count is then 0. ``fingerprint`` identifies the content.
     ``change``: ``edited``, the file is another now and the user's messages tell of it, or ``waiting``, this is what the
-    next one will tell and is not sent here.
+    next one will tell and is not sent here. ``text`` is what was sent of a memory or pinned file, so that another
+    process can send the same bytes once the file is another; None of everything else.
     """
 
     row: RowId
@@ -37,6 +38,7 @@ class FixedPart:
     deferred_tokens: int | None = None
     path: str | None = None
     change: Change = ""
+    text: str | None = None
 
 
 SentRun = tuple[int, float, int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,10 @@ else:
     def take(descriptor: int) -> None:
         """Locks an open file, without waiting. Raises OSError where another holds it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+PROBE_SECONDS = 0.02
+"""Whoever asks whether a lock is held holds it for an instant itself: after so long it is tried once more."""
 
 
 class SessionLock:
@@ -69,6 +74,21 @@ class SessionLock:
         self.release()
 
 
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock of that file; False where that cannot be known."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        take(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _acquire(path: Path, session_id: str) -> int:
     try:
         private_dir(path.parent)
@@ -76,7 +96,7 @@ def _acquire(path: Path, session_id: str) -> int:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 try:
-                    take(descriptor)
+                    _take_patiently(descriptor)
                 except OSError as error:
                     raise SessionBusyError(_busy_line(descriptor, session_id)) from error
                 if _is_current(descriptor, path):
@@ -88,6 +108,14 @@ def _acquire(path: Path, session_id: str) -> int:
             os.close(descriptor)
     except OSError as error:
         raise StoreError(f"the session cannot be locked ({path}): {error.strerror or error}") from error
+
+
+def _take_patiently(descriptor: int) -> None:
+    try:
+        take(descriptor)
+    except OSError:
+        time.sleep(PROBE_SECONDS)
+        take(descriptor)
 
 
 def _sign(descriptor: int) -> None:

@@ -11,7 +11,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
-from agent_tui.store.lock import SessionLock
+from agent_tui.store.lock import SessionLock, is_held
 from agent_tui.store.passing import PassingFolder
 from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
@@ -161,6 +161,10 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         lock = SessionLock(self._lock_file(session_id), session_id, self._forget)
         self._held[session_id] = lock
         return lock
+
+    def in_use(self, session_id: str) -> bool:
+        """Whether somebody may write to a session now: a draft in it is then a live answer, not what a crash cut."""
+        return is_held(self._lock_file(session_id))
 
     def recover(self, session_id: str) -> bool:
         """After a crash: drafts and running steps become ``stopped``. True when there were any.

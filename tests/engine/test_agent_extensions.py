@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_tui.config import McpServer, PermissionsConfig, Settings
+import pytest
+
+from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.prelude import schema_text
@@ -21,9 +22,10 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.contexts import leaves
+from tests.support.mcp_servers import stdio
 from tests.support.waiting import Bell
 
-SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
+pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
 @asynccontextmanager
@@ -36,7 +38,7 @@ async def started(
     skill.write_text("---\ndescription: keeps things tidy\n---\nPut it away.")
     (project / "AGENTS.md").write_text("Use tabs.")
     settings = Settings(permissions=PermissionsConfig(mode="auto"))
-    settings.mcp = {"test": McpServer(command=sys.executable, args=[SERVER, *arguments])}
+    settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
     parts.trusted = True

@@ -12,7 +12,7 @@ from tests.support.cached_runs import busy_run, cached_run
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SILENT = {"waited", "model back", "resumed", "forked", "there and back"}
+SILENT = {"waited", "model back", "resumed", "forked", "there and back", "edited"}
 """What is done without any need of a word."""
 
 
@@ -20,7 +20,7 @@ SILENT = {"waited", "model back", "resumed", "forked", "there and back"}
     ("name", "kinds"),
     [
         ("anthropic", ["tool went", "expired", "memory", "thinking", "schema", "dropped"]),
-        ("old claude", ["pruned", "waited", "model", "model back"]),
+        ("old claude", ["pruned", "waited", "model", "model back", "edited"]),
         ("openai chat", ["memory", "expired", "dropped", "compacted", "resumed", "there and back"]),
         ("responses", ["tool went", "forked", "thinking", "schema"]),
         ("gemini", ["model", "tool went", "dropped"]),

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent_tui.config import McpServer, Settings
+from agent_tui.config import Settings
 from agent_tui.context.project.trust import FolderTrust
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.permissions import PermissionDesk
@@ -21,9 +20,10 @@ from agent_tui.paths import Paths
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry
+from tests.support.mcp_servers import stdio
 from tests.support.tool_context import make_context
 
-SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
+pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
 def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False) -> Extensions:
@@ -44,7 +44,8 @@ def fill(root: Path) -> None:
         path.parent.mkdir(parents=True)
     skill.write_text("---\ndescription: d\n---\ntext")
     command.write_text("go $1")
-    servers = {"test": {"command": sys.executable, "args": [SERVER]}}
+    server = stdio()
+    servers = {"test": {"command": server.command, "args": server.args}}
     (root / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
@@ -82,7 +83,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
 
 
 async def test_deferred_tools_are_listed_with_what_they_would_cost_and_not_sent(tmp_path: Path) -> None:
-    settings = Settings(mcp={"test": McpServer(command=sys.executable, args=[SERVER, "--big", "20"])})
+    settings = Settings(mcp={"test": stdio("--big", "20")})
     extensions = make(tmp_path, settings)
     extensions.tools.start(lambda: None)
     try:
@@ -98,7 +99,7 @@ async def test_deferred_tools_are_listed_with_what_they_would_cost_and_not_sent(
 
 
 async def test_always_allowing_a_deferred_call_allows_that_tool_alone(tmp_path: Path) -> None:
-    settings = Settings(mcp={"test": McpServer(command=sys.executable, args=[SERVER])})
+    settings = Settings(mcp={"test": stdio()})
     extensions = make(tmp_path, settings)
     extensions.tools.start(lambda: None)
     asked: list[PermissionAsked] = []

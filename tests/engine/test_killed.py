@@ -15,14 +15,16 @@ from typing import IO
 
 import pytest
 
+from agent_tui.engine.agent import Agent
 from agent_tui.models.codec import dumps
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.tools.children.process import descendants
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
+from tests.support.forms import examples
 
-KILLS = 30
+KILLS = examples(10, 100)
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 """Seconds a process may take to end after the kill; it takes milliseconds."""
@@ -138,9 +140,13 @@ async def test_kill_nine_at_random_moments(tmp_path: Path) -> None:
             continue
         compactions += bool(life.seen("compaction"))
         # No script here: the demo answers by itself, in a window of its own.
+        look = Agent(parts_for(home, project, counter=TokenCounter(), resume=session))
+        looked = await look.inspect()
+        await look.close()
         parts = parts_for(home, project, counter=TokenCounter(), resume=session)
         async with running(parts) as (agent, seen):
             await agent.ready()
+            assert agent.context_usage().total == looked.total
             assert not agent.read_only
             stored = {i: dumps(m) for i, m in agent.store.messages(agent.info.id).items()}
             assert {i: stored.get(i) for i in known} == known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.config import McpServer, ModelConfig, PermissionsConfig, Settings, ToolsConfig
+from agent_tui.config import ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import Extensions
@@ -20,14 +19,15 @@ from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.mcp_servers import stdio
 
-SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
+pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
 def configured(*arguments: str, disabled: tuple[str, ...] = (), share: float = 0.1) -> Settings:
     settings = Settings(permissions=PermissionsConfig(mode="auto"), tools=ToolsConfig(list(disabled)))
     settings.tools.mcp_defer_share = share
-    settings.mcp = {"test": McpServer(command=sys.executable, args=[SERVER, *arguments])}
+    settings.mcp = {"test": stdio(*arguments)}
     settings.models = {
         "demo": ModelConfig(model="demo", context_window=16_000),
         "wide": ModelConfig(model="demo", context_window=200_000),
@@ -122,9 +122,8 @@ class User:
 
     async def edit_memory(self) -> None:
         (self.project / "AGENTS.md").write_text("Use tabs.\n" * self.random.randrange(1, 60))
-        # A running session goes on with the file as it was sent, which only its process knows: from the next beginning
-        # of the prompt on both have the new one.
-        await self.switch()
+        # The screen looks at the files when the numbers are asked for.
+        await self.agent.refresh_context()
 
     async def compact(self) -> None:
         await self.agent.compact()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.project.memory import MemoryFiles
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project import prefix
@@ -41,7 +41,12 @@ def world(tmp_path: Path, heard: list[Listening], resume: str | None = None) -> 
     project.mkdir(exist_ok=True)
     memory = MemoryFiles(home / "config", project, project)
     workspace = Workspace(project, project, memory=memory.blocks, watched=memory.candidates)
-    settings = Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig(exact_counting="off"))
+    settings = Settings(
+        default_model="demo",
+        models={name: ModelConfig(model="demo") for name in ("demo", "other")},
+        permissions=PermissionsConfig(mode="auto"),
+        context=ContextConfig(exact_counting="off"),
+    )
 
     def provider(counter: Counter) -> Listening:
         heard.append(Listening(counter))
@@ -174,7 +179,8 @@ async def test_cold_moments_take_the_files_as_they_are(tmp_path: Path, monkeypat
         monkeypatch.undo()
         assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
         notes.write_text("Third.\n")
-        await agent.set_model("demo")
+        # Another model: nothing is in its cache.
+        await agent.set_model("other")
         agent.submit("three")
         await agent.join()
         assert "Third." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
@@ -182,16 +188,51 @@ async def test_cold_moments_take_the_files_as_they_are(tmp_path: Path, monkeypat
         agent.submit("four")
         await agent.join()
         assert "Third." in "".join(beginning(heard[0].requests[-1])) and told(heard[0].requests[-1])
-        session = agent.info.id
-    notes.write_text("Fifth.\n")
-    async with running(world(tmp_path, heard, session)) as (agent, _):
+        # What the first model has in its cache is what it was sent.
+        await agent.set_model("demo")
         agent.submit("five")
         await agent.join()
+        assert "Second." in "".join(beginning(heard[0].requests[-1])) and not told(heard[0].requests[-1])
+
+
+async def test_a_restart_begins_as_was_sent_and_tells_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Listening] = []
+    async with running(world(tmp_path, heard)) as (agent, _):
+        notes, spec = agent.root / "AGENTS.md", agent.root / "spec.md"
+        notes.write_text("First.\n")
+        spec.write_text(SPEC)
+        agent.pin("spec.md")
+        agent.submit("one")
+        await agent.join()
+        sent = beginning(heard[0].requests[-1])
+        notes.write_text("Second.\n")
+        agent.submit("two")
+        await agent.join()
+        session = agent.info.id
+    notes.write_text("Third.\n")
+    spec.write_text(SPEC + "rule 99: name the file\n")
+    async with running(world(tmp_path, heard, session)) as (agent, _):
+        assert len(row(agent.context_usage(), "memory").children) == 2
+        agent.submit("three")
+        await agent.join()
         (request,) = heard[-1].requests
-        assert "Fifth." in "".join(beginning(request))
+        assert beginning(request) == sent
+        memory, document = told(request)
+        assert "Third." in memory and "told of it since is out of date" in memory
+        assert "rule 99" in document and "out of date" not in document and len(document) < len(SPEC)
+    notes.write_text("Fourth.\n")
+    monkeypatch.setattr(prefix, "COLD_SECONDS", -1.0)
+    async with running(world(tmp_path, heard, session)) as (agent, _):
+        agent.submit("four")
+        await agent.join()
+        (request,) = heard[-1].requests
+        assert "Fourth." in "".join(beginning(request))
         # The older news is still in the conversation, so it is said that it is out of date.
         assert "out of date" in told(request)[0]
-        agent.submit("six")
+        monkeypatch.undo()
+        agent.submit("five")
         await agent.join()
         assert told(heard[-1].requests[-1]) == []
 

@@ -97,9 +97,10 @@ def test_a_lock_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
             store.lock(session_id)
         with pytest.raises(SessionBusyError):
             store.delete_session(session_id)
-        assert store.messages(session_id) == {}
+        assert store.messages(session_id) == {} and store.in_use(session_id)
         process.kill()
         process.communicate()
+        assert not store.in_use(session_id)
         store.lock(session_id).release()
 
 

@@ -300,19 +300,29 @@ class CachedRun:
             await agent.parts.extensions.ready(30)
         return agent
 
+    def _edit_memory(self) -> None:
+        (self.folder / "project" / "AGENTS.md").write_text(f"Mind rule {self._turn}. " * 40, "utf-8")
+
     async def _do(self, agent: Agent, what: str) -> Agent:
         """Does one thing that costs the cache, or that the provider does to it."""
         self._done.append(what)
         match what:
-            case "tool went" | "tool came" | "server came" | "server went" | "memory":
+            case "memory":
+                # Alone it would wait, and be told with the next message: a pinned file ends that.
+                self._edit_memory()
+                (self.folder / "project" / "notes.txt").write_text("Tea at five.", "utf-8")
+                (agent.unpin if agent.pinned else agent.pin)("notes.txt")
+            case "edited":
+                await agent.close()
+                self._edit_memory()
+                agent = await self._open()
+            case "tool went" | "tool came" | "server came" | "server went":
                 await agent.close()
                 if what.startswith("tool"):
                     self.disabled = ["grep"] if what == "tool went" else []
-                elif what.startswith("server"):
+                else:
                     configured = McpServer(command=sys.executable, args=[MCP])
                     self.mcp = {"github": configured} if what == "server came" else {}
-                else:
-                    (self.folder / "project" / "AGENTS.md").write_text(f"Mind rule {self._turn}. " * 40, "utf-8")
                 agent = await self._open()
                 if self.key != "m":
                     await agent.set_model(self.key)

@@ -19,5 +19,5 @@ def some(things: Sequence[T], every: int) -> Sequence[T]:
 
 
 def examples(short: int, long: int) -> int:
-    """How many examples Hypothesis makes up."""
+    """How many examples Hypothesis makes up, or how often something is tried."""
     return long if LONG else short

@@ -30,6 +30,7 @@ from agent_tui.ui.screens.themes import ThemePicker
 from agent_tui.ui.widgets.question import pieces_of
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import some
 
 
 def asked(**more: Any) -> PermissionAsked:
@@ -185,7 +186,7 @@ async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None
         await run.until(lambda: run.app.theme == "agent-dark")
 
 
-@pytest.mark.parametrize("size", [(200, 50), (80, 24), (60, 16), (20, 5)])
+@pytest.mark.parametrize("size", some([(200, 50), (80, 24), (60, 16), (20, 5)], 2))
 async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = FakeAgent(tmp_path, [user_message("a question")])
     async with running(tmp_path, agent, size=size) as run:

@@ -189,9 +189,10 @@ class Accounts:
             self._fixed.refresh()
             self.recount()
 
-    def catch_up_with_tools(self) -> None:
-        """The turn has ended: tools that came or went meanwhile count from now on."""
-        if self._tools_stale:
+    def catch_up(self) -> None:
+        """A turn, or what stands in its place, has ended: what came meanwhile counts from now on. These are tools, and
+        whatever has the next message begin the prompt anew."""
+        if self._tools_stale or self._fixed.stale:
             self._tools_stale = False
             self._fixed.refresh()
             self.recount()
@@ -245,5 +246,8 @@ class Accounts:
     def _send(self, pinned: list[str]) -> None:
         conversation = self._bindings.current.conversation
         conversation.set_state(replace(conversation.info.state, pinned=tuple(pinned)))
-        self._fixed.refresh_documents()
+        if self._states.busy:
+            self._fixed.refresh_documents()
+        else:
+            self._fixed.refresh()
         self.recount()

@@ -34,11 +34,22 @@ class FixedParts:
         self._prefix = StablePrefix()
         self._stamps: dict[Path, Stamp | None] = {}
         self._left_out: tuple[str, ...] = ()
+        self._grounds: list[object] = []
+        self._problems: list[str] = []
 
     @property
     def pinned(self) -> list[str]:
         """The files that go with every request, as absolute paths."""
         return list(self._bindings.current.conversation.info.state.pinned)
+
+    @property
+    def stale(self) -> bool:
+        """Whether files were pinned or something was compacted since all was last taken as it is (the next message
+        begins the prompt anew then), or pinned files alone were looked at."""
+        return self._grounds != self._grounds_now()
+
+    def _grounds_now(self) -> list[object]:
+        return [self.pinned, [(r.id, r.active) for r in self._bindings.current.conversation.records]]
 
     @property
     def tools_starting(self) -> bool:
@@ -83,7 +94,7 @@ class FixedParts:
         sent goes into ``message``, or waits for one."""
         self.look_at_trust()
         runtime = self._bindings.current.runtime
-        self._stamps = self._workspace.stamps(self.pinned)
+        self._stamps, self._grounds = self._workspace.stamps(self.pinned), self._grounds_now()
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
         every = self._toolbox.offered(runtime.info)
@@ -94,7 +105,9 @@ class FixedParts:
         if message is not None:
             message.parts[0:0] = changes
         for problem in problems:
-            self._hub.publish(Notice("warning", problem, "document"))
+            if problem not in self._problems:
+                self._hub.publish(Notice("warning", problem, "document"))
+        self._problems = problems
         left_out = tuple(o.schema.name for o in every if o not in offered)
         if left_out and left_out != self._left_out:
             self._hub.publish(Notice("warning", fewer_tools_text(limits.window or 0, left_out), "fewer_tools"))
@@ -106,6 +119,7 @@ class FixedParts:
         documents, problems = self._workspace.documents(self.pinned)
         fresh = with_documents(self._bindings.current.runtime.prelude, documents)
         changes = self._take(fresh, waiting and message is None, ("documents",))
+        self._grounds = []
         if message is not None:
             message.parts[0:0] = changes
         return problems
@@ -119,7 +133,7 @@ class FixedParts:
         runtime, conversation = binding.runtime, binding.conversation
         counts, before = runtime.prelude.counts(), runtime.prelude.fixed
         prelude, changes = self._prefix.settle(
-            fresh, self.pinned, conversation.view(), conversation.steps, conversation.records
+            fresh, self.pinned, runtime.info, conversation.view(), conversation.steps, conversation.records
         )
         changes = [change for change in changes if change_row(change) in rows]
         prelude.keep_edited(before, rows)

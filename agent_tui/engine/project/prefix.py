@@ -4,6 +4,7 @@ Memory files and pinned documents stand before the conversation. Sending an edit
 provider read the whole conversation anew instead of from its cache. So the beginning is taken from the files only
 when there is nothing to lose: before the first request of a session or model, after a compaction, when tools or other
 parts of it have changed anyway (the user has pinned a file or taken one away), and after an hour without a request.
+A step keeps the text of its files, so that a process that opens the session later begins as the last one did.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agent_tui.engine.project.prelude import Prelude, build_prelude, change_part, schema_text
+from agent_tui.engine.project.prelude import FILE_ROWS, Prelude, build_prelude, change_part, known_counts, schema_text
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.models.requests import SentMessage, SystemBlock
+from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CompactionRecord, Step
 
@@ -26,7 +27,6 @@ CHANGE = "document change"
 COLD_SECONDS = 3_600.0
 """Without a request for so long no provider has the conversation in its cache (an hour is the longest life sold)."""
 
-_ROWS = ("memory", "documents")
 _FINGERPRINT = "content"
 _KEPT = 8
 
@@ -53,8 +53,6 @@ class StablePrefix:
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._built: dict[str, _Sent] = {}
-        self._seen: tuple[str, tuple[str, ...]] = ("", ())
-        self._texts: dict[str, str] = {}
 
     def forget(self) -> None:
         """Another session or model: nothing of it is in a cache yet."""
@@ -64,42 +62,62 @@ class StablePrefix:
         self,
         fresh: Prelude,
         pinned: Iterable[str],
+        model: ModelInfo,
         view: Sequence[SentMessage],
         steps: Sequence[Step],
         records: Sequence[CompactionRecord],
     ) -> tuple[Prelude, list[AttachmentPart]]:
         """What to send for ``fresh``, which is of the files as they are now: itself, or with the bytes of the newest
-        request; and what the next message of the user has to tell of the files."""
-        compactions = tuple(r.id for r in records if r.active)
+        request to ``model``; and what the next message of the user has to tell of the files."""
         now = _files([*fresh.system, *fresh.documents])
-        self._texts |= {content_fingerprint(block.text): block.text for block in now.values()}
         chosen = frozenset(pinned)
-        sent = self._warm(fresh, chosen, steps, compactions)
-        prelude = fresh
-        if sent is not None:
+        newest = _newest(steps, model)
+        sent, prelude = None, fresh
+        if newest is not None:
+            self._restore(newest, fresh)
+            sent = self._warm(newest, fresh, chosen, records)
+        if newest is not None and sent is not None:
             prelude = build_prelude([*sent.system, *sent.documents], fresh.offered)
-            prelude.set_counts(fresh.counts())
+            prelude.set_counts({**known_counts(newest.fixed), **fresh.counts()})
         self._keep(prelude, _Sent(prelude.system, prelude.documents, _others(fresh), chosen))
         held = _files([*prelude.system, *prelude.documents])
         for part in prelude.fixed:
             block = now.get((part.row, part.path or part.label))
-            if part.row in _ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint):
+            if part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint):
                 part.change = "edited"
         return prelude, self._changes(held, now, view)
 
+    def _restore(self, newest: Step, fresh: Prelude) -> None:
+        """Knows the beginning of the newest request though another process sent it: where its files' text was stored,
+        and all else of it is here again byte for byte."""
+        if newest.fixed_fingerprint in self._built:
+            return
+        texts = {content_fingerprint(block.text): block.text for block in (*fresh.system, *fresh.documents)}
+        blocks = []
+        for part in newest.fixed:
+            text = texts.get(part.fingerprint) if part.text is None else part.text
+            if part.row == "tools" or part.change == "waiting":
+                continue
+            if text is None:
+                return
+            blocks.append(SystemBlock(part.row, text, part.group, part.label, part.path))
+        then = build_prelude(blocks, fresh.offered)
+        if then.fingerprint != newest.fixed_fingerprint:
+            return
+        pinned = frozenset(block.path for block in then.documents if block.path)
+        self._keep(then, _Sent(then.system, then.documents, _others(then), pinned))
+
     def _warm(
-        self, fresh: Prelude, pinned: frozenset[str], steps: Sequence[Step], compactions: tuple[str, ...]
+        self, newest: Step, fresh: Prelude, pinned: frozenset[str], records: Sequence[CompactionRecord]
     ) -> _Sent | None:
         """The beginning of the newest request, while a provider may have it in its cache and nothing else of it has
         changed. None: it is built anew."""
-        newest = next((s for s in reversed(steps) if s.kind == "turn"), None)
-        sent = self._built.get(newest.fixed_fingerprint) if newest is not None else None
-        if newest is None or sent is None or self._now() - (newest.finished or newest.created) > COLD_SECONDS:
+        sent, sent_at = self._built.get(newest.fixed_fingerprint), newest.finished or newest.created
+        if sent is None or self._now() - sent_at > COLD_SECONDS:
             return None
-        if self._seen[0] != newest.id:
-            self._seen = (newest.id, compactions)
-        same = (self._seen[1], sent.pinned, sent.others) == (compactions, pinned, _others(fresh))
-        return sent if same else None
+        if any(moment > sent_at for record in records for moment in (record.created, *record.switched)):
+            return None
+        return sent if (sent.pinned, sent.others) == (pinned, _others(fresh)) else None
 
     def _keep(self, prelude: Prelude, sent: _Sent) -> None:
         self._built.pop(prelude.fingerprint, None)
@@ -126,20 +144,29 @@ class StablePrefix:
                     f"{name} is as it stands at the beginning of this conversation; what was told since is out of date."
                 )
             else:
-                text = self._difference(name, self._texts.get(known) if known else None, now[key].text)
+                text = _difference(name, held[key].text if key in held else None, now[key].text, key in told)
             metadata = {_FINGERPRINT: is_now, "row": key[0]}
             changes.append(AttachmentPart(CHANGE, "text/plain", text, path=key[1], provider_metadata=metadata))
         return changes
 
-    def _difference(self, name: str, before: str | None, text: str) -> str:
-        """The shorter of the new content and what is different in it."""
-        if before is None:
-            return f"{name} is to be followed and known from now on:\n{text}"
-        lines = difflib.unified_diff(before.splitlines(), text.splitlines(), "before", "now", lineterm="", n=2)
-        difference = "\n".join(lines)
-        if difference and len(difference) < len(text):
-            return f"{name} has changed since it was sent:\n{difference}"
-        return f"{name} has changed since it was sent. It now reads:\n{text}"
+
+def _difference(name: str, begins: str | None, text: str, told: bool) -> str:
+    """The shorter of the new content and what is different in it from how it stands at the beginning. Every process
+    knows that; what was ``told`` of it since is known only to the one that told it."""
+    out_of_date = " What was told of it since is out of date." if told else ""
+    if begins is None:
+        return f"{name} is to be followed and known from now on.{out_of_date}\n{text}"
+    lines = difflib.unified_diff(begins.splitlines(), text.splitlines(), "before", "now", lineterm="", n=2)
+    difference = "\n".join(lines)
+    if difference and len(difference) < len(text):
+        return f"{name} has changed since it was sent at the beginning.{out_of_date}\n{difference}"
+    return f"{name} has changed since it was sent at the beginning.{out_of_date} It now reads:\n{text}"
+
+
+def _newest(steps: Sequence[Step], model: ModelInfo) -> Step | None:
+    """The newest step of a turn that this model answered: no other has anything of it in its cache."""
+    asked = (model.spec.key, model.target.model)
+    return next((s for s in reversed(steps) if s.kind == "turn" and (s.model_key, s.model) == asked), None)
 
 
 def with_changes(prelude: Prelude, changes: Sequence[AttachmentPart]) -> Prelude:
@@ -166,10 +193,10 @@ def _told(view: Sequence[SentMessage]) -> dict[Key, str]:
 
 
 def _files(blocks: Iterable[SystemBlock]) -> dict[Key, SystemBlock]:
-    return {(block.row, block.path or block.label): block for block in blocks if block.row in _ROWS}
+    return {(block.row, block.path or block.label): block for block in blocks if block.row in FILE_ROWS}
 
 
 def _others(prelude: Prelude) -> str:
     """What else the beginning is made of: prompt, environment, skills and tools."""
-    blocks = [content_fingerprint(block.text) for block in prelude.system if block.row not in _ROWS]
+    blocks = [content_fingerprint(block.text) for block in prelude.system if block.row not in FILE_ROWS]
     return fingerprint([*blocks, "tools", *(content_fingerprint(schema_text(tool)) for tool in prelude.tools)])

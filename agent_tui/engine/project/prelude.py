@@ -13,6 +13,9 @@ from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.tools.mcp.search import CALL, SEARCH
 
+FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
+"""Rows whose parts are files: others may write them while the session runs."""
+
 
 @dataclass(slots=True)
 class Prelude:
@@ -33,8 +36,7 @@ class Prelude:
 
     def counts(self) -> dict[str, int]:
         """The o200k_base counts that are known, by content fingerprint; of deferred tools what they would cost."""
-        known = ((p.fingerprint, p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens) for p in self.fixed)
-        return {digest: count for digest, count in known if count}
+        return known_counts(self.fixed)
 
     def set_counts(self, counts: dict[str, int]) -> None:
         """Fills in o200k_base counts by content fingerprint."""
@@ -72,6 +74,12 @@ class Prelude:
         self.fixed += [replace(p) for p in step.fixed if _of_server(p) and (p.row, p.label) not in there]
         if unchanged and step.fixed_fingerprint:
             self.fingerprint = step.fixed_fingerprint
+
+
+def known_counts(fixed: Sequence[FixedPart]) -> dict[str, int]:
+    """The counts of ``Prelude.counts`` for these parts."""
+    known = ((p.fingerprint, p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens) for p in fixed)
+    return {digest: count for digest, count in known if count}
 
 
 def _of_server(part: FixedPart) -> bool:
@@ -121,7 +129,7 @@ def change_part(prelude: Prelude, row: RowId, change: AttachmentPart) -> FixedPa
     known = next((p for p in prelude.fixed if p.row == row and p.path == path), None)
     label = known.label if known is not None else path.rsplit("/", 1)[-1]
     part = _part(prelude, row, path, f"{label} (change)", change.text or "", path)
-    part.change = "waiting"
+    part.change, part.text = "waiting", None
     return part
 
 
@@ -129,4 +137,5 @@ def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path:
     digest = content_fingerprint(text)
     prelude.texts[digest] = text
     ascii_chars = len(text) if text.isascii() else sum(c < "\x80" for c in text)
-    return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path)
+    kept = text if row in FILE_ROWS else None
+    return FixedPart(row, group, label or group, len(text), digest, ascii_chars=ascii_chars, path=path, text=kept)

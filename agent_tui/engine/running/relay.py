@@ -137,8 +137,8 @@ class TurnRelay:
         self._accounts.tell()
 
     def catch_up(self) -> None:
-        """Tools that came or went meanwhile count from now on."""
-        self._accounts.catch_up_with_tools()
+        """What came meanwhile counts from now on."""
+        self._accounts.catch_up()
 
     def _take_steering(self) -> list[Message]:
         taken = self._waiting.take_steering()

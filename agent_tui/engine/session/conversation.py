@@ -71,6 +71,16 @@ class Conversation:
         if self.read_only:
             raise AgentError(READ_ONLY)
 
+    def stop_unfinished(self) -> None:
+        """Takes drafts and running steps as ended: nobody is at work on them any more."""
+        for message in self.messages.values():
+            if message.status == "streaming":
+                message.status = "stopped"
+        for step in self.steps:
+            if step.status == "running":
+                step.status = "stopped"
+        self.changed()
+
     def view(self) -> list[SentMessage]:
         """The conversation as it would be sent now."""
         if self._view is None:

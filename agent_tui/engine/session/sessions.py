@@ -56,12 +56,15 @@ class Sessions:
             return self.open(session)
 
     def open_for_reading(self, session_id: str | None) -> Conversation:
-        """Opens a session (None: the project's newest, else an empty one) without locking or changing it."""
+        """Opens a session (None: the project's newest, else an empty one) without locking or changing it. What a crash
+        cut in it counts as it will when it is continued."""
         store = self._store
         info = store.session(session_id) if session_id else store.newest_session(self._project)
         if info is None:
             info = SessionInfo("", self._project)
         self._current = Conversation(store, info, read_only=True)
+        if info.id and not store.in_use(info.id):
+            self._current.stop_unfinished()
         return self._current
 
     def open_new(self, session_id: str | None = None) -> Conversation:
