@@ -51,15 +51,16 @@ def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
 async def thinking(agent: CommandAgent, args: str) -> CommandResult:
-    """Sets how much the model thinks before it answers."""
+    """Sets how much the model thinks; alone it shows the levels and what a change costs."""
+    if not args:
+        return OpenScreen("efforts")
     wanted = args.lower()
     for effort in EFFORTS:
         if effort == wanted:
             lost = agent.set_effort(effort)
             when = ", from your next message on" if agent.busy else ""
             return Text(f"Thinking: {effort}{when}. {lost_text(lost)}".rstrip())
-    line = f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}."
-    return Text(line, error=bool(args))
+    return Text(f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}.", error=True)
 
 
 def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -71,6 +72,14 @@ def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
 async def theme(agent: CommandAgent, args: str) -> CommandResult:
     """Changes the colours, with a live preview."""
     return OpenScreen("themes", args)
+
+
+@command("vim", args="[on|off]", choices=lambda agent: [("on", ""), ("off", "")])
+async def vim(agent: CommandAgent, args: str) -> CommandResult:
+    """Switches vim's keys on the prompt; `[ui] vim = true` has them from the start."""
+    if args not in ("", "on", "off"):
+        return Text("/vim takes on, off or nothing.", error=True)
+    return OpenScreen("vim", args)
 
 
 @command("config")

@@ -56,7 +56,20 @@ class Completion:
 
 _ORDER = (
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
-    *("status", "usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
+    *(
+        "status",
+        "usage",
+        "budget",
+        "permissions",
+        "trust",
+        "pin",
+        "unpin",
+        "thinking",
+        "theme",
+        "vim",
+        "config",
+        "init",
+    ),
     *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-ScreenName = Literal["context", "sessions", "models", "rewind", "help", "themes", "palette", "text", "jobs", "queue"]
+ScreenName = Literal[
+    "context", "sessions", "models", "rewind", "help", "themes", "palette", "text", "jobs", "queue", "vim", "efforts"
+]
+"""``vim`` is none: it changes the keys of the main one."""
 
 
 @dataclass(slots=True, frozen=True)

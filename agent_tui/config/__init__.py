@@ -147,13 +147,16 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks. ``editor`` is a command."""
+    """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
+    the screen takes it from the terminal."""
 
     theme: str = "agent-dark"
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
     turn_cost: bool = True
+    vim: bool = False
+    mouse: bool = True
     editor: str | None = None
 
 

@@ -136,6 +136,8 @@ class UiSchema(Strict):
     reduced_motion: bool | None = None
     notifications: bool | None = None
     turn_cost: bool | None = None
+    vim: bool | None = None
+    mouse: bool | None = None
     editor: str | None = None
 
 

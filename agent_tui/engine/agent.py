@@ -15,6 +15,7 @@ from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
 from agent_tui.engine.assembly import assemble
+from agent_tui.engine.control.efforts import EffortChoice
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import ToolRow
 from agent_tui.engine.project.toolbox import Toolbox
@@ -275,6 +276,10 @@ class Agent:
         """How much the model thinks, from the user's next message on; kept with the session. Returns the reasoning
         that is no longer sent then."""
         return self._own.models.set_effort(effort)
+
+    def efforts(self) -> list[EffortChoice]:
+        """The levels of thinking that the model has, with what a change to each would lose and cost."""
+        return self._own.models.efforts()
 
     def models(self) -> list[ModelSpec]:
         """Configured and detected models, the demo model last."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agent_tui.config import PermissionMode, Settings
     from agent_tui.context.accounting.lost import LostReasoning
     from agent_tui.context.past.history import History
+    from agent_tui.engine.control.efforts import EffortChoice
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.events import Event
     from agent_tui.models.messages import AttachmentPart, Message, Typed
@@ -125,6 +126,12 @@ class ComparesModels(Protocol):
     def lost_by_model(self, info: ModelInfo) -> LostReasoning | None: ...
 
 
+class ComparesEfforts(Protocol):
+    """How much the model can think."""
+
+    def efforts(self) -> list[EffortChoice]: ...
+
+
 class ListsSessions(Protocol):
     """The sessions to choose from."""
 
@@ -200,6 +207,7 @@ class ChatAgent(
     ReadsAttachments,
     AsksUser,
     ComparesModels,
+    ComparesEfforts,
     Rewinds,
     WatchesJobs,
     Protocol,

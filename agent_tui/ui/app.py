@@ -237,7 +237,7 @@ class AgentApp(Guarded, AnswersErrors):
             event.stop()
             event.prevent_default()
             self.prompt.focus()
-            self.prompt.insert_text(event.character)
+            self.prompt.type_here(event.character)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """On top of another screen Shift+Tab is that screen's; before the screen is complete little can be done."""
@@ -310,6 +310,8 @@ class AgentApp(Guarded, AnswersErrors):
                 await self.chat.editor.edit()
             case "paste":
                 await self.chat.pasting.paste()
+            case "find":
+                await self.action_find()
 
     @on(Prompt.Completing)
     def _completing(self, event: Prompt.Completing) -> None:

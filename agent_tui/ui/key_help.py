@@ -17,7 +17,9 @@ class KeyHelp:
 KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Enter", "send; while the model works: queue", "send"),
     KeyHelp("Enter", "on empty: send what waits"),
-    KeyHelp("Ctrl+J, Shift+Enter", "new line", "newline"),
+    KeyHelp(
+        "Ctrl+J, Shift+Enter, Alt+Enter", "new line (\\ before Enter, too); /doctor says which work here", "newline"
+    ),
     KeyHelp("Ctrl+S", "steer: goes in at the next step", "steer"),
     KeyHelp("Esc", "interrupt, or close what is open", "escape"),
     KeyHelp("Esc Esc", "on empty: go back to an earlier message"),
@@ -41,4 +43,5 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("y a s n f", "permission: yes, always, this session, no, no with a word", "allow"),
     KeyHelp("?", "on empty: this list"),
     KeyHelp("/ @ !", "command, file, shell"),
+    KeyHelp("Esc i v V", "with /vim: normal mode, typing, selecting"),
 )

@@ -32,7 +32,7 @@ def run_ui(
 
     async def main() -> int:
         try:
-            code = await app.run_async()
+            code = await app.run_async(mouse=settings.ui.mouse)
         finally:
             await app.close_agent()
         return code if code is not None else app.return_code or EXIT_OK

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from textual import constants
 from textual.app import App
 from textual.geometry import Size
 from textual.message_pump import MessagePump
@@ -33,6 +34,7 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.drivers.linux_driver.LinuxDriver", "_file", "a terminal that vanishes"),
     ("textual.drivers.linux_driver.LinuxDriver", "_loop", "a terminal that vanishes"),
     ("textual._xterm_parser", "XTermParser", "keys that were typed before the start"),
+    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
 
@@ -106,6 +108,28 @@ def wrap_output(driver: Driver, wrapper: Any) -> None:
 def loop_of(driver: Driver) -> asyncio.AbstractEventLoop:
     """The event loop that the driver sends its messages to."""
     return driver._loop
+
+
+class _Sequence:
+    """What Textual's table wants of a key: its name as ``value``."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+
+def teach_keys() -> None:
+    """Alt+Enter, which terminals without a key protocol send as Esc and Enter: Textual takes it for Enter."""
+    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+
+    cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
+
+
+def wait_after_escape(seconds: float | None) -> None:
+    """How long after the byte of Esc something more makes another key of it; None is Textual's own time."""
+    cast(Any, constants).ESCAPE_DELAY = _ESCAPE_DELAY if seconds is None else seconds
+
+
+_ESCAPE_DELAY = constants.ESCAPE_DELAY
 
 
 def messages_of(text: str) -> Iterator[Message]:

@@ -20,7 +20,20 @@ from tests.support.fake_agent import FakeAgent
 
 NAMES = [
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
-    *("status", "usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "config", "init"),
+    *(
+        "status",
+        "usage",
+        "budget",
+        "permissions",
+        "trust",
+        "pin",
+        "unpin",
+        "thinking",
+        "theme",
+        "vim",
+        "config",
+        "init",
+    ),
     *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 ]
 

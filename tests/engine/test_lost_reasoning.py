@@ -152,6 +152,10 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: Worker
     async with world(worker, SIGNED, tmp_path) as w:
         expected = await w.talk()
         assert w.agent.set_effort("low") is None
+        foretold = {choice.effort: choice for choice in w.agent.efforts()}
+        assert list(foretold) == ["off", "low", "medium", "high"]
+        assert foretold["low"].current and foretold["high"].lost is None
+        about(foretold["off"].lost, expected)
         lost = about(w.agent.set_effort("off"), expected)
         assert (lost.back_now, lost.back_later) == (lost.tokens, 0)
         assert "until the next answer, not after it" in lost_text(lost)

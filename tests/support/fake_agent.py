@@ -13,6 +13,7 @@ from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
+from agent_tui.engine.control.efforts import EffortChoice
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import (
@@ -312,6 +313,10 @@ class FakeAgent:
 
     def set_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
+
+    def efforts(self) -> list[EffortChoice]:
+        words: dict[Effort, str] = {"off": "does not think", "medium": "thinks up to 8.2k tokens a step"}
+        return [EffortChoice(e, w, e == self.effort, self.lost if e != self.effort else None) for e, w in words.items()]
 
     def set_effort(self, effort: Effort) -> LostReasoning | None:
         self.effort = effort

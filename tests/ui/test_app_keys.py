@@ -227,7 +227,7 @@ async def test_history_and_draft_survive_a_restart(tmp_path: Path) -> None:
         run.app.leave()
     async with running(tmp_path) as run:
         assert run.app.prompt.text == "unfinished"
-        await run.pilot.press("ctrl+c", "up")
+        await run.pilot.press("ctrl+c", "up", "up")
         await run.pilot.pause()
         assert run.app.prompt.text == "kept"
 

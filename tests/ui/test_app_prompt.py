@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,51 @@ async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) 
         await run.pilot.press("tab")
         await run.pilot.pause()
         assert run.app.prompt.text == "read @docs:file:///guide "
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        (":2-3 why", "see @src/parser.py:2-3 why"),
+        (" why", "see @src/parser.py why"),
+        ("why", "see @src/parser.py why"),
+        (", then", "see @src/parser.py, then"),
+    ],
+)
+async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path, typed: str, text: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "parser.py").write_text("one\ntwo\nthree\nfour\n")
+    async with running(tmp_path) as run:
+        await run.type("see @pars")
+        await run.until(lambda: run.app.completions.open)
+        await run.pilot.press("tab")
+        await run.type(typed)
+        assert run.app.prompt.text == text
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        attachment = run.agent.called("submit")[0][1][0]
+        assert attachment.text == ("two\nthree\n" if ":" in typed else "one\ntwo\nthree\nfour\n")
+
+
+async def test_up_after_clearing_begins_at_the_newest(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for text in ("first", "second"):
+            await run.type(text)
+            await run.pilot.press("enter")
+        await run.pilot.press("up", "up")
+        assert run.app.prompt.text == "first"
+        await run.pilot.press("ctrl+c", "up")
+        assert run.app.prompt.text == "second", "what was cleared came from the history itself"
+        await run.pilot.press("ctrl+c")
+        await run.type("not sent yet")
+        await run.pilot.press("ctrl+c")
+        await run.pilot.pause()
+        assert run.app.prompt.is_empty
+        await run.pilot.press("up")
+        assert run.app.prompt.text == "not sent yet"
+        await run.pilot.press("up")
+        assert run.app.prompt.text == "second"
+        await run.pilot.press("down", "enter")
+        await run.until(lambda: len(run.agent.called("submit")) == 3)
+        lines = (run.agent.paths.state / "history.jsonl").read_text().splitlines()
+        assert [json.loads(line)["text"] for line in lines] == ["first", "second", "not sent yet"]

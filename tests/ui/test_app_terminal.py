@@ -69,3 +69,48 @@ def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_pat
     started.type(b"\x7f\x7f\x7f\x7f\x04")
     assert started.wait_for_end() == 0
     assert b"rror" not in started.seen
+
+
+MOUSE = (b"\x1b[?1000h", b"\x1b[?1002h", b"\x1b[?1003h", b"\x1b[?1006h", b"\x1b[?1015h", b"\x1b[?1016h")
+"""Every way to ask a terminal for its mouse."""
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_the_mouse_is_left_to_the_terminal_where_the_user_wants_it(tmp_path: Path, taken: bool) -> None:
+    environment = {"AGENT_TUI_HOME": str(tmp_path)} | ({} if taken else {"AGENT_TUI_UI__MOUSE": "false"})
+    with in_terminal(tmp_path, environment) as terminal:
+        terminal.wait_for(b"DEMO")
+        terminal.type(b"\x04")
+        assert terminal.wait_for_end() == 0
+        assert any(sequence in terminal.seen for sequence in MOUSE) is taken
+
+
+@pytest.mark.parametrize(
+    ("keys", "environment"),
+    [
+        (b"\n", {}),
+        (b"\\\r", {}),
+        (b"\x1b\r", {}),
+        (b"\x1b[13;2u", {}),
+        (b"\x1b[13;3u", {}),
+        (b"\x1b[27;2;13~", {"TMUX": "/tmp/none,1,0"}),
+        (b"\x1b[27;3;13~", {"TMUX": "/tmp/none,1,0"}),
+    ],
+    ids=[
+        "ctrl+j",
+        "backslash",
+        "alt+enter",
+        "shift+enter kitty",
+        "alt+enter kitty",
+        "shift+enter xterm",
+        "alt+enter xterm",
+    ],
+)
+def test_every_way_to_write_a_new_line(tmp_path: Path, keys: bytes, environment: dict[str, str]) -> None:
+    (tmp_path / "state").mkdir()
+    with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), **environment}) as terminal:
+        terminal.wait_for(b"DEMO")
+        terminal.type(b"one" + keys + b"two\r")
+        sent(terminal, tmp_path, ["one\ntwo"])
+        asks = b"\x1b[>4;1m" in terminal.seen
+        assert asks is ("TMUX" in environment), "only those that know the question are asked"

@@ -7,6 +7,7 @@ from pathlib import Path
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.models.messages import user_message
 from agent_tui.models.money import Cost
+from agent_tui.ui.screens.efforts import EffortPicker
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.rewind import RewindPicker
 from tests.support.app import running
@@ -60,6 +61,14 @@ async def test_the_pickers_say_it_before_anything_is_chosen(tmp_path: Path) -> N
             assert "A fork (Ctrl+F) leaves them in the original." in words(run.shown())
             await run.pilot.press("down")
         await run.pilot.press("escape")
+        await run.type("/thinking")
+        await run.pilot.press("enter")
+        await run.screen(EffortPicker)
+        assert "In force." in run.shown()
+        await run.pilot.press("up")
+        await run.until(lambda: f"{WHAT} would no longer be sent" in words(run.shown()))
+        await run.pilot.press("enter")
+        await run.until(lambda: "Thinking: off." in run.shown())
         run.app.open_screen("models")
         await run.screen(ModelPicker)
         await run.pilot.press("up")

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agent_tui.config import Settings
+from agent_tui.engine.about.newline import new_line_keys
 from agent_tui.engine.parts import AgentParts
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.called import shown_address
@@ -55,6 +56,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
         rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
     rows.append(_sandbox(parts))
     rows.append(_terminal())
+    rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:

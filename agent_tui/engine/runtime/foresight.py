@@ -10,7 +10,7 @@ from agent_tui.context.sent.reasoning_runs import runs_of
 from agent_tui.engine.project.prelude import Prelude
 from agent_tui.engine.runtime.requests import build_request, new_step
 from agent_tui.engine.runtime.runtime import Runtime
-from agent_tui.models.cache import CacheOutlook
+from agent_tui.models.cache import CacheOutlook, ColdRequest
 from agent_tui.models.requests import Effort, ModelInfo, SentMessage
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.wire.sending import decide
@@ -64,18 +64,26 @@ class Foresight:
         return self._said
 
 
+def cold_with(runtime: Runtime, total: int, effort: Effort) -> ColdRequest | None:
+    """What the next request, of ``total`` tokens, would pay anew if the model were asked to think so much."""
+    made = _prospect(runtime, total, effort)
+    return outlook(made, time.time()).cold if made is not None else None
+
+
 def newest_of(runtime: Runtime) -> str:
     """The newest step of a session, as it is now."""
     steps = runtime.conversation.steps
     return f"{len(steps)} {steps[-1].id} {steps[-1].status}" if steps else ""
 
 
-def _prospect(runtime: Runtime, total: int) -> Prospect | None:
+def _prospect(runtime: Runtime, total: int, effort: Effort | None = None) -> Prospect | None:
     conversation, info = runtime.conversation, runtime.info
     if not conversation.steps or not total:
         return None
     step = new_step(runtime, "turn")
     request = build_request(runtime, step.id, None)
+    if effort is not None:
+        request.effort = step.thinking = effort
     plan, thinking = decide(request, info)
     step.sent_reasoning = runs_of(request.messages, plan, info.target.family)
     step.usage = TokenUsage(total, 0)

@@ -69,4 +69,8 @@ class Chat:
         )
         self.freshness = Freshness(seat, host, host)
         self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)
-        stage.prompt.host = PromptHost(seat, stage, self.permissions.guard, self.drafts, self.sender, self.pasting)
+        stage.prompt.host = PromptHost(
+            seat, stage, self.permissions.guard, self.drafts, self.sender, self.pasting, self.copying
+        )
+        if settings.ui.vim:
+            stage.prompt.use_vim(True)

@@ -69,8 +69,8 @@ class Interrupts:
         elif self.working:
             self.interrupt()
         elif not stage.prompt.is_empty:
-            stage.prompt.set_text("")
-            stage.hint("Cleared; Ctrl+_ brings it back")
+            stage.prompt.clear_text()
+            stage.hint("Cleared; ↑ brings it back")
         elif before is not None and now - before <= TWICE:
             self._leaves.leave()
         else:

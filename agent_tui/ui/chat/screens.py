@@ -62,6 +62,8 @@ class Screens:
                 pile.push_screen(HistoryPicker(self._history, data), self._into_prompt)
             case "themes":
                 self._open_themes(data)
+            case "vim":
+                self._switch_vim(data)
             case "palette":
                 from agent_tui.ui.screens.palette import Palette
 
@@ -80,6 +82,10 @@ class Screens:
                 from agent_tui.ui.screens.models import ModelPicker
 
                 pile.push_screen(ModelPicker(agent, data), lambda key: self._command(f"model {key}" if key else None))
+            case "efforts":
+                from agent_tui.ui.screens.efforts import EffortPicker
+
+                pile.push_screen(EffortPicker(agent), lambda key: self._command(f"thinking {key}" if key else None))
             case "jobs":
                 from agent_tui.ui.screens.jobs import JobPicker
 
@@ -126,6 +132,12 @@ class Screens:
             self._stage.prompt.set_text(entry.command + " ")
         else:
             self._command(entry.command.removeprefix("/"))
+
+    def _switch_vim(self, wanted: str) -> None:
+        prompt = self._stage.prompt
+        on = wanted == "on" or (not wanted and prompt.vim is None)
+        prompt.use_vim(on)
+        self._stage.hint("Vim's keys: Esc for normal mode, i to type" if on else "Vim's keys are off")
 
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker

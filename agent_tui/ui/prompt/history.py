@@ -28,6 +28,7 @@ class History:
         self._entries: list[str] | None = None
         self._back = 0
         self._stash = ""
+        self._unsent: set[str] = set()
 
     @property
     def entries(self) -> list[str]:
@@ -39,9 +40,12 @@ class History:
     def add(self, text: str) -> None:
         """Remembers what was sent and goes back to the end."""
         self.reset()
-        if not text.strip() or (self.entries and self.entries[-1] == text):
+        newest = self.entries[-1] if self.entries else ""
+        if not text.strip() or (newest == text and text not in self._unsent):
             return
-        self.entries.append(text)
+        self._unsent.discard(text)
+        if newest != text:
+            self.entries.append(text)
         del self.entries[:-KEPT]
         import json  # here and below: not before the first frame
 
@@ -52,6 +56,15 @@ class History:
                 file.write(line + "\n")
         except OSError as error:
             self.problem = f"prompt history is not kept: {error.strerror or error}"
+
+    def set_aside(self, text: str) -> None:
+        """Goes back to the end and makes what was cleared the newest entry, so that ↑ brings it back. It was not sent:
+        it is gone with the program. What came from the history itself is there already."""
+        shown = self.entries[-self._back] if self._back else None
+        self.reset()
+        if text.strip() and text != shown and text not in self.entries[-1:]:
+            self.entries.append(text)
+            self._unsent.add(text)
 
     def reset(self) -> None:
         self._back = 0

@@ -85,6 +85,10 @@ class Placeholders:
             text = text.replace(names.pop(0), name) if names else f"{text} {name}".lstrip()
         return text
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where ours stand in a text."""
+        return [hit.span() for hit in PLACEHOLDER.finditer(text) if hit[0] in self.texts or hit[0] in self.images]
+
     def before(self, line: str, column: int) -> int | None:
         """Where the placeholder begins that ends at ``column`` of a line; None when none of ours does."""
         for hit in PLACEHOLDER.finditer(line):

@@ -13,14 +13,26 @@ from textual.widgets import TextArea
 from agent_tui.ui.prompt.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import bindings_of
+from agent_tui.ui.textual_private import bindings_of, wait_after_escape
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import Typed
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
+    from agent_tui.ui.prompt.vim_keys import VimKeys
+    from agent_tui.ui.vim.machine import Ask, Mode
 
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
+
+
+GAP_CLOSERS = frozenset(" :,;.)]}!?")
+"""Before these no blank stands behind a file that was completed."""
+
+ESCAPE_WAIT = 0.05
+"""Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
+
+ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
+"""How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
 class Host(Protocol):
@@ -44,6 +56,12 @@ class Host(Protocol):
     def refused(self, text: str) -> bool:
         """Whether this cannot be sent now; then it stays in the prompt."""
 
+    def copied(self, text: str) -> None:
+        """Text is meant for the clipboard."""
+
+    def mode_shown(self, words: str) -> None:
+        """The mode of vim's keys, with what was typed of a command; empty without them."""
+
 
 class Prompt(Guarded, TextArea, inherit_css=True):
     """Where the user types. It knows nothing of sessions: it hands its text to its host."""
@@ -61,6 +79,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     Prompt.-auto, Prompt.-auto:focus { border-left: outer $error; }
     Prompt.-shell, Prompt.-shell:focus { border-left: outer $warning; }
     Prompt .text-area--placeholder { color: $faint; }
+    Prompt.-inserting:focus .text-area--cursor { background: $surface; color: $foreground; text-style: underline; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", show=False, id="send"),
@@ -85,7 +104,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     class Asked(Message):
         """A key whose meaning lies outside the prompt: ``escape``, ``quit``, ``history``, ``editor``, ``paste``,
-        ``keys``, ``panel``."""
+        ``keys``, ``panel``, ``find``."""
 
         def __init__(self, what: str) -> None:
             super().__init__()
@@ -105,6 +124,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.placeholders = Placeholders()
         self._query: Query | None = None
         self._dismissed: Query | None = None
+        self._gap: tuple[int, int] | None = None
+        self.vim: VimKeys | None = None
         super().__init__(
             id="prompt",
             highlight_cursor_line=False,
@@ -129,6 +150,16 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(self.placeholders.collapse(text), (0, 0), self.document.end)
         self.move_cursor(self.document.end)
 
+    def clear_text(self) -> None:
+        """Empties the prompt (undoable); ↑ shows what stood there, then what was sent last."""
+        self.history_file.set_aside(self.whole_text)
+        self.set_text("")
+
+    def type_here(self, character: str) -> None:
+        """A character that was typed while something else had the focus."""
+        if self.vim is None or not self.vim.takes(character, character):
+            self.insert_text(character)
+
     def insert_text(self, text: str) -> None:
         self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
 
@@ -145,18 +176,89 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.load_text("")
         self.placeholders.clear()
         self.history_file.reset()
+        if self.vim is not None:
+            self.vim.begin()
         return typed
+
+    # Vim
+
+    def use_vim(self, on: bool) -> None:
+        """Puts vim's keys on the prompt, in insert mode, or takes them off."""
+        if on == (self.vim is not None):
+            return
+        if on:
+            from agent_tui.ui.prompt.vim_keys import VimKeys
+
+            self.vim = VimKeys(self)
+            self.vim.settle()
+            wait_after_escape(ESCAPE_WAIT)
+        else:
+            self.vim = None
+            wait_after_escape(None)
+            self.remove_class("-inserting")
+            self.selection = type(self.selection).cursor(self.cursor_location)
+            if self.host is not None:
+                self.host.mode_shown("")
+
+    def put_text(self, text: str) -> None:
+        """Replaces everything."""
+        self.replace(text, (0, 0), self.document.end, maintain_selection_offset=False)
+
+    def unbreakable(self, text: str) -> list[tuple[int, int]]:
+        """Where pastes and images stand in it."""
+        return self.placeholders.places(text)
+
+    def vim_asks(self, ask: Ask) -> None:
+        """What vim's keys mean outside the text."""
+        match ask:
+            case "older", _:
+                self.action_up()
+            case "newer", _:
+                self.action_down()
+            case "copy", text:
+                if self.host is not None:
+                    self.host.copied(text)
+            case "paste", key:
+                if key == "p":
+                    self.move_cursor_relative(columns=1)
+                self.post_message(self.Asked("paste"))
+            case what, _:
+                self.post_message(self.Asked(what))
+
+    def vim_shows(self, mode: Mode, words: str) -> None:
+        self.set_class(mode == "insert", "-inserting")
+        if mode != "insert":
+            self.close_completions()
+        if self.host is not None:
+            self.host.mode_shown(words)
+
+    @property
+    def selected_text(self) -> str:
+        """What is selected; in visual mode the character under the cursor is, too."""
+        if self.vim is not None and self.vim.vim.selecting:
+            vim = self.vim.vim
+            return vim.text.between(vim.selection.start, vim.selection.end)
+        return super().selected_text
 
     # Keys
 
     async def on_key(self, event: events.Key) -> None:
+        event.key = ENTERS.get(event.key, event.key)
+        if event.key.startswith("ctrl+"):
+            # In xterm's form the letter comes along; it is not to be typed.
+            event.character = None
         if self.host is not None and event.key != "tab":
             self.host.typed()
-        if event.character == "?" and self.is_empty:
+        if self.vim is not None and not self._is_alone(event.key) and self.vim.takes(event.key, event.character):
+            event.prevent_default()
+            event.stop()
+        elif event.character == "?" and self.is_empty:
             event.prevent_default()
             event.stop()
             self.post_message(self.Asked("keys"))
-        elif not event.is_printable:
+        elif event.is_printable:
+            self._close_gap(event.character or "")
+        else:
             if event.key == "enter":
                 # Not a character here: the binding decides, so that it can be bound to something else.
                 event.prevent_default()
@@ -166,6 +268,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
                 event.prevent_default()
                 event.stop()
                 await self.app.run_action(action, self)
+
+    def _is_alone(self, key: str) -> bool:
+        """Whether Alt and a letter are a key that was bound, and not Esc and the letter."""
+        return key.startswith("alt+") and key in self.screen.active_bindings
 
     def _bound(self, key: str) -> str | None:
         """The prompt's own action for a key, as the user bound it."""
@@ -215,6 +321,18 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.close_completions()
         else:
             self.post_message(self.Asked("escape"))
+
+    def action_undo(self) -> None:
+        if self.vim is not None and not self.vim.inserting:
+            self.vim.undo()
+        else:
+            super().action_undo()
+
+    def action_redo(self) -> None:
+        if self.vim is not None and not self.vim.inserting:
+            self.vim.redo()
+        else:
+            super().action_redo()
 
     def action_history(self) -> None:
         self.post_message(self.Asked("history"))
@@ -266,6 +384,13 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if older is not None:
             self.set_text(older)
 
+    def _close_gap(self, character: str) -> None:
+        """The blank that was put behind a completed file goes where lines of it are named (``:10-40``), a sentence
+        goes on with a sign, or a blank is typed."""
+        gap, self._gap = self._gap, None
+        if gap is not None and gap == self.cursor_location and character in GAP_CLOSERS:
+            self.delete((gap[0], gap[1] - 1), gap, maintain_selection_offset=False)
+
     # Completion
 
     def on_text_area_changed(self) -> None:
@@ -276,7 +401,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
     def _look_for_query(self) -> None:
         query = None
-        if not self.history_file.browsing and self.selection.is_empty:
+        moving = self.vim is not None and not self.vim.inserting
+        if not self.history_file.browsing and self.selection.is_empty and not moving:
             row, column = self.cursor_location
             query = query_at(self.document.get_line(row), column, row == 0)
         if query == self._query:
@@ -324,5 +450,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.replace(proposal.insert, (row, query.start), (row, column), maintain_selection_offset=False)
         end = (row, query.start + len(proposal.insert))
         self.move_cursor(end)
+        self._gap = end if query.kind == "file" and proposal.insert.endswith(" ") else None
         runs = query.kind == "command" and not proposal.insert.endswith(" ")
         return not (sending and runs)

@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private import loop_of, messages_of, wrap_output
+from agent_tui.ui.textual_private import loop_of, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
+
+
+ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
+"""xterm's own way to tell Shift+Enter from Enter. tmux knows no other; others are asked in kitty's way by Textual."""
 
 
 class Patient:
@@ -62,6 +66,8 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             self._typed_early = ""
+            self._asks_for_keys = "TMUX" in os.environ or "XTERM_VERSION" in os.environ
+            teach_keys()
             wrap_output(self, lambda file: Patient(file, self._gone))
 
         def _gone(self) -> None:
@@ -70,6 +76,13 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def start_application_mode(self) -> None:
             self._typed_early = typed_ahead(self.fileno)
             super().start_application_mode()  # type: ignore[no-untyped-call]
+            if self._asks_for_keys:
+                self.write(ASK_FOR_KEYS)
+
+        def stop_application_mode(self) -> None:
+            if self._asks_for_keys:
+                self.write(LEAVE_KEYS)
+            super().stop_application_mode()
 
         def run_input_thread(self) -> None:
             try:

@@ -46,9 +46,15 @@ class StatusLine(Lines):
     def __init__(self) -> None:
         super().__init__(id="status", height=1)
         self.facts = StatusFacts()
+        self._mode = ""
 
     def update_facts(self, facts: StatusFacts) -> None:
         self.facts = facts
+        self.refresh()
+
+    def show_mode(self, words: str) -> None:
+        """The mode of vim's keys, with what was typed of a command; nothing without them."""
+        self._mode = words
         self.refresh()
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
@@ -71,6 +77,15 @@ class StatusLine(Lines):
         model = one_line(facts.model, 80) or ("starting…" if facts.starting else "no model")
         limit = (40, 40, 28, 20, 14, 10)[tight]
         pieces: list[Piece] = [(shorten(model, limit), paint("foreground", bold=True))]
+        if self._mode:
+            mode, _, pending = one_line(self._mode, 40).partition(" ")
+            words = f"{mode} {pending}" if pending else mode
+            color = "success" if mode == "INSERT" else "accent"
+            pieces = [
+                (words if tight < 3 else words.replace(mode, mode[0], 1), paint(color, bold=True)),
+                ("  ", paint()),
+                *pieces,
+            ]
         if facts.demo:
             pieces.append((" DEMO", paint("accent", bold=True)))
         gap = "  " if tight < 3 else " "

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from agent_tui.models.messages import Typed
     from agent_tui.ui.agent_protocol import MayBeReadOnly
     from agent_tui.ui.chat.input.drafts import Drafts
-    from agent_tui.ui.chat.needs import Sends, TakesPaste, Tells
+    from agent_tui.ui.chat.needs import Copies, Sends, TakesPaste, Tells
     from agent_tui.ui.chat.seat import Seat
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.guard import TypingGuard
@@ -33,7 +33,14 @@ class PromptHost:
     """Hands on what is typed. ``guard`` is told of every key, so that none becomes an answer by accident."""
 
     def __init__(
-        self, seat: Seat, stage: Stage, guard: TypingGuard, drafts: Drafts, sender: Sends, pasting: TakesPaste
+        self,
+        seat: Seat,
+        stage: Stage,
+        guard: TypingGuard,
+        drafts: Drafts,
+        sender: Sends,
+        pasting: TakesPaste,
+        copying: Copies,
     ) -> None:
         self._seat = seat
         self._stage = stage
@@ -41,6 +48,7 @@ class PromptHost:
         self._drafts = drafts
         self._sender = sender
         self._pasting = pasting
+        self._copying = copying
 
     def typed(self) -> None:
         self._guard.typed()
@@ -67,6 +75,12 @@ class PromptHost:
 
     def pasted(self, text: str) -> None:
         self._pasting.pasted(text)
+
+    def copied(self, text: str) -> None:
+        self._copying.copy(text, "what was yanked")
+
+    def mode_shown(self, words: str) -> None:
+        self._stage.status.show_mode(words)
 
     def refused(self, text: str) -> bool:
         return refused(text, self._seat.agent, self._stage)

@@ -1,0 +1,73 @@
+"""How much the model of a session can think: the levels that differ for it, and what a change to each costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from agent_tui.context.accounting.lost import LostReasoning
+from agent_tui.models.cache import ColdRequest
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest
+from agent_tui.providers.wire.thinking import Thinking, thinking_for
+from agent_tui.text.numbers import tokens
+
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+@dataclass(slots=True, frozen=True)
+class EffortChoice:
+    """A level that the model has. ``words`` say what is asked of the provider; ``lost`` is the reasoning that would no
+    longer be sent, ``cold`` what the next request would pay anew; both None where nothing is."""
+
+    effort: Effort
+    words: str
+    current: bool
+    lost: LostReasoning | None = None
+    cold: ColdRequest | None = None
+
+
+def levels(request: ModelRequest, info: ModelInfo, wanted: Effort) -> list[EffortChoice]:
+    """The levels that make different requests of this one, the least first. One name stands for those that are the
+    same: the one in force, else the first that thinks."""
+    asked = {effort: thinking_for(replace(request, effort=effort), info) for effort in EFFORTS}
+    groups: list[list[Effort]] = []
+    for effort in EFFORTS:
+        same = next((group for group in groups if _same(asked[group[0]], asked[effort])), None)
+        if same is None:
+            groups.append([effort])
+        else:
+            same.append(effort)
+    chosen: list[EffortChoice] = []
+    for group in groups:
+        thinking = [effort for effort in group if effort != "off"]
+        current = wanted in group
+        name = wanted if current else (thinking or group)[0]
+        chosen.append(EffortChoice(name, _words(asked[name], group, len(groups) == 1), current))
+    return chosen
+
+
+def _same(one: Thinking, other: Thinking) -> bool:
+    """Whether two levels are the same request. What is merely called off is."""
+    return one.kwargs == other.kwargs
+
+
+def _words(thinking: Thinking, group: list[Effort], only: bool) -> str:
+    if only:
+        return "the only one: this model takes no level"
+    if group == ["off"]:
+        return "does not think" if not _asks(thinking) else "as little as it can: it cannot be switched off"
+    words = _asks(thinking) or "thinks"
+    return f"{words}; it cannot be switched off" if "off" in group else words
+
+
+def _asks(thinking: Thinking) -> str:
+    """What the request says of thinking; empty where that is nothing, or that there is to be none."""
+    given = thinking.kwargs
+    wanted = given.get("thinking") or (given.get("extra_body") or {}).get("thinking")
+    if isinstance(wanted, dict) and wanted.get("budget_tokens"):
+        return f"thinks up to {tokens(wanted['budget_tokens'], False)} tokens a step"
+    reasoning = given.get("reasoning") or (given.get("extra_body") or {}).get("reasoning")
+    level = given.get("reasoning_effort") or (given.get("output_config") or {}).get("effort")
+    if isinstance(reasoning, dict):
+        level = reasoning.get("effort")
+    return f"the provider's level “{level}”" if level and level != "none" else ""

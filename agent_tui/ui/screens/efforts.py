@@ -1,0 +1,53 @@
+"""Choosing how much the model thinks: the levels it has, and what a change costs, before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.context.accounting.lost import lost_text
+from agent_tui.context.cache.words import cold_words
+from agent_tui.text.cells import fit
+from agent_tui.ui.draw import Piece
+from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.theme import Paint
+
+if TYPE_CHECKING:
+    from agent_tui.engine.control.efforts import EffortChoice
+    from agent_tui.ui.agent_protocol import ComparesEfforts
+
+NAME_WIDTH = 8
+
+
+class EffortPicker(Picker["EffortChoice", str]):
+    """Answers the chosen level."""
+
+    TITLE_TEXT = "Thinking"
+    PLACEHOLDER = "off, low, medium or high"
+
+    def __init__(self, agent: ComparesEfforts) -> None:
+        super().__init__()
+        self.choices = agent.efforts()
+
+    def entries(self, search: str) -> Sequence[EffortChoice]:
+        return [choice for choice in self.choices if search.strip().lower() in choice.effort]
+
+    def start_at(self) -> int:
+        return next((i for i, choice in enumerate(self.shown) if choice.current), 0)
+
+    def draw(self, entry: EffortChoice, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        return [
+            ("● " if entry.current else "  ", paint("accent")),
+            (fit(entry.effort, NAME_WIDTH), paint("primary" if here else "foreground", bold=here)),
+            (fit(entry.words, max(0, width - NAME_WIDTH - 2)), paint("muted")),
+        ]
+
+    def preview(self, entry: EffortChoice) -> str:
+        if entry.current:
+            return "In force."
+        lines = [f"{cold_words(entry.cold)}."] if entry.cold is not None else []
+        lines += [text] if (text := lost_text(entry.lost, would=True)) else []
+        return "\n".join(lines) or "Nothing is lost and nothing paid anew by the change."
+
+    def chosen(self, entry: EffortChoice) -> None:
+        self.dismiss(entry.effort)

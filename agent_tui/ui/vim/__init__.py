@@ -1,0 +1,1 @@
+"""Editing as in vim: a state machine over text and cursor that knows no widget."""

@@ -1,0 +1,93 @@
+"""Made-up editing: texts and keys, drawn so that what vim itself gets wrong or does by accident stays out."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.support.vim import Case
+
+TEXTS = (
+    "hello big world",
+    "one two\nthree four five\n\nsix",
+    "  foo(bar, baz) end  \n  if x { y; z } else\n}",
+    "say \"hi there\" or 'no' `q`  x\nand more",
+    "a\nb\nc\nd\ne",
+    "foo.bar->baz  qux_1 == 2;\n   indented line\nlast",
+    "x {\n  inner one\n  inner two\n}\nafter",
+    "\n\npara one\nstill one\n\n\npara two\nend two",
+    "trailing   \n   \n  lead",
+    "f(a[1], {k: (v)}) g\nh",
+    "Mixed CASE Über naïve 日本語テキスト mixed かな x",
+)
+MOTIONS = (
+    *("h", "l", "j", "k", "w", "b", "e", "ge", "W", "B", "E", "gE", "0", "^", "$", "gg", "G", "}", "%", "_", "g_"),
+    *("+", "-", "|", "fo", "Fe", "t ", "Te", ";", ",", "3l", "2j", "2e", "2w", "2fo", "2}", "5G", "2G", "3$", "{"),
+)
+OBJECTS = tuple(around + key for around in "ia" for key in "wW\"'`([{<bBp)")
+OPERATORS = ("d", "c", "y", ">", "<", "gu", "gU", "g~")
+PLAIN = (
+    *("x", "X", "D", "Y", "p", "P", "J", "gJ", "~", "rZ", "u", "\x12", ".", "3x", "2p", "2J", "3~", "2rQ", "dd", "yy"),
+    *("2dd", "2yy", ">>", "<<", "guu", "gUU", "g~~", "2u", '"ayiw', '"ap', '"_dd', "xp", "ddp", "yyP", "2P", "gugu"),
+)
+TYPING = (
+    *("iab\x1b", "aX Y\x1b", "Iz\x1b", "Aend\x1b", "onew\x1b", "Oup\x1b", "sq\x1b", "Sfoo\x1b", "Cxy\x1b", "ccL\x1b"),
+    *("3ino \x1b", "2ook\x1b", "2Ahi\x1b"),
+)
+ON_SELECTED = (
+    *(
+        "d",
+        "y",
+        "x",
+        "cW\x1b",
+        "sW\x1b",
+        ">",
+        "<",
+        "u",
+        "U",
+        "~",
+        "J",
+        "gJ",
+        "rR",
+        "p",
+        "P",
+        "o",
+        "X",
+        "D",
+        "Y",
+        "Sl\x1b",
+    ),
+)
+UNEVEN = frozenset({"h", "0", "^", "|", "ge", "gE", "{"})
+"""Motions that may have nowhere to go: vim changes the case of a character then, or moves the cursor all the same."""
+
+
+def command(random: Random) -> str:
+    """One command, complete."""
+    kind = random.random()
+    if kind < 0.22:
+        return random.choice(MOTIONS)
+    if kind < 0.5:
+        operator, target = random.choice(OPERATORS), random.choice((*MOTIONS, *OBJECTS))
+        if target in UNEVEN and operator[0] == "g":
+            target = "w"
+        # What a failed change would be followed by is harmless in normal mode.
+        return operator + target + ("web\x1b" if operator == "c" else "")
+    if kind < 0.68:
+        return random.choice(PLAIN)
+    if kind < 0.82:
+        return random.choice(TYPING)
+    if random.random() < 0.5:
+        target = "".join(random.choice(MOTIONS) for _ in range(random.randint(0, 2)))
+        return random.choice("vV") + target + random.choice(ON_SELECTED) + "\x1b"
+    return "v" + random.choice(OBJECTS) + random.choice(ON_SELECTED) + "\x1b"
+
+
+def case(random: Random, longest: int) -> Case:
+    """A text, a place in it and up to ``longest`` commands."""
+    text = random.choice(TEXTS)
+    lines = text.split("\n")
+    row = random.randrange(len(lines))
+    column = random.randrange(max(1, len(lines[row])))
+    keys = "".join(command(random) for _ in range(random.randint(1, longest)))
+    # In a single line vim 9.0 goes to its end with `{`.
+    return Case(text, (row, column), keys if len(lines) > 1 else keys.replace("{", "b"))
