@@ -26,7 +26,7 @@ from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, WaitingMessage
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Metadata, Typed, typed_in
+from agent_tui.models.messages import AttachmentPart, Message, Metadata, Written, written_in
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.session import SessionInfo
@@ -180,23 +180,23 @@ class Agent:
         behind: str | None = None,
     ) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening, ``behind`` another one.
-        ``pasted``: see ``Typed``."""
-        self._own.runner.submit(Typed(text, list(attachments), list(pasted)), behind)
+        ``pasted``: see ``Written``."""
+        self._own.runner.submit(Written(text, list(attachments), list(pasted)), behind)
 
     def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
-        self._own.runner.steer(Typed(text, list(attachments), list(pasted)))
+        self._own.runner.steer(Written(text, list(attachments), list(pasted)))
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         """Sends what waits, one after the other; or the one of that id before all others, into the running turn where
         one runs. False when nothing does, or it cannot be now."""
         return self._own.runner.send_waiting(message_id)
 
-    def take_back(self, message_id: str | None = None) -> Typed | None:
+    def take_back(self, message_id: str | None = None) -> Written | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
         does not wait any more."""
         message = self._own.runner.take_back(message_id)
-        return None if message is None else typed_in(message)
+        return None if message is None else written_in(message)
 
     def move_waiting(self, message_id: str, by: int) -> bool:
         """Lets one of what waits go out earlier (``by`` < 0) or later; False where it cannot be."""

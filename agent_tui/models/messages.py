@@ -184,7 +184,7 @@ class Message:
         return next((p for p in self.parts if isinstance(p, ToolResultPart)), None)
 
 
-class Typed(NamedTuple):
+class Written(NamedTuple):
     """What the user wrote: the text with every paste in place, what goes with it, and where in it the pastes are
     (``TextPart.pasted``)."""
 
@@ -207,7 +207,7 @@ def user_message(
     return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())
 
 
-def typed_in(message: Message) -> Typed:
+def written_in(message: Message) -> Written:
     """What the user wrote of a message of theirs."""
     pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
-    return Typed(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])
+    return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.control.efforts import EffortChoice
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.events import Event
-    from agent_tui.models.messages import AttachmentPart, Message, Typed
+    from agent_tui.models.messages import AttachmentPart, Message, Written
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
     from agent_tui.models.session import SessionInfo
@@ -56,7 +56,7 @@ class KeepsWaiting(ListsWaiting, PublishesEvents, Protocol):
     """What waits to be sent, and what can be done with it."""
 
     def send_waiting(self, message_id: str | None = None) -> bool: ...
-    def take_back(self, message_id: str | None = None) -> Typed | None: ...
+    def take_back(self, message_id: str | None = None) -> Written | None: ...
     def move_waiting(self, message_id: str, by: int) -> bool: ...
 
 

@@ -27,7 +27,7 @@ from agent_tui.models.events import (
     WaitingMessage,
 )
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, Typed, user_message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, Written, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
@@ -173,7 +173,7 @@ class FakeAgent:
         self.steps: list[Step] = []
         self.store = FakeStore()
         self.waiting: list[WaitingMessage] = []
-        self.queued: dict[str, Typed] = {}
+        self.queued: dict[str, Written] = {}
         self.pinned: list[str] = []
         self.branch: str | None = "main"
         self.trusted = False
@@ -228,7 +228,7 @@ class FakeAgent:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
             at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
-            self._wait(Typed(text, list(attachments), list(pasted)), "queued", at)
+            self._wait(Written(text, list(attachments), list(pasted)), "queued", at)
             return
         message = user_message(text, attachments=list(attachments))
         self.messages.append(message)
@@ -241,7 +241,7 @@ class FakeAgent:
         self.publish(MessageAdded(message))
         return message
 
-    def _wait(self, typed: Typed, kind: WaitingKind, at: int | None = None) -> None:
+    def _wait(self, typed: Written, kind: WaitingKind, at: int | None = None) -> None:
         waits = WaitingMessage(f"wait_{len(self.calls)}", typed.text, kind)
         self.waiting.insert(len(self.waiting) if at is None else at, waits)
         self.queued[waits.id] = typed
@@ -249,9 +249,9 @@ class FakeAgent:
 
     def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         self.calls.append(("steer", (text, list(attachments))))
-        self._wait(Typed(text, list(attachments), list(pasted)), "steer")
+        self._wait(Written(text, list(attachments), list(pasted)), "steer")
 
-    def take_back(self, message_id: str | None = None) -> Typed | None:
+    def take_back(self, message_id: str | None = None) -> Written | None:
         named = [waits for waits in self.waiting if message_id in (None, waits.id)]
         if not named:
             return None

@@ -16,7 +16,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import mask_attachments
 from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import Message, Typed, user_message
+from agent_tui.models.messages import Message, Written, user_message
 from agent_tui.providers.failures.secrets import Redactor
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Runner:
         self._next()
         self._waiting.keep()
 
-    def submit(self, typed: Typed, behind: str | None = None) -> None:
+    def submit(self, typed: Written, behind: str | None = None) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
         ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
         what the user wants instead."""
@@ -61,7 +61,7 @@ class Runner:
         if behind is not None:
             self._waiting.keep_order()
 
-    def steer(self, typed: Typed) -> None:
+    def steer(self, typed: Written) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self._states.busy:
             self.submit(typed)
@@ -70,7 +70,7 @@ class Runner:
         self._waiting.add(message, steering=True)
         self._waiting.keep([message])
 
-    def _message(self, typed: Typed) -> Message:
+    def _message(self, typed: Written) -> Message:
         attachments = mask_attachments(typed.attachments, self._secrets)
         return user_message(typed.text, attachments=attachments, pasted=typed.pasted)
 

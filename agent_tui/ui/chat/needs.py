@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-from agent_tui.models.messages import Typed
+from agent_tui.models.messages import Written
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, CompletesWords, RefreshesContext
 
@@ -85,10 +85,10 @@ class EditsWaiting(RunsCommands, Protocol):
 
 
 class Sends(Protocol):
-    def send(self, typed: Typed, steer: bool = False) -> None:
+    def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed; returns at once."""
 
-    def take_back(self) -> Typed | None:
+    def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
 
 

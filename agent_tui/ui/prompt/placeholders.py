@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart, Typed
+    from agent_tui.models.messages import AttachmentPart, Written
 
 MAX_CHARS = 1_000
 MAX_LINES = 15
@@ -51,9 +51,9 @@ class Placeholders:
         self.images[name] = part
         return name
 
-    def expand(self, text: str) -> Typed:
+    def expand(self, text: str) -> Written:
         """The text with every paste in place, and the images it mentions."""
-        from agent_tui.models.messages import Typed
+        from agent_tui.models.messages import Written
 
         images = [part for name, part in self.images.items() if name in text]
         pieces: list[str] = []
@@ -66,9 +66,9 @@ class Placeholders:
             length += hit.start() - at + len(whole)
             pasted.append([length - len(whole), length])
             at = hit.end()
-        return Typed("".join([*pieces, text[at:]]), images, pasted)
+        return Written("".join([*pieces, text[at:]]), images, pasted)
 
-    def restore(self, typed: Typed) -> str:
+    def restore(self, typed: Written) -> str:
         """The text of a message that comes back into the prompt, its pastes and images behind placeholders again.
 
         What the text names with ``@`` is read again when it is sent.

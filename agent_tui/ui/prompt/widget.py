@@ -16,7 +16,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private import bindings_of, wait_after_escape
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import Typed
+    from agent_tui.models.messages import Written
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
@@ -41,7 +41,7 @@ class Host(Protocol):
     def typed(self) -> None:
         """A key was pressed here. Tab is none: it leaves."""
 
-    def sent(self, typed: Typed, steer: bool) -> None:
+    def sent(self, typed: Written, steer: bool) -> None:
         """Enter. ``steer``: it is meant for the running turn."""
 
     def take_back(self) -> None:
@@ -163,12 +163,12 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def insert_text(self, text: str) -> None:
         self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
 
-    def give_back(self, message: Typed) -> None:
+    def give_back(self, message: Written) -> None:
         """Puts a message that was not sent in front of what has been typed since."""
         text, typed = self.placeholders.restore(message), self.text
         self.set_text(f"{text}\n{typed}" if typed else text)
 
-    def take(self) -> Typed:
+    def take(self) -> Written:
         """What was typed, with pastes in place, and its images; the prompt is empty afterwards. Empty lines around it
         are left out."""
         typed = self.placeholders.expand(self.text.strip("\n"))

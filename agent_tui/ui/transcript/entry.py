@@ -15,7 +15,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    typed_in,
+    written_in,
 )
 from agent_tui.models.steps import Step
 from agent_tui.paths import in_project
@@ -189,7 +189,7 @@ def _user(message: Message, root: Path) -> list[Block]:
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = shell_output(message)
     if output is None:
-        return [UserBlock(message.text, [_named(part, root) for part in attached], typed_in(message).pasted)]
+        return [UserBlock(message.text, [_named(part, root) for part in attached], written_in(message).pasted)]
     lines = output.rstrip("\n").count("\n") + 1
     detail = plural(lines, "line") if output.strip() else "no output"
     return [

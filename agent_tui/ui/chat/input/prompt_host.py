@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import Typed
+    from agent_tui.models.messages import Written
     from agent_tui.ui.agent_protocol import MayBeReadOnly
     from agent_tui.ui.chat.input.drafts import Drafts
     from agent_tui.ui.chat.needs import Copies, Sends, TakesPaste, Tells
@@ -53,7 +53,7 @@ class PromptHost:
     def typed(self) -> None:
         self._guard.typed()
 
-    def sent(self, typed: Typed, steer: bool) -> None:
+    def sent(self, typed: Written, steer: bool) -> None:
         """A message, a command or a shell line goes out."""
         self._guard.sent()
         self._drafts.forget()

@@ -10,7 +10,7 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.chat.input.prompt_host import refused
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import Typed
+    from agent_tui.models.messages import Written
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.attachments import Attachments
     from agent_tui.ui.chat.needs import AnswersCommands, EditsWaiting, GivesBack, HasAgent, Sends, StartsTasks, Task
@@ -24,7 +24,7 @@ LONG_COMMANDS = ("compact",)
 class Outgoing:
     """A message on its way to the agent; ``behind`` is the id of the one it waits behind, if it has to."""
 
-    def __init__(self, typed: Typed, steer: bool, behind: str | None = None) -> None:
+    def __init__(self, typed: Written, steer: bool, behind: str | None = None) -> None:
         self.typed = typed
         self.steer = steer
         self.behind = behind
@@ -42,7 +42,7 @@ class Sender:
         self._tasks = tasks
         self._attachments = attachments
         self._commands = commands
-        self.waiting: list[tuple[Typed, bool]] = []
+        self.waiting: list[tuple[Written, bool]] = []
         self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
         self._behind: str | None = None
@@ -52,7 +52,7 @@ class Sender:
         """Whether a message is on its way to the agent."""
         return bool(self.preparing)
 
-    def send(self, typed: Typed, steer: bool = False) -> None:
+    def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task."""
         agent = self._seat.agent
         if agent is None:
@@ -81,7 +81,7 @@ class Sender:
         for typed, steer in waiting:
             self.send(typed, steer)
 
-    def take_back(self) -> Typed | None:
+    def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
         if self._seat.agent is not None:
             return self._seat.agent.take_back()
@@ -173,11 +173,11 @@ class Sender:
 
     async def command(self, line: str) -> None:
         """Runs a slash command; one that comes before the agent waits for it."""
-        from agent_tui.models.messages import Typed
+        from agent_tui.models.messages import Written
 
         agent = self._seat.agent
         if agent is None:
-            self.waiting.append((Typed(line, []), False))
+            self.waiting.append((Written(line, []), False))
         else:
             await self._commands.run(agent, line)
 
