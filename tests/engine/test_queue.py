@@ -128,3 +128,12 @@ async def test_a_message_that_could_not_be_stored_goes_with_no_other(tmp_path: P
         assert agent.send_waiting(named(agent, "precious"))
         await agent.join()
         assert asked(agent) == ["other", "precious"] and waiting(agent) == []
+
+
+async def test_a_new_session_has_nothing_unanswered(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, _):
+        agent.submit("bad")
+        await agent.join()
+        assert waiting(agent, "unanswered") == ["bad"]
+        await agent.clear()
+        assert waiting(agent) == []

@@ -14,7 +14,7 @@ from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
-from agent_tui.models.events import MessagesWithdrawn, Notice, QueueChanged, WaitingMessage
+from agent_tui.models.events import Event, MessagesWithdrawn, Notice, QueueChanged, SessionChanged, WaitingMessage
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, new_id
 from agent_tui.text.numbers import plural
 
@@ -30,6 +30,7 @@ class Waiting:
         self._paused = False
         self._unanswered: list[Message] = []
         self._why = ""
+        hub.subscribe(self._listen)
 
     @property
     def listed(self) -> list[WaitingMessage]:
@@ -150,9 +151,9 @@ class Waiting:
         self._find_unanswered()
         self._tell()
 
-    def conversation_changed(self) -> None:
+    def _listen(self, event: Event) -> None:
         """The conversation was cleared, forked or rewound: what was unanswered may be in it no longer."""
-        if self._unanswered:
+        if isinstance(event, SessionChanged) and event.reload and self._unanswered:
             self._find_unanswered()
             self._tell()
 
@@ -196,7 +197,7 @@ class Waiting:
         self._unanswered = []
         gone = conversation.path[conversation.path.index(taken[0]) :]
         try:
-            conversation.rewind_to(taken[0].parent_id)
+            conversation.go_to(taken[0].parent_id)
         except StoreError:
             self._hub.spawn(self.save_rest(conversation), "store")
         self._hub.publish(MessagesWithdrawn([message.id for message in gone]))
