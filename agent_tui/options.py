@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_tui.config import Compared, PermissionMode
 from agent_tui.config.run_flags import FLAGS
@@ -14,6 +14,19 @@ InputFormat = Literal["text", "stream-json"]
 
 SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a session may be called by its user: it becomes part of file names."""
+
+
+SERVED = "AGENT_TUI_SERVED"
+"""Environment variable by which the server tells a chat that it serves about its page; it is taken out at once."""
+
+
+class Served(NamedTuple):
+    """A chat that is shown in a page of so many ``columns`` and ``lines``. ``resume`` is the session that it showed
+    before; empty at first."""
+
+    columns: int
+    lines: int
+    resume: str = ""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,15 +19,16 @@ from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
-from agent_tui.options import SESSION_NAME, Options
+from agent_tui.options import SESSION_NAME, Options, Served
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit code. One clear line on stderr for whatever goes wrong."""
+def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int:
+    """Runs the program and returns its exit code. One clear line on stderr for whatever goes wrong. ``served``: the
+    chat, on a page of the browser."""
     arguments = [_valid(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     _open_missing_streams()
     try:
-        code = _run(arguments)
+        code = _screen(_served(parse_options(arguments), served), served) if served else _run(arguments)
         if code == EXIT_OK:
             sys.stdout.flush()
         else:
@@ -175,11 +177,7 @@ def _check(options: Options) -> None:
 
 
 def _chat(options: Options) -> int:
-    if options.folder is not None:
-        try:
-            os.chdir(options.folder.expanduser())
-        except OSError as error:
-            raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
+    _go_to_folder(options)
     if options.headless:
         with _ended_by_signals():
             return _headless(options)
@@ -187,6 +185,14 @@ def _chat(options: Options) -> int:
         door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
         return EXIT_USAGE
     return _screen(options)
+
+
+def _go_to_folder(options: Options) -> None:
+    if options.folder is not None:
+        try:
+            os.chdir(options.folder.expanduser())
+        except OSError as error:
+            raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
 
 
 @contextmanager
@@ -240,13 +246,26 @@ def _begin_worker() -> None:
     start_early(user_paths().log_file)
 
 
-def _screen(options: Options) -> int:
+def _served(options: Options, served: Served) -> Options:
+    """What a chat that is served is to do: one that has ended goes on with its session."""
+    if options.headless:
+        raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
+    _go_to_folder(options)
+    if not served.resume:
+        return options
+    return replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
+
+
+def _screen(options: Options, served: Served | None = None) -> int:
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
     from agent_tui.config.early import early_settings
     from agent_tui.paths import project_root, user_paths
     from agent_tui.ui.run import run_ui
 
+    if served is not None:
+        # Textual has read it by now; what is run from here on has a terminal of its own, or none.
+        os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
     paths = user_paths()
 
     async def factory() -> object:
@@ -260,4 +279,14 @@ def _screen(options: Options) -> int:
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,
+        again=called_as(options),
+        served=served,
     )
+
+
+def called_as(options: Options) -> list[str]:
+    """How the program was called, as far as that has to be said again to find a session of it. What variables said
+    they say the next time, too."""
+    named = (("-C", "folder", options.folder), ("--config", "config", options.config))
+    given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
+    return ["agent-tui", *(word for pair in given for word in pair)]

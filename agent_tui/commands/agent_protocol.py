@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,9 +17,25 @@ if TYPE_CHECKING:
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec
+    from agent_tui.models.search import IndexState, SessionHit
     from agent_tui.models.session import SessionInfo
     from agent_tui.models.steps import Step
     from agent_tui.paths import Paths
+
+
+class SearchesSessions(Protocol):
+    """Searches, for one thread at a time."""
+
+    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
+        """Sessions with every word of the query, as they are found. Raises StoreError."""
+
+    def state(self) -> IndexState:
+        """How it gets at what was said. Raises StoreError."""
+
+    def stop(self) -> None:
+        """Makes the search that runs raise StoreError soon; from any thread."""
+
+    def close(self) -> None: ...
 
 
 class StoredSessions(Protocol):
@@ -28,8 +44,11 @@ class StoredSessions(Protocol):
     def session(self, session_id: str) -> SessionInfo:
         """The session whose id begins like this. Raises StoreError when there is none, or more than one."""
 
-    def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
-        """Sessions, newest first; with every word of ``search`` in them."""
+    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
+        """Sessions, newest first."""
+
+    def search_reader(self) -> SearchesSessions:
+        """Searches what they are called and what was said in them; to be closed."""
 
     def summaries(self, session_id: str) -> dict[str, Message]:
         """The summary messages of a session, by id."""

@@ -30,7 +30,7 @@ async def clear(agent: CommandAgent, args: str) -> CommandResult:
 
 @command("resume", args="[id or search]")
 async def resume(agent: CommandAgent, args: str) -> CommandResult:
-    """Opens an earlier session, this project's first."""
+    """Opens an earlier session, found by what was said in it."""
     if args and " " not in args:
         try:
             found = agent.store.session(args)

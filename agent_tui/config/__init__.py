@@ -147,8 +147,9 @@ class McpServer(Compared):
 
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
-    the screen takes it from the terminal."""
+    """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
+    ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``: whether the
+    screen takes it from the terminal."""
 
     theme: str = "agent-dark"
     show_reasoning: bool = False
@@ -157,6 +158,8 @@ class UiConfig(Compared):
     turn_cost: bool = True
     vim: bool = False
     mouse: bool = True
+    scrollback: bool = False
+    status_command: str | None = None
     editor: str | None = None
 
 

@@ -138,6 +138,8 @@ class UiSchema(Strict):
     turn_cost: bool | None = None
     vim: bool | None = None
     mouse: bool | None = None
+    scrollback: bool | None = None
+    status_command: str | None = None
     editor: str | None = None
 
 

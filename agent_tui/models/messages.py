@@ -25,6 +25,14 @@ is for the model."""
 TOLD_MODE = "permission mode"
 """Name of the attachment that tells the model its permission mode; in a tool result's ``display``: what its text says
 of it."""
+UPDATE = "environment update"
+"""Of the one that tells what has changed."""
+CHANGE = "document change"
+"""Of the one that tells what has become of a file since it was sent."""
+NEWS = "background commands"
+"""Of the one that tells what has become of them."""
+TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS})
+"""Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
 APPROVED = "approved"
 """The tool that plans are presented with, and what stands in its result's ``display`` beside the ``text`` of a plan
@@ -181,7 +189,10 @@ class Message:
 
     @property
     def tool_result(self) -> ToolResultPart | None:
-        return next((p for p in self.parts if isinstance(p, ToolResultPart)), None)
+        for part in self.parts:
+            if isinstance(part, ToolResultPart):
+                return part
+        return None
 
 
 class Written(NamedTuple):

@@ -24,14 +24,17 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.signals import on_termination
-from agent_tui.ui.textual_private import AnswersErrors, draw_again, write_to_terminal
+from agent_tui.ui.textual_private import AnswersErrors, draw_again, tell_server, write_to_terminal
 from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from agent_tui.options import Served
+    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
+    from agent_tui.ui.chat.status_command import StatusCommand
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.safety import ShowsErrors
     from agent_tui.ui.transcript import Transcript
@@ -80,7 +83,10 @@ class AgentApp(Guarded, AnswersErrors):
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
+        last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
+        served: Served | None = None,
     ) -> None:
+        self._served = served  # Textual asks for the driver at once
         super().__init__()
         theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
         self._use_first_theme(theme)
@@ -98,13 +104,20 @@ class AgentApp(Guarded, AnswersErrors):
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
+        self._status_command = settings.ui.status_command
+        self._own_line: StatusCommand | None = None
+        self._told_session = ""
         self._problems = [*problems, *([problem] if problem else [])]
         self.net = Net(self, clock)
-        self.chat = Chat(self, settings, paths, root, clock)
+        self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
 
     def get_driver_class(self) -> type[Driver]:
-        """A terminal that may vanish without taking the process hostage."""
+        """A terminal that may vanish without taking the process hostage, or a page of the browser."""
+        if self._served is not None:
+            from agent_tui.ui.terminal import web
+
+            return web.driver_class(self.leave, self.action_redraw, (self._served.columns, self._served.lines))
         from agent_tui.ui.terminal.driver import driver_class
 
         return driver_class(self.leave) or super().get_driver_class()
@@ -176,10 +189,29 @@ class AgentApp(Guarded, AnswersErrors):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        if self._served is not None and self.chat.seat.agent is not None:
+            self.chat.seat.agent.subscribe(self._tell_session)
+            self._tell_session()
+        if self._status_command:
+            await self._begin_status_command(self._status_command)
         self.opened.set()
         gc.enable()
         gc.collect()
         gc.freeze()
+
+    async def _begin_status_command(self, command: str) -> None:
+        from agent_tui.ui.chat.status_command import StatusCommand
+
+        line = await self.stage.own_line()
+        if self.chat.seat.agent is not None:
+            self._own_line = StatusCommand(command, self.chat.seat.agent, line.show, self.stage)
+
+    def _tell_session(self, event: object = None) -> None:
+        """The server learns which session a page that comes after the end of this process is to show."""
+        agent = self.chat.seat.agent
+        if agent is not None and agent.messages and agent.info.id != self._told_session:
+            self._told_session = agent.info.id
+            tell_server(self, "session", id=agent.info.id)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -189,6 +221,8 @@ class AgentApp(Guarded, AnswersErrors):
 
     async def close_agent(self) -> None:
         """Lets the agent go, once the screen is gone."""
+        if self._own_line is not None:
+            await self._own_line.close()
         lost = await self.chat.seat.close()
         self.failure = self.failure or lost
         self.farewell = self.chat.seat.farewell

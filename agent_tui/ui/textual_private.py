@@ -93,6 +93,15 @@ def write_to_terminal(app: App[Any], sequence: str) -> None:
         driver.write(sequence)
 
 
+def tell_server(app: App[Any], kind: str, **facts: object) -> None:
+    """Tells the program that shows this one on a page something beside the screen; nothing happens without one."""
+    from textual.drivers.web_driver import WebDriver
+
+    driver = app._driver
+    if isinstance(driver, WebDriver):
+        driver.write_meta({"type": kind, **facts})
+
+
 def draw_again(app: App[Any]) -> None:
     """Writes every cell of the screen on top."""
     screen = app.screen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,19 @@ from agent_tui.models.events import (
     WaitingMessage,
 )
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, Written, user_message
+from agent_tui.models.messages import AttachmentPart, Message, Role, TextPart, Written, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
+from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
 from agent_tui.store.exports.export_data import export_session
+from agent_tui.store.search.texts import found_line
+from agent_tui.text.search import fold, search_words
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.ui.agent_protocol import ChatAgent
 
@@ -119,16 +122,42 @@ def sample_usage(results: int = 6) -> ContextUsage:
 
 
 @dataclass
+class FakeReader:
+    """Searches titles, and texts that a test gives."""
+
+    store: FakeStore
+
+    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
+        words = search_words(query)
+        for info in self.store.sessions(project):
+            text = self.store.said.get(info.id, "")
+            line, marks = found_line(text or info.title, words)
+            if all(word in fold(f"{info.title} {text}") for word in words):
+                role: Role | None = "user" if text else None
+                yield SessionHit(info, f"msg_{info.id}" if text else None, role, info.updated, line, tuple(marks))
+
+    def state(self) -> IndexState:
+        return IndexState("whole")
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
 class FakeStore:
     """Sessions and summaries in memory."""
 
     listed: list[SessionInfo] = field(default_factory=list)
     kept: dict[str, Message] = field(default_factory=dict)
     branches: int = 0
+    said: dict[str, str] = field(default_factory=dict)
 
-    def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
-        found = [s for s in self.listed if search.lower() in f"{s.title} {s.preview}".lower()]
-        return [s for s in found if project is None or s.project == project][:limit]
+    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
+        return [s for s in self.listed if project is None or s.project == project][:limit]
+
+    def search_reader(self) -> FakeReader:
+        return FakeReader(self)
 
     def session(self, session_id: str) -> SessionInfo:
         for info in self.listed:

@@ -9,12 +9,9 @@ from pathlib import Path
 from agent_tui.context.project.prompt import SYSTEM_PROMPT, GitFacts, environment_text, git_facts
 from agent_tui.context.project.text_files import Stamp, stamp
 from agent_tui.errors import AgentError
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import SentMessage, SystemBlock
 from agent_tui.text.numbers import size
-
-UPDATE = "environment update"
-"""Name of the attachment that tells what has changed."""
 
 MAX_DOCUMENT_BYTES = 2_000_000
 

@@ -16,15 +16,12 @@ from agent_tui.models.events import (
     SessionChanged,
 )
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, ToolResultPart
+from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.background.starting import STARTED
-
-NEWS = "background commands"
-"""Name of the attachment that tells what has become of them."""
 
 _STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
 _ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")

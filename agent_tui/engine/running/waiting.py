@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from agent_tui.engine.project.prefix import CHANGE
-from agent_tui.engine.project.workspace import UPDATE
-from agent_tui.engine.running.background import NEWS
 from agent_tui.engine.running.inbox import Inbox
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
@@ -15,7 +13,7 @@ from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessagesWithdrawn, Notice, QueueChanged, SessionChanged, WaitingMessage
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, new_id
+from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id
 from agent_tui.text.numbers import plural
 
 
@@ -205,7 +203,7 @@ class Waiting:
         self._hub.publish(self._bindings.current.runtime.changed())
         # The news it brings of background commands count as told, and go with it again.
         again = [replace(message, id=new_id("msg"), parent_id=None, created=0.0) for message in taken]
-        return [_bare(message, (UPDATE, CHANGE, TOLD_MODE)) for message in again]
+        return [_bare(message, TOLD - {NEWS}) for message in again]
 
     def _take_from_conversation(self, index: int) -> Message:
         """One of what was not answered; the others wait for the user's word."""
@@ -247,7 +245,7 @@ def wordless(message: Message) -> bool:
     return message.role == "assistant" and message.status == "failed" and not message.parts
 
 
-def _bare(message: Message, told: Sequence[str] = (UPDATE, CHANGE, TOLD_MODE, NEWS)) -> Message:
+def _bare(message: Message, told: AbstractSet[str] = TOLD) -> Message:
     """Without what was told with it of changes around the session: that is told when it goes out."""
     message.parts = [p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in told)]
     return message

@@ -32,6 +32,7 @@ from agent_tui.models.requests import (
     Finished,
     FinishReason,
     ModelRequest,
+    Reckoned,
     SentMessage,
     Started,
     UsageReport,
@@ -107,6 +108,7 @@ class StepRunner:
             step_id=step.id,
         )
         request = build_request(runtime, step.id, step.max_output)
+        request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
         self._remember = record_sent(step, request, runtime)
         self._view = request.messages
         await patiently(lambda: conversation.add_step(step))

@@ -15,6 +15,7 @@ from agent_tui.store.tables.rows import decode, encode
 from agent_tui.store.tables.salvage import scan
 from agent_tui.store.tables.session_rows import COLUMNS, infos_of, row_of, state_text
 from agent_tui.text.clean import printable_line
+from agent_tui.text.search import fold
 
 PREVIEW_LENGTH = 200
 
@@ -68,15 +69,13 @@ class SessionTables(Tables):
     def sessions(
         self,
         project: str | Path | None = None,
-        search: str = "",
         limit: int | None = None,
         *,
         empty: bool = True,
         subagents: bool = False,
     ) -> list[SessionInfo]:
-        """Sessions, newest first: of one project or of all, with every word of ``search`` in title, preview, id or
-        project. ``empty`` includes sessions without a message, not even one that waits, ``subagents`` those that worked
-        for a tool call."""
+        """Sessions, newest first: of one project or of all. ``empty`` includes sessions without a message, not even one
+        that waits, ``subagents`` those that worked for a tool call."""
         where, values = ["1"], []
         if project is not None:
             where.append("project = ?")
@@ -89,9 +88,6 @@ class SessionTables(Tables):
             )
         if not subagents:
             where.append("kind <> 'subagent'")
-        for word in search.casefold().split():
-            where.append("instr(search, ?)")
-            values.append(encode(word))
         try:
             rows = self._db.all(
                 f"SELECT {COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
@@ -100,7 +96,7 @@ class SessionTables(Tables):
         except StoreLockedError:
             raise
         except StoreError:
-            return self._readable_sessions(project, search, empty, subagents)[:limit]
+            return self._readable_sessions(project, empty, subagents)[:limit]
         return infos_of(rows)
 
     def _readable_rows(self) -> list[Any]:
@@ -115,18 +111,14 @@ class SessionTables(Tables):
             raise damaged(self._db.path, "no session can be read")
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
-    def _readable_sessions(
-        self, project: str | Path | None, search: str, empty: bool, subagents: bool
-    ) -> list[SessionInfo]:
+    def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
         """What ``sessions`` gives, of a damaged table."""
-        words = search.casefold().split()
         found = [
             info
             for info in infos_of(self._readable_rows())
             if (project is None or info.project == str(project))
             and (empty or info.messages > 0 or info.preview)
             and (subagents or info.kind != "subagent")
-            and all(w in f"{info.title}\n{info.preview}\n{info.id}\n{info.project}".casefold() for w in words)
         ]
         return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
@@ -217,4 +209,4 @@ def preview_of(message: Message) -> str:
 
 
 def _search_text(session_id: str, project: str, title: str, preview: str) -> bytes:
-    return encode(f"{title}\n{preview}\n{session_id}\n{project}".casefold())
+    return encode(fold(f"{title}\n{preview}\n{session_id}\n{project}"))

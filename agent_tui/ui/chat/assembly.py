@@ -34,6 +34,7 @@ from agent_tui.ui.terminal.window import Window
 if TYPE_CHECKING:
     from agent_tui.config import Settings
     from agent_tui.paths import Paths
+    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
 
 
@@ -41,10 +42,16 @@ class Chat:
     """The objects that the application hands its keys and messages to."""
 
     def __init__(
-        self, host: ChatHost, settings: Settings, paths: Paths, root: Path, clock: Callable[[], float]
+        self,
+        host: ChatHost,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        clock: Callable[[], float],
+        last_words: Callable[[ChatAgent], list[str]],
     ) -> None:
         history = History(paths.state, str(root))
-        self.seat = seat = Seat()
+        self.seat = seat = Seat(last_words)
         self.stage = stage = Stage(settings.ui, history, clock)
         self.files = FileIndex(root)
         self.window = Window(host)
@@ -65,7 +72,7 @@ class Chat:
         self.interrupts = Interrupts(seat, stage, self.sender, self.finding, host, self.copying, host, clock)
         themes = ThemeChoice(host, stage, settings.ui.theme, paths.themes, paths.state)
         self.screens = Screens(
-            host, seat, stage, tasks, themes, history, self.sender, self.session, settings.keys, clock
+            host, seat, stage, tasks, themes, history, self.finding, self.sender, self.session, settings.keys, clock
         )
         self.freshness = Freshness(seat, host, host)
         self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)

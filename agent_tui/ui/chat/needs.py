@@ -33,6 +33,11 @@ class Tells(Protocol):
         """A short line above the prompt, gone with the next key."""
 
 
+class FindsWords(Protocol):
+    async def go_on(self, query: str, message_id: str | None) -> None:
+        """Goes on in the transcript with what was searched in all sessions."""
+
+
 class Task(Protocol):
     def cancel(self) -> None: ...
 

@@ -7,16 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import EditsWaiting, HasAgent, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import EditsWaiting, FindsWords, HasAgent, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
     from agent_tui.ui.screens.rewind import Choice
+    from agent_tui.ui.screens.sessions import ResumeAt
 
 R = TypeVar("R")
 
@@ -32,6 +34,7 @@ class Screens:
         tasks: StartsTasks,
         themes: ThemeChoice,
         history: History,
+        finding: FindsWords,
         sender: EditsWaiting,
         facts: ShowsFacts,
         rebound: dict[str, str],
@@ -43,6 +46,7 @@ class Screens:
         self._tasks = tasks
         self._themes = themes
         self._history = history
+        self._finding = finding
         self._sender = sender
         self._facts = facts
         self._rebound = rebound
@@ -143,12 +147,26 @@ class Screens:
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
 
-        if not name or not self._themes.wear(name):
-            self._pile.push_screen(ThemePicker(self._themes.load(), self._themes.current, name), self._themes.keep)
+        if name and self._themes.wear(name):
+            return
+        picker = ThemePicker(self._themes.load(), self._themes.current, name)
+        if picker.entries(name):
+            self._pile.push_screen(picker, self._themes.keep)
+        else:
+            names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
+            self._stage.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def _resume(self, agent: ChatAgent, session_id: str | None) -> None:
-        if session_id:
-            self._work(partial(agent.resume, session_id))
+    def _resume(self, agent: ChatAgent, at: ResumeAt | None) -> None:
+        async def go(at: ResumeAt) -> None:
+            if at.session_id != agent.info.id or not at.query:
+                await agent.resume(at.session_id)
+            if at.left_behind:
+                self._stage.say("info", "That was said on another branch of this session: /rewind goes there.")
+            if at.query:
+                await self._finding.go_on(at.query, at.message_id)
+
+        if at is not None:
+            self._work(partial(go, at))
 
     def _open_rewind(self, agent: ChatAgent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND

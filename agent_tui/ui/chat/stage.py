@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.transcript import Transcript
+    from agent_tui.ui.widgets.own_line import OwnLine
     from agent_tui.ui.widgets.queue import Queue
 
 ROOMY = 22
@@ -72,6 +73,14 @@ class Stage:
         self.prompt.completions = self.completions
         self.queue_view.set_limit(self._queue_lines)
         self.furnished = True
+
+    async def own_line(self) -> OwnLine:
+        """The line below the status line that belongs to the user, made when first asked for."""
+        from agent_tui.ui.widgets.own_line import OwnLine
+
+        line = OwnLine()
+        await self.screen.mount(line, after=self.status)
+        return line
 
     def arrange(self, height: int) -> None:
         """The screen has ``height`` lines now."""

@@ -22,36 +22,23 @@ class Content:
         self.document = document
         self._changed = changed
         self._by_id: dict[str, Entry] = {}
+        self._rest: tuple[Sequence[Message], Sequence[CompactionRecord], Mapping[str, Message]] | None = None
 
     def load(
-        self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+        self,
+        messages: Sequence[Message],
+        records: Sequence[CompactionRecord],
+        summaries: Mapping[str, Message],
+        newest: int,
     ) -> None:
-        """Everything of a session. Only sizes are looked at; blocks are made when they are seen."""
+        """A session, of which about the ``newest`` messages at first; ``complete`` adds the others. Only sizes are
+        looked at; blocks are made when they are seen."""
         tools = self.document.tools
+        begin = _cut(messages, newest)
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
-        entries: list[Entry] = []
-        calls: set[str] = set()
-        at = 0
-        for message in messages:
-            while at < len(shown) and shown[at].created and shown[at].created < message.created:
-                entries += self._record(shown[at], summaries)
-                at += 1
-            if message.role == "tool":
-                result = message.tool_result
-                if result is None:
-                    continue
-                tools.results[result.call_id] = result
-                if result.call_id in calls:
-                    continue
-            elif message.role == "assistant":
-                for part in message.parts:
-                    if type(part) is ToolCallPart:
-                        calls.add(part.call_id)
-            entry = Entry(message)
-            self._by_id[message.id] = entry
-            entries.append(entry)
-        for record in shown[at:]:
-            entries += self._record(record, summaries)
+        older = [r for r in shown if begin and shown[0].created and r.created < messages[begin].created]
+        self._rest = (messages[:begin], older, summaries) if begin else None
+        entries = self._entries(messages[begin:], shown[len(older) :], summaries)
         self.document.extend(entries)
         for entry in entries[-20:]:
             if entry.message is not None and entry.message.role == "assistant":
@@ -59,6 +46,44 @@ class Content:
                 if entry.message.status == "streaming":
                     entry.live = True
                     entry.blocks = blocks_of(entry.message, tools)
+
+    def complete(self) -> int:
+        """Puts what is older before what was loaded; how many entries that are."""
+        if self._rest is None:
+            return 0
+        rest, self._rest = self._rest, None
+        entries = self._entries(*rest)
+        self.document.prepend(entries)
+        return len(entries)
+
+    def _entries(
+        self, messages: Sequence[Message], shown: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> list[Entry]:
+        results, by_id = self.document.tools.results, self._by_id
+        entries: list[Entry] = []
+        calls: set[str] = set()
+        at = 0
+        for message in messages:
+            while at < len(shown) and shown[at].created and shown[at].created < message.created:
+                entries += self._record(shown[at], summaries)
+                at += 1
+            role = message.role
+            if role == "tool":
+                result = message.tool_result
+                if result is None:
+                    continue
+                results[result.call_id] = result
+                if result.call_id in calls:
+                    continue
+            elif role == "assistant":
+                for part in message.parts:
+                    if type(part) is ToolCallPart:
+                        calls.add(part.call_id)
+            entry = by_id[message.id] = Entry(message)
+            entries.append(entry)
+        for record in shown[at:]:
+            entries += self._record(record, summaries)
+        return entries
 
     def entry_of(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
@@ -288,3 +313,11 @@ class Content:
 def _finish(block: Block) -> None:
     if isinstance(block, (TextBlock, ReasoningBlock)):
         block.finish()
+
+
+def _cut(messages: Sequence[Message], newest: int) -> int:
+    """Where the newest messages begin, with one of the user's; 0 for all of them."""
+    begin = len(messages) - newest
+    while begin > 0 and not (messages[begin].role == "user" and messages[begin].created):
+        begin -= 1
+    return max(0, begin)

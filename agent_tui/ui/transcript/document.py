@@ -58,6 +58,15 @@ class Document:
         self.entries += entries
         self._estimate()
 
+    def prepend(self, entries: list[Entry]) -> None:
+        """Adds many before all others, whose numbers go up by as many."""
+        count = len(entries)
+        self.entries[:0] = entries
+        for index, entry in enumerate(self.entries):
+            entry.index = index
+        self._built = {index + count for index in self._built}
+        self._estimate()
+
     def resize(self, width: int) -> None:
         """All heights anew for another width."""
         if width != self.width:

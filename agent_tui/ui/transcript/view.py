@@ -300,7 +300,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
                 place = self.document.entries[cursor.entry].starts
                 if current.block < len(place) and place[current.block] + current.piece == cursor.piece:
                     start = current.start
-            marks = found(self.finder.pattern, text, start)
+            marks = found(self.finder.places(text), start)
         selection: Selection | None = self.text_selection
         if selection is not None:
             span = selection.get_span(where)

@@ -13,8 +13,12 @@ from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.transcript.content import Content
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
+from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
 from agent_tui.ui.transcript.pointer import Pointer
+
+NEWEST = 400
+"""Messages that are looked at before the first of a session is drawn."""
 
 
 class Transcript(Pointer):
@@ -38,8 +42,35 @@ class Transcript(Pointer):
     ) -> None:
         """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``."""
         self.clear(root)
-        self.content.load(messages, records, summaries or {})
+        self.content.load(messages, records, summaries or {}, NEWEST)
+        if self.is_mounted:
+            self.call_after_refresh(self.complete)
+        else:
+            self.complete()
         self.changed()
+
+    def complete(self) -> None:
+        """Adds what is older than what was shown first; nothing moves."""
+        count = self.content.complete()
+        if count:
+            self.clear_selection()
+            self._top = self._top._replace(entry=self._top.entry + count)
+            self._slots = []
+            self.changed()
+
+    def find(self, query: str, words: Sequence[str] = (), begin: int | None = None) -> FindState:
+        self.complete()
+        return super().find(query, words, begin)
+
+    def find_in(self, message_id: str | None, query: str, words: Sequence[str]) -> FindState:
+        """Searches for each of the words and goes to that message, or where it is not here to the newest match."""
+        self.complete()
+        entry = self.content.entry_of(message_id) if message_id is not None else None
+        return self.find(query, words, entry.index if entry is not None else None)
+
+    def _scrolled(self, rows: int, target: int) -> None:
+        self.complete()
+        super()._scrolled(rows, target)
 
     def clear(self, root: Path | None = None) -> None:
         """Empties it."""
