@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_tui.context.project.user_commands import UserCommand
     from agent_tui.models.branches import Branch, Moved
     from agent_tui.models.context import ContextUsage
-    from agent_tui.models.events import Event
+    from agent_tui.models.events import Event, WaitingMessage
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import AttachmentPart, Message, Metadata
     from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
@@ -136,6 +136,13 @@ class Compacts(Protocol):
     async def compact_undo(self) -> None: ...
 
 
+class ListsWaiting(Protocol):
+    """What was typed and is not sent."""
+
+    @property
+    def waiting(self) -> list[WaitingMessage]: ...
+
+
 class HoldsBudgets(Protocol):
     """What may be spent."""
 
@@ -240,6 +247,7 @@ class ReadsAttachments(Protocol):
 
 
 class CommandAgent(
+    ListsWaiting,
     SessionFacts,
     ChangesSession,
     ChoosesModel,

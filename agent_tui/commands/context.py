@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.paths import in_project
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -94,14 +95,14 @@ async def compact(agent: CommandAgent, args: str) -> CommandResult:
 async def pin(agent: CommandAgent, args: str) -> CommandResult:
     """Sends a file with every request, read afresh each time."""
     if not args:
-        pinned = agent.pinned
-        return Text("\n".join(["Pinned:", *(f"  {p}" for p in pinned)]) if pinned else "Nothing is pinned.")
+        shown = [in_project(path, agent.cwd) for path in agent.pinned]
+        return Text("\n".join(["Pinned:", *(f"  {p}" for p in shown)]) if shown else "Nothing is pinned.")
     agent.pin(args)
-    return Text(f"Pinned {args} ({plural(len(agent.pinned), 'document')} pinned).")
+    return Text(f"Pinned {in_project(args, agent.cwd)} ({plural(len(agent.pinned), 'document')} pinned).")
 
 
 def _pinned(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return ((path, "pinned") for path in agent.pinned)
+    return ((in_project(path, agent.cwd), "pinned") for path in agent.pinned)
 
 
 @command("unpin", args="PATH", choices=_pinned)
@@ -110,4 +111,4 @@ async def unpin(agent: CommandAgent, args: str) -> CommandResult:
     if not args:
         return Text("/unpin needs the path of a pinned file.", error=True)
     agent.unpin(args)
-    return Text(f"Unpinned {args}.")
+    return Text(f"Unpinned {in_project(args, agent.cwd)}.")

@@ -27,12 +27,8 @@ EXIT_BY_REASON: dict[StopReason, int] = {
     "error": EXIT_ERROR,
 }
 
-STOP_TEXT = {
-    "step_limit": "Stopped at the step limit. Send a message to go on.",
-    "interrupted": INTERRUPTED,
-    "refused": "The model refused to answer.",
-    "length": "The answer was cut off at its maximum length.",
-}
+STOP_TEXT = {"interrupted": INTERRUPTED, "refused": "The model refused to answer."}
+"""Of the ends of a turn that nothing else tells: a limit that stopped it is told by a notice, a failure by itself."""
 
 
 def says_itself(messages: Sequence[Message]) -> bool:
@@ -49,7 +45,7 @@ def ending_lines(
     reason, failure = ended.stop_reason, ended.failure
     if reason == "interrupted" and interruption_told:
         pass
-    elif reason in STOP_TEXT:
+    elif reason in STOP_TEXT and failure is None:
         yield "info" if reason == "interrupted" else "warning", STOP_TEXT[reason]
     elif reason == "error" and failure is None:
         yield "error", "The turn ended with an error."

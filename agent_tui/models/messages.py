@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]
@@ -47,8 +47,12 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class TextPart:
+    """``pasted`` says which parts of a text of the user's, ``[from, to]`` in characters, were pasted and stand for what
+    is there behind a placeholder; None where none does."""
+
     text: str
     provider_metadata: Metadata | None = None
+    pasted: list[list[int]] | None = None
     type: Literal["text"] = "text"
 
 
@@ -57,12 +61,14 @@ class ReasoningPart:
     """What a model thought. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
 
     ``prefix`` is the fingerprint of everything that was sent before it was made (see ``fingerprint``): some
-    providers refuse a signature once any of that has changed.
+    providers refuse a signature once any of that has changed. ``seconds`` is how long it took to arrive, None where
+    nobody measured that.
     """
 
     text: str
     provider_metadata: Metadata | None = None
     prefix: str | None = None
+    seconds: float | None = None
     type: Literal["reasoning"] = "reasoning"
 
     @property
@@ -189,11 +195,30 @@ class Message:
         return None
 
 
+class Written(NamedTuple):
+    """What the user wrote: the text with every paste in place, what goes with it, and where in it the pastes are
+    (``TextPart.pasted``)."""
+
+    text: str
+    attachments: list[AttachmentPart]
+    pasted: list[list[int]] = []
+
+
 def user_message(
-    text: str, *, parent_id: str | None = None, attachments: list[AttachmentPart] | None = None
+    text: str,
+    *,
+    parent_id: str | None = None,
+    attachments: list[AttachmentPart] | None = None,
+    pasted: list[list[int]] | None = None,
 ) -> Message:
     """A new user message; attachments come before the text, as providers recommend."""
     parts: list[Part] = [*(attachments or [])]
     if text or not parts:
-        parts.append(TextPart(text))
+        parts.append(TextPart(text, pasted=pasted or None))
     return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())
+
+
+def written_in(message: Message) -> Written:
+    """What the user wrote of a message of theirs."""
+    pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
+    return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])

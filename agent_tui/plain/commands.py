@@ -70,7 +70,9 @@ class Commands:
         self.own: dict[str, Own] = {
             "output": Own("/output [N]", "All that the newest tool call returned; 2 the one before it.", self._output),
             "reasoning": Own("/reasoning [on | off]", "What the model thought; on says it each time.", self._reasoning),
-            "queue": Own("/queue [drop | send]", "What waits; drop takes the newest back, send sends.", self._queue),
+            "queue": Own(
+                "/queue [drop | send] [N]", "What waits; drop takes the newest back, send sends.", self._queue
+            ),
             "steer": Own("/steer TEXT", "A message that goes in at the next step of the running turn.", self._steer),
             "edit": Own("/edit [TEXT]", "Writes the message in your editor.", self._edit),
         }
@@ -181,17 +183,19 @@ class Commands:
             self._voice.say("the newest answer has no reasoning that can be read.", "Note")
 
     async def _queue(self, args: str) -> None:
-        if args == "drop":
-            taken = self._agent.take_back()
+        verb, _, number = args.partition(" ")
+        chosen = self._chat.queue.named(number.strip()) if number else None
+        if verb not in ("", "drop", "send") or (number and chosen is None):
+            self._chat.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
+        elif verb == "drop":
+            taken = self._agent.take_back(chosen.id if chosen is not None else None)
             if taken is None:
                 self._voice.say("nothing waits.", "Note")
             else:
-                self._voice.quote(taken[0], "Taken back")
-        elif args == "send":
-            if not self._agent.send_waiting():
+                self._voice.quote(taken.text, "Taken back")
+        elif verb == "send":
+            if not self._agent.send_waiting(chosen.id if chosen is not None else None):
                 self._voice.say("nothing can be sent now.", "Note")
-        elif args:
-            self._chat.problem("/queue takes nothing, drop or send.")
         else:
             self._voice.quote("\n".join(self._chat.queue.lines()) or "Nothing waits.")
 

@@ -66,7 +66,8 @@ class Lists:
         ago = age(info.updated)
         who = "you" if hit.role == "user" else "the model"
         said = f". There {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
-        return f"{title}, {plural(info.messages, 'message')}, {'just now' if ago == 'now' else ago + ' ago'}{elsewhere}{said}"
+        when = "just now" if ago == "now" else f"{ago} ago"
+        return f"{title}, {plural(info.messages, 'message')}, {when}{elsewhere}{said}"
 
     async def model(self, search: str) -> None:
         """Another model."""

@@ -8,19 +8,27 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
-    from agent_tui.models.events import QueueChanged
+    from agent_tui.models.events import QueueChanged, WaitingKind, WaitingMessage
+
+STATES: dict[WaitingKind, str] = {
+    "queued": "queued",
+    "steer": "queued for the next step",
+    "held": "waits for your word",
+    "failed": "could not be sent",
+    "unanswered": "was not answered, goes along with your next message",
+}
 
 
 class Queue:
     """Knows what waits, as the agent tells it, and what was sent at once and needs no repeating."""
 
     def __init__(self) -> None:
-        self._queued: list[str] = []
-        self._held: list[str] = []
+        self._waiting: list[WaitingMessage] = []
+        self._paused = False
         self._typed: list[str] = []
 
     def changed(self, event: QueueChanged) -> None:
-        self._queued, self._held = [*event.steer, *event.queued], list(event.held)
+        self._waiting, self._paused = list(event.waiting), event.paused
 
     def sent(self, text: str) -> None:
         """It goes out at once: the user has just seen it."""
@@ -35,13 +43,20 @@ class Queue:
 
     @property
     def count(self) -> int:
-        return len(self._queued) + len(self._held)
+        return len(self._waiting)
+
+    def named(self, number: str) -> WaitingMessage | None:
+        """What stands in the list under a number."""
+        at = int(number) if number.isdecimal() else 0
+        return self._waiting[at - 1] if 0 < at <= len(self._waiting) else None
 
     def lines(self) -> list[str]:
         """What waits, the next first."""
-        waiting = [(text, "waits for your word") for text in self._held]
-        waiting += [(text, "queued") for text in self._queued]
-        return [f"{number}. {one_line(text, 200)} ({why})" for number, (text, why) in enumerate(waiting, 1)]
+        found = []
+        for number, message in enumerate(self._waiting, 1):
+            why = f": {one_line(message.why, 200)}" if message.why else ""
+            found.append(f"{number}. {one_line(message.text, 200)} ({STATES[message.kind]}{why})")
+        return found
 
     def queued_words(self, steered: bool) -> str:
         """What is said when something is typed while the agent works."""
@@ -50,7 +65,16 @@ class Queue:
 
     def waiting_words(self, text: str) -> str:
         """Of what waits from an earlier run; keys of the screen are commands here."""
-        if not self._held:
+        held = sum(message.kind == "held" for message in self._waiting)
+        if not held:
             return text
-        waits = plural(len(self._held), "message waits", "messages wait")
+        waits = plural(held, "message waits", "messages wait")
         return f"{waits} from when this session was left: an empty line sends, /queue lists, /queue drop takes back."
+
+    def paused_words(self) -> str:
+        """After a turn that did not end well: nothing of what waits goes out by itself. Empty where nothing waits."""
+        waiting = sum(message.kind != "held" for message in self._waiting)
+        if not self._paused or not waiting:
+            return ""
+        waits = plural(waiting, "message waits", "messages wait")
+        return f"{waits}: an empty line sends the first, /queue lists, /queue drop takes back."

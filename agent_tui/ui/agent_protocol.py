@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.commands.agent_protocol import (
     CompletesWords,
+    ListsWaiting,
     OffersCommands,
     PublishesEvents,
     ReadsAttachments,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from agent_tui.context.accounting.lost import LostReasoning
     from agent_tui.engine.control.efforts import EffortChoice
     from agent_tui.models.branches import Branch, FilesMoved, Moved
-    from agent_tui.models.messages import AttachmentPart, Message
+    from agent_tui.models.messages import AttachmentPart, Message, Written
     from agent_tui.models.questions import ApprovedMode
     from agent_tui.models.requests import ModelInfo, ModelSpec
     from agent_tui.models.session import SessionInfo
@@ -44,17 +45,31 @@ class MayBeReadOnly(OffersCommands, Protocol):
     def read_only(self) -> bool: ...
 
 
-class TakesMessages(Protocol):
+class KeepsWaiting(ListsWaiting, PublishesEvents, Protocol):
+    """What waits to be sent, and what can be done with it."""
+
+    def send_waiting(self, message_id: str | None = None) -> bool: ...
+    def take_back(self, message_id: str | None = None) -> Written | None: ...
+    def move_waiting(self, message_id: str, by: int) -> bool: ...
+
+
+class TakesMessages(KeepsWaiting, Protocol):
     """What is sent to the agent, and what can be taken back or ended."""
 
     @property
     def busy(self) -> bool: ...
     @property
     def read_only(self) -> bool: ...
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None: ...
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None: ...
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None: ...
-    def send_waiting(self) -> bool: ...
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None: ...
+    def steer(
+        self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()
+    ) -> None: ...
     def interrupt(self) -> bool: ...
     async def shell(self, command: str) -> None: ...
 

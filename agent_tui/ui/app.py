@@ -351,7 +351,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             case "history":
                 self.open_screen("history", self.prompt.text)
             case "panel":
-                self.chat.permissions.go_there()
+                if not self.chat.permissions.go_there() and self.queue_view.entries:
+                    self.open_screen("queue")
             case "editor":
                 await self.chat.editor.edit()
             case "paste":

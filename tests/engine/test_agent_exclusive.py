@@ -18,7 +18,7 @@ from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan
-from tests.support.agents import parts_for, running
+from tests.support.agents import parts_for, running, waiting
 
 
 class Gated(DemoProvider):
@@ -89,7 +89,7 @@ async def test_a_message_sent_during_a_switch_of_models_waits_for_it(tmp_path: P
         switching = asyncio.create_task(agent.set_model("other" if agent.spec.key != "other" else "demo"))
         await gated.asked.wait()
         agent.submit("to the new one")
-        assert agent.queue == ["to the new one"]
+        assert waiting(agent, "queued") == ["to the new one"]
         for work in (agent.compact(), agent.set_model("demo"), agent.rewind("x", restore_files=True)):
             with pytest.raises(AgentError, match="while the model works"):
                 await work
@@ -198,10 +198,10 @@ async def test_what_waits_is_taken_back_with_its_attachments(tmp_path: Path) -> 
         file = AttachmentPart("a.txt", "text/plain", text="attached")
         agent.submit("first")
         agent.submit("second", [file])
-        assert agent.take_back() == ("second", [file])
+        assert agent.take_back() == ("second", [file], [])
         assert agent.take_back() is None
         agent.steer("also", [file])
-        assert agent.steering == ["also"]
+        assert waiting(agent, "steer") == ["also"]
         await agent.join()
         steered = next(m for m in agent.messages if m.text == "also")
         assert file in steered.parts

@@ -17,9 +17,18 @@ from agent_tui.engine.control.efforts import EffortChoice
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
+from agent_tui.models.events import (
+    ContextChanged,
+    Event,
+    JobsChanged,
+    MessageAdded,
+    QueueChanged,
+    SessionChanged,
+    WaitingKind,
+    WaitingMessage,
+)
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Role, TextPart, user_message
+from agent_tui.models.messages import AttachmentPart, Message, Role, TextPart, Written, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
@@ -199,9 +208,8 @@ class FakeAgent:
         self.parts: dict[str, str] = {}
         self.steps: list[Step] = []
         self.store = FakeStore()
-        self.queue: list[str] = []
-        self.queued_attachments: dict[str, list[AttachmentPart]] = {}
-        self.steering: list[str] = []
+        self.waiting: list[WaitingMessage] = []
+        self.queued: dict[str, Written] = {}
         self.pinned: list[str] = []
         self.branch: str | None = "main"
         self.trusted = False
@@ -246,12 +254,17 @@ class FakeAgent:
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(ContextChanged(self.usage))
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
-            self.queue.append(text)
-            self.queued_attachments[text] = list(attachments)
-            self.publish(QueueChanged(list(self.queue), list(self.steering)))
+            at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
+            self._wait(Written(text, list(attachments), list(pasted)), "queued", at)
             return
         message = user_message(text, attachments=list(attachments))
         self.messages.append(message)
@@ -264,21 +277,33 @@ class FakeAgent:
         self.publish(MessageAdded(message))
         return message
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def _wait(self, typed: Written, kind: WaitingKind, at: int | None = None) -> None:
+        waits = WaitingMessage(f"wait_{len(self.calls)}", typed.text, kind)
+        self.waiting.insert(len(self.waiting) if at is None else at, waits)
+        self.queued[waits.id] = typed
+        self.publish(QueueChanged(list(self.waiting)))
+
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         self.calls.append(("steer", (text, list(attachments))))
-        self.steering.append(text)
-        self.publish(QueueChanged(list(self.queue), list(self.steering)))
+        self._wait(Written(text, list(attachments), list(pasted)), "steer")
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
-        text = self.queue.pop() if self.queue else None
-        self.publish(QueueChanged(list(self.queue), list(self.steering)))
-        return None if text is None else (text, self.queued_attachments.pop(text, []))
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        named = [waits for waits in self.waiting if message_id in (None, waits.id)]
+        if not named:
+            return None
+        self.waiting.remove(named[-1])
+        self.publish(QueueChanged(list(self.waiting)))
+        return self.queued.pop(named[-1].id)
 
-    def send_waiting(self) -> bool:
+    def send_waiting(self, message_id: str | None = None) -> bool:
         if self.busy:
             return False
-        self.calls.append(("send_waiting", None))
-        return bool(self.queue)
+        self.calls.append(("send_waiting", message_id))
+        return bool(self.waiting)
+
+    def move_waiting(self, message_id: str, by: int) -> bool:
+        self.calls.append(("move_waiting", (message_id, by)))
+        return True
 
     def interrupt(self) -> bool:
         self.calls.append(("interrupt", None))

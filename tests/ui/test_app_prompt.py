@@ -145,6 +145,7 @@ def test_placeholders_round_trip() -> None:
     assert kept.expand(f"{name} and {image} [Pasted text #9 · 3 lines]") == (
         f"{long} and {image} [Pasted text #9 · 3 lines]",
         [AttachmentPart("a.png", "image/png", data="eA==")],
+        [[0, 2000]],
     )
     assert kept.collapse("short") == "short"
     assert is_long("x\n" * 15) and not is_long("x\n" * 14) and not is_long("x" * 1000)

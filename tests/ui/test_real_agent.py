@@ -85,7 +85,7 @@ def spoken(home: Home) -> list[tuple[str, str, str]]:
 
 
 def newest_is(text: str) -> Callable[[QueueChanged], bool]:
-    return lambda event: event.queued[-1:] == [text]
+    return lambda event: [waits.text for waits in event.waiting][-1:] == [text]
 
 
 async def ask(chat: Chat, text: str) -> TurnEnded:

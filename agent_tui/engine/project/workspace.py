@@ -92,6 +92,10 @@ class Workspace:
             *self._servers(),
         ]
 
+    @property
+    def cwd(self) -> Path:
+        return self._cwd
+
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
         return str((self._cwd / Path(path).expanduser()).resolve())

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 
 from agent_tui.engine.state.hub import Hub
-from agent_tui.models.events import CompactionEnded, Event, JobsChanged, MessageAdded, Notice, SessionChanged
+from agent_tui.models.events import (
+    CompactionEnded,
+    Event,
+    JobsChanged,
+    MessageAdded,
+    MessagesWithdrawn,
+    Notice,
+    SessionChanged,
+)
 from agent_tui.models.jobs import JobInfo
 from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
@@ -44,7 +52,7 @@ class Background:
 
     def _listen(self, event: Event) -> None:
         match event:
-            case CompactionEnded("done" | "undone") | SessionChanged(_, True):
+            case CompactionEnded("done" | "undone") | SessionChanged(_, True) | MessagesWithdrawn():
                 self._lost_sight = {job.id for job in self.jobs.running()}
                 self._reopened = True
             case MessageAdded(message) if message.role == "user":

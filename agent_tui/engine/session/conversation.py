@@ -192,6 +192,12 @@ class Conversation:
         """The user took a waiting message back; ``save`` removes it from the store."""
         self._unsaved[f"waiting {message.id}"] = lambda: self.store.remove_waiting(self.info.id, message.id)
 
+    def order_waiting(self, ids: Sequence[str]) -> None:
+        """What waits goes out in this order; ``save`` stores that."""
+        # Behind what is kept or forgotten before: those change what there is to order.
+        self._unsaved.pop("waiting", None)
+        self._unsaved["waiting"] = lambda: self.store.order_waiting(self.info.id, ids)
+
     def set_raw_tokens(self, counts: dict[str, int]) -> None:
         """Stores o200k_base counts of messages by id."""
         for message_id, count in counts.items():

@@ -80,8 +80,8 @@ def body(question: str, results: Sequence[Message], number: int, seed: int, reck
             parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
             parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
-        f"You wrote **{len(question.split())} words**. I am the *demo model*: I need no key and no network, and I "
-        "answer the same way to the same conversation. What is real here is everything around me.\n"
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*: I need no key and no network, "
+        "and I answer the same way to the same conversation. What is real here is everything around me.\n"
     )
     parts.append(OPENERS[seed % len(OPENERS)])
     examples = EXAMPLES if reckoned is None else (*EXAMPLES, example_of(reckoned))

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from agent_tui.commands.agent_protocol import CompletesWords
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import Written
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, RefreshesContext
 
@@ -85,11 +85,16 @@ class RunsCommands(Protocol):
         """Runs a slash command and shows what it answers."""
 
 
+class EditsWaiting(RunsCommands, Protocol):
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt."""
+
+
 class Sends(Protocol):
-    def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
+    def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed; returns at once."""
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
 
 

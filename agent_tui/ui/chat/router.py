@@ -14,6 +14,7 @@ from agent_tui.models.events import (
     Event,
     JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
     PermissionAnswered,
@@ -34,6 +35,7 @@ from agent_tui.models.events import (
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.session_view import is_demo
+from agent_tui.ui.transcript.entry import told_by_what_follows
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
@@ -101,7 +103,7 @@ class Router:
                 if stage.activity.phase in (WORKING, *STARTING.values()):
                     stage.phase(self._waiting_phase())
             case StepEnded(step, message):
-                if step.failure is not None:
+                if step.failure is not None and not told_by_what_follows(message, step):
                     self._told.add(step.failure.message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
@@ -131,11 +133,19 @@ class Router:
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
+            case Notice(_, _, "empty_answer"):
+                # The answer itself says so, here and when the session is opened again.
+                pass
             case Notice(level, text, _):
                 self._told.add(text)
                 stage.say(level, text)
-            case QueueChanged(queued, steer, held):
-                stage.queue_view.show(queued, steer, held)
+            case QueueChanged(waiting, paused):
+                known = stage.queue_view.keys
+                stage.queue_view.show(waiting, paused)
+                if (keys := stage.queue_view.keys) and keys != known and stage.prompt.is_empty:
+                    stage.hint(keys)
+            case MessagesWithdrawn(ids):
+                transcript.withdraw(ids)
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):

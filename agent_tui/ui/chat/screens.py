@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import FindsWords, HasAgent, RunsCommands, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import EditsWaiting, FindsWords, HasAgent, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.screens.palette import Entry
@@ -35,7 +35,7 @@ class Screens:
         themes: ThemeChoice,
         history: History,
         finding: FindsWords,
-        commands: RunsCommands,
+        sender: EditsWaiting,
         facts: ShowsFacts,
         rebound: dict[str, str],
         clock: Callable[[], float],
@@ -47,7 +47,7 @@ class Screens:
         self._themes = themes
         self._history = history
         self._finding = finding
-        self._commands = commands
+        self._sender = sender
         self._facts = facts
         self._rebound = rebound
         self._clock = clock
@@ -95,6 +95,10 @@ class Screens:
                 from agent_tui.ui.screens.jobs import JobPicker
 
                 pile.push_screen(JobPicker(agent))
+            case "queue":
+                from agent_tui.ui.screens.queue import QueuePicker
+
+                pile.push_screen(QueuePicker(agent, self._stage.queue_view.paused), self._edit)
             case "rewind":
                 self._open_rewind(agent)
             case _:
@@ -112,11 +116,16 @@ class Screens:
 
     def _command(self, name: str | None) -> None:
         if name:
-            self._tasks.begin(partial(self._commands.command, f"/{name}"))
+            self._tasks.begin(partial(self._sender.command, f"/{name}"))
 
     def _into_prompt(self, text: str | None) -> None:
         if text:
             self._stage.prompt.set_text(text)
+        self._stage.prompt.focus()
+
+    def _edit(self, message_id: str | None) -> None:
+        if message_id:
+            self._sender.edit(message_id)
         self._stage.prompt.focus()
 
     def _palette(self, entry: Entry | None) -> None:

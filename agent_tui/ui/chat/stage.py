@@ -101,11 +101,20 @@ class Stage:
         """A line in the transcript that is not part of the conversation."""
         self.transcript.add_notice(level, text)
 
-    def phase(self, phase: str) -> None:
-        """What the line above the prompt says while the agent works."""
-        if phase != self.activity.phase:
-            roomy = self.prompt.app.size.width > 70
-            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}")
+    def phase(self, phase: str, *, waits: bool = False) -> None:
+        """What the line above the prompt says while the agent works, or ``waits`` for the user: then it says that,
+        whatever goes on beside it, until the user has ``answered``."""
+        if phase != self.activity.phase and (waits or not self.activity.waits):
+            self._begin(phase, waits)
+
+    def answered(self) -> None:
+        """The user is not waited for any more."""
+        if self.activity.waits:
+            self._begin("Working", False)
+
+    def _begin(self, phase: str, waits: bool) -> None:
+        roomy = self.prompt.app.size.width > 70
+        self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}", waits=waits)
 
 
 _TELLS: type[Tells] = Stage

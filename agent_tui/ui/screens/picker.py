@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 T = TypeVar("T")
@@ -39,6 +40,18 @@ class PickerRows(RowList, can_focus=False):
         return self.picker.can_choose(self.picker.shown[index])
 
 
+class Headings(Lines):
+    """The names of a picker's columns, above its rows and in line with them."""
+
+    def __init__(self, picker: Picker[T, R]) -> None:
+        super().__init__(id="headings", height=1)
+        self.picker = picker
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        room = self.picker.rows.scrollable_content_region.width
+        return [("  ", paint()), *self.picker.headings(room - 3, paint)]
+
+
 class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     """Subclasses give the entries that match a search and draw one; ``chosen`` says what the screen answers."""
 
@@ -46,6 +59,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     PLACEHOLDER: ClassVar[str] = "type to search"
     HINT: ClassVar[str] = "↑↓ move · Enter choose · Esc close"
     EMPTY: ClassVar[str] = "Nothing matches."
+    COLUMNS: ClassVar[bool] = False
+    """Whether the rows have columns with names (``headings``)."""
 
     DEFAULT_CSS = """
     Picker { align: center middle; background: $background 60%; }
@@ -55,6 +70,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         border-subtitle-color: $muted;
     }
     Picker #search { height: 1; border: none; padding: 0 1; background: $panel; margin: 0 0 1 0; }
+    Picker #headings { background: $surface; }
     Picker #rows { background: $surface; height: 1fr; }
     Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; display: none; }
     Picker #preview.-shown { display: block; }
@@ -95,6 +111,10 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def chosen(self, entry: T) -> None:
         """Enter on an entry; usually dismisses the screen."""
 
+    def headings(self, width: int, paint: Paint) -> Sequence[Piece]:
+        """The names of the columns as ``draw`` sets them; none where they need no names."""
+        return ()
+
     def preview(self, entry: T) -> str:
         """Text below the rows about the entry under the cursor; none when empty."""
         return ""
@@ -114,6 +134,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             frame.border_subtitle = Content(f" {self.HINT} ").plain
             yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
+            if self.COLUMNS:
+                yield Headings(self)
             yield PickerRows(self)
             yield Static(Content(""), id="preview")
 

@@ -10,7 +10,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural, tokens
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, tool_block
+from agent_tui.ui.transcript.entry import Entry, blocks_of, ending, shell_output, told_by_what_follows, tool_block
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
@@ -103,6 +103,15 @@ class Content:
             return
         self._new(Entry(message), message.id)
 
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        for message_id in ids:
+            entry = self._by_id.pop(message_id, None)
+            if entry is not None:
+                entry.message, entry.blocks, entry.live = None, [], False
+                entry.chars = entry.rows = 0
+                self._touch(entry)
+
     def begin(self, message: Message) -> None:
         """An answer that will stream."""
         entry = self._by_id.get(message.id)
@@ -144,7 +153,8 @@ class Content:
         """The final message is authoritative; what already shows it is kept."""
         entry = self._by_id.get(message.id)
         if entry is None:
-            self.add_message(message)
+            if step is None or not told_by_what_follows(message, step):
+                self.add_message(message)
             return None
         old = {block.key: block for block in entry.blocks or ()}
         entry.message, entry.live = message, False
@@ -156,9 +166,11 @@ class Content:
                 kind = TextBlock if isinstance(part, TextPart) else ReasoningBlock
                 text = part.text if isinstance(part, TextPart) else part.paragraphs
                 if isinstance(block, (TextBlock, ReasoningBlock)) and type(block) is kind and block.body.text == text:
-                    block.body.finish()
+                    block.finish()
                 else:
                     block = kind(key, text)
+                if isinstance(block, ReasoningBlock) and isinstance(part, ReasoningPart):
+                    block.seconds = part.seconds
                 blocks.append(block)
             elif isinstance(part, ToolCallPart):
                 if isinstance(block, ToolBlock) and block.call_id == part.call_id:
@@ -169,7 +181,9 @@ class Content:
                     block = tool_block(key, part, self.document.tools)
                 blocks.append(block)
         notices = list(ending(message))
-        if notices and step is not None and step.failure is not None and not message.note:
+        if step is not None and told_by_what_follows(message, step):
+            notices = []
+        elif notices and step is not None and step.failure is not None and not message.note:
             notices = [NoticeBlock("end", "error", step.failure.message)]
         entry.blocks = [*blocks, *notices]
         entry.measure()
@@ -182,12 +196,10 @@ class Content:
         block.summary, block.running, block.waiting = summary, True, False
         self._touch(self.document.tools.owner[call_id])
 
-    def output(self, call_id: str, text: str) -> None:
-        block = self._call(call_id, "")
-        block.output(text)
-        entry = self.document.tools.owner[call_id]
-        if block.shows_progress or entry.is_open(block, self.document.folding):
-            self._touch(entry)
+    def output(self, call_id: str, text: str) -> Entry:
+        """More output of a running tool: of the entry, which shows the last of it, or all where it is open."""
+        self._call(call_id, "").output(text)
+        return self.document.tools.owner[call_id]
 
     def waiting(self, call_id: str, waiting: bool) -> None:
         block = self.document.tools.live.get(call_id)
@@ -198,8 +210,8 @@ class Content:
     def notice(self, level: str, text: str) -> None:
         self.add_block(NoticeBlock("notice", level, text), text)
 
-    def summary(self, record: CompactionRecord, message: Message | None) -> None:
-        for entry in self._record(record, {} if message is None else {message.id: message}):
+    def summary(self, record: CompactionRecord, message: Message | None, told: str = "") -> None:
+        for entry in self._record(record, {} if message is None else {message.id: message}, told):
             self._new(entry, "")
 
     def banner(self, lines: Sequence[str]) -> None:
@@ -214,7 +226,7 @@ class Content:
         entry.chars = len(text)
         self._new(entry, "")
 
-    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message]) -> list[Entry]:
+    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> list[Entry]:
         size = ""
         if record.before_tokens is not None and record.after_tokens is not None:
             before = tokens(record.before_tokens, record.before_estimated, full=True)
@@ -232,7 +244,7 @@ class Content:
                 title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
             message = summaries.get(record.summary_id or "")
             body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
-        detail = " · ".join(filter(None, [what, size]))
+        detail = told or " · ".join(filter(None, [what, size]))
         return [Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])]
 
     def _result(self, result: ToolResultPart) -> bool:
@@ -300,7 +312,7 @@ class Content:
 
 def _finish(block: Block) -> None:
     if isinstance(block, (TextBlock, ReasoningBlock)):
-        block.body.finish()
+        block.finish()
 
 
 def _cut(messages: Sequence[Message], newest: int) -> int:

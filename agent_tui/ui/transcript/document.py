@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from pathlib import Path
 from typing import NamedTuple
 
 from agent_tui.ui.flow.lines import Line
@@ -33,10 +34,10 @@ class Slot(NamedTuple):
 class Document:
     """Entries stacked on each other. Heights are estimates until a piece was laid out."""
 
-    def __init__(self, folding: Folding) -> None:
+    def __init__(self, folding: Folding, root: Path | None = None) -> None:
         self.entries: list[Entry] = []
         self.heights = Heights()
-        self.tools = Tools()
+        self.tools = Tools(root or Path())
         self.folding = folding
         self.width = 80
         self.palette: Palette | None = None

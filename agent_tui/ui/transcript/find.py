@@ -151,5 +151,6 @@ class Finder:
                     out.append(f"{result.text} {result.display}")
             else:
                 out.append(f"{part.name} {part.path} {part.media_type}")
-        out += [message.note or "", "Thought characters Thinking lines Interrupted. The answer failed."]
+        out += [message.note or "", "Thought for min s characters Thinking Pasted lines what was pasted"]
+        out.append("Interrupted. The answer failed.")
         return out

@@ -17,6 +17,10 @@ from agent_tui.ui.transcript.checklist import pieces_of
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
 MAX_LIVE = 200_000
+LIVE_LINES = 4
+"""Of the output of a command that runs, below its line while it is folded."""
+LIVE_CHARS = 4_000
+"""The newest of them that are looked at."""
 
 
 class ToolBlock(GrowingBlock):
@@ -68,7 +72,23 @@ class ToolBlock(GrowingBlock):
         elif is_open:
             for part in self._body():
                 out += part
+        elif self.running and self.result is None and not self.shows_progress and (newest := self._newest()):
+            out.append(Piece(lambda: [Flow(line, base="faint", first=BODY, wrap="cut", wide=True) for line in newest]))
         return out
+
+    def _newest(self) -> list[str]:
+        """The last lines of what a running command has said."""
+        found, chars = 0, 0
+        pieces: list[str] = []
+        for piece in reversed(self._output):
+            pieces.append(piece)
+            found, chars = found + piece.count("\n"), chars + len(piece)
+            if found > LIVE_LINES or chars > LIVE_CHARS:
+                break
+        text = "".join(reversed(pieces))[-LIVE_CHARS:].rstrip("\r\n")
+        # A line that is written over and over, as progress bars are, shows what it says last.
+        lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
+        return [cap_line(drawable_output(line)).expandtabs(4) for line in lines if line.strip()][-LIVE_LINES:]
 
     def _header(self, is_open: bool) -> list[Flow]:
         icon, style = self._state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agent_tui.models.messages import Message, TextPart
@@ -37,9 +38,10 @@ class Transcript(Pointer):
         messages: Sequence[Message],
         records: Sequence[CompactionRecord] = (),
         summaries: Mapping[str, Message] | None = None,
+        root: Path | None = None,
     ) -> None:
-        """Shows a conversation instead of what was there, from its end."""
-        self.clear()
+        """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``."""
+        self.clear(root)
         self.content.load(messages, records, summaries or {}, NEWEST)
         if self.is_mounted:
             self.call_after_refresh(self.complete)
@@ -70,12 +72,12 @@ class Transcript(Pointer):
         self.complete()
         super()._scrolled(rows, target)
 
-    def clear(self) -> None:
+    def clear(self, root: Path | None = None) -> None:
         """Empties it."""
         self.clear_find()
         self.clear_selection()
         width, palette = self.document.width, self.document.palette
-        self.document = Document(self.folding)
+        self.document = Document(self.folding, root)
         self.document.width = width
         self.document.palette = palette
         self.content = Content(self.document, self.entry_changed)
@@ -111,8 +113,12 @@ class Transcript(Pointer):
         self.content.started(call_id, summary)
 
     def tool_output(self, call_id: str, text: str) -> None:
-        """Live output of a running tool, shown while the call is open."""
-        self.content.output(call_id, text)
+        """Live output of a running tool; drawn at most 30 times a second."""
+        self.grown(self.content.output(call_id, text))
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        self.content.withdraw(ids)
 
     def tool_waiting(self, call_id: str, waiting: bool) -> None:
         """The call waits for the user's word, or no longer does."""
@@ -122,9 +128,9 @@ class Transcript(Pointer):
         """One line for the user: ``info``, ``warning`` or ``error``."""
         self.content.notice(level, text)
 
-    def add_summary(self, record: CompactionRecord, message: Message | None = None) -> None:
-        """A compaction, opening into its summary."""
-        self.content.summary(record, message)
+    def add_summary(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
+        """A compaction, opening into its summary; ``told`` is what there is to say of it now."""
+        self.content.summary(record, message, told)
 
     def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
         """A titled text that opens and closes, such as a command's output."""
