@@ -148,7 +148,9 @@ def _sessions(values: argparse.Namespace) -> int:
     for info in found:
         where = f"  {clean_line(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
-        door.say(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
+        fork = " (fork)" if info.copied else ""
+        count = plural(info.messages, "message")
+        door.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
     if not found:
         door.tell("No sessions here yet." if project else "No sessions yet.")
     return EXIT_OK
@@ -163,7 +165,8 @@ def _delete(values: argparse.Namespace) -> int:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
-            answer = door.ask(f"Delete {info.id} ({title}, {plural(info.messages, 'message')}) for good? [y/N] ")
+            every = plural(store.tree_size(info.id)[0], "message")
+            answer = door.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 door.tell("Kept.")
                 return EXIT_OK

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agent_tui.context.accounting.lost import LostReasoning
     from agent_tui.context.accounting.spending import BudgetLine, BudgetName
     from agent_tui.context.project.user_commands import UserCommand
+    from agent_tui.models.branches import Branch, Moved
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.jobs import JobInfo
     from agent_tui.models.messages import Message, Metadata
@@ -31,6 +32,9 @@ class StoredSessions(Protocol):
 
     def summaries(self, session_id: str) -> dict[str, Message]:
         """The summary messages of a session, by id."""
+
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        """How many messages a session has on all its branches, and how many branches beside the conversation."""
 
     def export(self, session_id: str) -> Metadata:
         """Everything of a session, as the JSON export has it."""
@@ -73,6 +77,8 @@ class ChangesSession(Protocol):
     async def clear(self) -> LostReasoning | None: ...
     async def resume(self, session_id: str) -> None: ...
     async def fork(self, message_id: str | None = None) -> None: ...
+    async def go_back(self, restore_files: bool = False) -> Moved: ...
+    def branches(self) -> Sequence[Branch]: ...
     def rename(self, title: str) -> None: ...
 
 

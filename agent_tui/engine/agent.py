@@ -23,6 +23,7 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.turns.shell import run_shell
 from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event
 from agent_tui.models.jobs import JobInfo
@@ -106,7 +107,7 @@ class Agent:
 
     @property
     def records(self) -> list[CompactionRecord]:
-        return self.conversation.records
+        return self.conversation.own_records
 
     @property
     def steps(self) -> list[Step]:
@@ -133,13 +134,29 @@ class Agent:
         """Continues in a copy of the session, up to and including ``message_id``."""
         await self._own.sessions.fork(message_id)
 
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
-        """The reasoning that would no longer be sent after going back to before a message of the user's."""
-        return self._own.sessions.lost_by_rewind(message_id)
+    def branches(self) -> list[Branch]:
+        """The ways through the session's messages that are not the conversation in front."""
+        return self._own.branches.all()
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
-        """Goes back to before one of the user's messages and returns its text; files too where asked."""
-        return await self._own.sessions.rewind(message_id, restore_files)
+    def lost_by_going(self, head: str | None) -> LostReasoning | None:
+        """The reasoning that would no longer be sent if the conversation ended with the message ``head``."""
+        return self._own.branches.lost(head)
+
+    def files_by_going(self, head: str | None) -> FilesMoved:
+        """What would become of the files if they were put as the conversation that ends with ``head`` has them."""
+        return self._own.branches.files(head)
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
+        """Goes back to before one of the user's messages, which is returned; files too where asked."""
+        return await self._own.branches.rewind(message_id, restore_files)
+
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+        """Goes on from any message of the session; files too where asked. Raises AgentError where it is not there."""
+        return await self._own.branches.go_to(head, restore_files)
+
+    async def go_back(self, restore_files: bool = False) -> Moved:
+        """Returns to the branch that was left last. Raises AgentError where there is none."""
+        return await self._own.branches.back(restore_files)
 
     def rename(self, title: str) -> None:
         """Gives the session a title."""
@@ -345,7 +362,7 @@ class Agent:
     def history(self) -> History:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         c = self.conversation
-        return History(Session(c.messages, c.steps, c.records, c.summaries, self.runtime.policy()))
+        return History(Session(c.messages, c.steps, c.every_record, c.summaries, self.runtime.policy(), c.inherited))
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

@@ -17,7 +17,6 @@ from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
-from agent_tui.store.tables.messages import walk
 from agent_tui.store.tables.offers import OfferTables
 from agent_tui.store.tables.rows import encode
 from agent_tui.store.tables.salvage import Content, salvage
@@ -220,8 +219,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
                     self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
                 )
                 content.head_id = info.head_id
-                # A missing parent shows only on the way from the head.
-                self._way(info, content)
+                self._require_tree(info, content)
                 return content
         except StoreLockedError:
             raise
@@ -231,11 +229,15 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
                 content.missing.append(str(error))
             return content
 
-    def _way(self, info: SessionInfo, content: Content) -> None:
-        try:
-            walk(content.messages, info.head_id)
-        except KeyError as error:
-            raise damaged(self._db.path, f"message {error.args[0]} is missing") from error
+    def _require_tree(self, info: SessionInfo, content: Content) -> None:
+        """Every branch can be gone to: each message follows one that was added before it."""
+        known: set[str | None] = {None}
+        for message in content.messages.values():
+            if message.parent_id not in known:
+                raise damaged(self._db.path, f"message {message.parent_id} is missing")
+            known.add(message.id)
+        if info.head_id not in known:
+            raise damaged(self._db.path, f"message {info.head_id} is missing")
 
     def export(self, session_id: str) -> Metadata:
         """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed

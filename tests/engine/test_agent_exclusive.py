@@ -11,11 +11,13 @@ import pytest
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError, WorkerError
+from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import MessageAdded, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
+from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running
 
 
@@ -105,10 +107,10 @@ async def test_a_message_sent_while_files_are_restored_follows(tmp_path: Path, m
         await agent.join()
         restoring, go_on = asyncio.Event(), asyncio.Event()
 
-        async def restore(ids: list[str]) -> list[str]:
+        async def restore(plan: RestorePlan) -> FilesMoved:
             restoring.set()
             await go_on.wait()
-            return []
+            return FilesMoved()
 
         monkeypatch.setattr(agent.toolbox, "restore_files", restore)
         rewinding = asyncio.create_task(agent.rewind(agent.messages[0].id, restore_files=True))
@@ -116,7 +118,7 @@ async def test_a_message_sent_while_files_are_restored_follows(tmp_path: Path, m
         agent.submit("second")
         assert len(seen.of(TurnStarted)) == 1
         go_on.set()
-        assert await rewinding == "first"
+        assert (await rewinding).text == "first"
         await agent.join()
         assert [m.text for m in agent.messages if m.role == "user"] == ["second"]
 

@@ -335,7 +335,7 @@ async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> N
         await agent.join()
         assert (project / "a.txt").read_text() == "new"
         second = agent.messages[2]
-        assert await agent.rewind(second.id, restore_files=True) == "second"
+        assert (await agent.rewind(second.id, restore_files=True)).text == "second"
         assert not (project / "a.txt").exists()
         assert roles(agent.messages) == ["user", "assistant"]
         assert agent.context_usage().total == usage_then

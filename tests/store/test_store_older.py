@@ -20,7 +20,7 @@ from agent_tui.store.tables import schema
 from agent_tui.store.tables.database import Database
 from agent_tui.store.tables.session_state import dump_state
 from tests.support.agents import parts_for, running
-from tests.support.older_databases import PROJECT, as_it_read, restore, rows
+from tests.support.older_databases import PROJECT, as_it_read, as_listed_now, restore, rows
 
 OLD = schema.MIGRATIONS[:8]
 LATER = [statement for migration in schema.MIGRATIONS[8:] for statement in migration]
@@ -53,7 +53,7 @@ def require_as_before(path: Path) -> None:
     subagents = [session["id"] for session in then["sessions"] if session["state"].get("subagent")]
     assert len(subagents) == 1
     with Store.open(path) as store:
-        assert [session_row(info) for info in store.sessions()] == then["listed"]
+        assert [session_row(info) for info in store.sessions()] == as_listed_now(then) != then["listed"]
         newest = store.newest_session(PROJECT)
         assert newest is not None
         assert newest.id == then["newest"]
@@ -62,7 +62,8 @@ def require_as_before(path: Path) -> None:
             # The mark in the state became the kind; what later versions added to the state is as in a new session.
             subagent = session["state"].pop("subagent", False)
             state = {**dump_state(SessionState()), **session["state"]}
-            expected = {**session, "state": state, "kind": "subagent" if subagent else "user"}
+            kind, count = "subagent" if subagent else "user", len(then["paths"][session["id"]])
+            expected = {**session, "state": state, "kind": kind, "messages": count}
             assert store.export(session["id"])["session"] == expected
             assert [to_dict(m) for m in store.waiting(session["id"])[0]] == then["waiting"][session["id"]]
             found = [message.id for message in store.path(session["id"], session["head_id"])]

@@ -15,6 +15,7 @@ from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
 from agent_tui.engine.control.efforts import EffortChoice
 from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
 from agent_tui.models.jobs import JobInfo
@@ -114,6 +115,7 @@ class FakeStore:
 
     listed: list[SessionInfo] = field(default_factory=list)
     kept: dict[str, Message] = field(default_factory=dict)
+    branches: int = 0
 
     def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
         found = [s for s in self.listed if search.lower() in f"{s.title} {s.preview}".lower()]
@@ -127,6 +129,9 @@ class FakeStore:
 
     def summaries(self, session_id: str) -> dict[str, Message]:
         return self.kept
+
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        return (0, self.branches)
 
     def export(self, session_id: str) -> dict[str, Any]:
         return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
@@ -156,6 +161,8 @@ class FakeAgent:
         self.spec = ModelSpec("demo", "demo")
         self.model_info: ModelInfo | None = self._info("demo")
         self.lost: LostReasoning | None = None
+        self.others: list[Branch] = []
+        self.moving = FilesMoved()
         self.mode: PermissionMode = "ask"
         self.effort: Effort = "medium"
         self.messages: list[Message] = list(messages)
@@ -283,8 +290,14 @@ class FakeAgent:
     def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
         return self.lost if info.spec.key != self.spec.key else None
 
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
+    def branches(self) -> list[Branch]:
+        return self.others
+
+    def lost_by_going(self, head: str | None) -> LostReasoning | None:
         return self.lost
+
+    def files_by_going(self, head: str | None) -> FilesMoved:
+        return self.moving
 
     def set_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
@@ -333,13 +346,23 @@ class FakeAgent:
     def rename(self, title: str) -> None:
         self.info.title = title
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
         self.calls.append(("rewind", (message_id, restore_files)))
         index = next(i for i, m in enumerate(self.messages) if m.id == message_id)
-        text = self.messages[index].text
+        text, left = self.messages[index].text, len(self.messages) - index
         del self.messages[index:]
         self.publish(SessionChanged(self.info, reload=True))
-        return text
+        return Moved(left, 0, text, self.moving if restore_files else None)
+
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+        self.calls.append(("go_to", (head, restore_files)))
+        self.publish(SessionChanged(self.info, reload=True))
+        return Moved(2, 4, files=self.moving if restore_files else None)
+
+    async def go_back(self, restore_files: bool = False) -> Moved:
+        self.calls.append(("go_back", restore_files))
+        self.publish(SessionChanged(self.info, reload=True))
+        return Moved(2, 4, files=self.moving if restore_files else None)
 
     async def fork(self, message_id: str | None = None) -> None:
         self.calls.append(("fork", message_id))

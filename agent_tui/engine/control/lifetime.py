@@ -73,6 +73,7 @@ class Lifetime:
             parts.extra_tools.start(self._accounts.tools_changed)
         self._sessions.tell_read_only()
         self._sessions.tell_missing()
+        self._sessions.tell_cut_off()
         self._binder.tell_model_gone()
         for notice in parts.notices:
             hub.publish(notice)

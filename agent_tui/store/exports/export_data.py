@@ -13,7 +13,7 @@ from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.money import NO_COST, Cost, cost_fields
 from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.tables.session_state import dump_state
 
@@ -33,7 +33,7 @@ def export_session(
     return {
         "v": SCHEMA_VERSION,
         "session": {**to_dict(info), "state": dump_state(info.state)},
-        **cost_fields(session_cost(steps)),
+        **cost_fields(session_cost(steps[inherited(steps, info.created) :] if info.copied else steps)),
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),

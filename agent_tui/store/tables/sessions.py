@@ -82,7 +82,11 @@ class SessionTables(Tables):
             where.append("project = ?")
             values.append(encode(str(project)))
         if not empty:
-            where.append("(messages > 0 OR EXISTS (SELECT 1 FROM waiting WHERE waiting.session_id = session.id))")
+            # A conversation that was gone back from to before its first message has no message, and all of them.
+            where.append(
+                "(messages > 0 OR EXISTS (SELECT 1 FROM message WHERE message.session_id = session.id AND in_tree) "
+                "OR EXISTS (SELECT 1 FROM waiting WHERE waiting.session_id = session.id))"
+            )
         if not subagents:
             where.append("kind <> 'subagent'")
         for word in search.casefold().split():
@@ -120,7 +124,7 @@ class SessionTables(Tables):
             info
             for info in infos_of(self._readable_rows())
             if (project is None or info.project == str(project))
-            and (empty or info.messages > 0)
+            and (empty or info.messages > 0 or info.preview)
             and (subagents or info.kind != "subagent")
             and all(w in f"{info.title}\n{info.preview}\n{info.id}\n{info.project}".casefold() for w in words)
         ]
@@ -133,19 +137,22 @@ class SessionTables(Tables):
 
     def save_session(self, info: SessionInfo) -> None:
         """Stores title, model, head, state and ``updated``. What the store itself keeps (message count, preview) is
-        left alone. Raises ``StoreError`` when the session or its head does not exist."""
+        not taken from ``info``. Raises ``StoreError`` when the session or its head does not exist."""
         with self._db.writing():
-            row = self._db.one("SELECT preview FROM session WHERE id = ?", (info.id,))
+            row = self._db.one("SELECT preview, head_id, messages FROM session WHERE id = ?", (info.id,))
             if row is None:
                 self._require_session(info.id)
             if info.head_id is not None:
                 self._require_message(info.id, info.head_id)
+            count = row[2] if info.head_id == row[1] else self._length(info.id, info.head_id)
             self._db.run(
-                "UPDATE session SET title = ?, model = ?, head_id = ?, state = ?, updated = ?, search = ? WHERE id = ?",
+                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ?, "
+                "search = ? WHERE id = ?",
                 (
                     encode(info.title),
                     encode(info.model),
                     info.head_id,
+                    count,
                     state_text(info.state),
                     info.updated,
                     _search_text(info.id, info.project, info.title, decode(row[0])),
@@ -166,16 +173,31 @@ class SessionTables(Tables):
             (*row_of(info), _search_text(info.id, info.project, info.title, info.preview)),
         )
 
+    def _length(self, session_id: str, head_id: str | None) -> int:
+        """How many messages the conversation has that ends with ``head_id``."""
+        row = self._db.one(
+            "WITH RECURSIVE way (id, parent_id) AS ("
+            "SELECT id, parent_id FROM message WHERE session_id = ?1 AND id = ?2 AND in_tree UNION "
+            "SELECT m.id, m.parent_id FROM way JOIN message AS m "
+            "ON m.session_id = ?1 AND m.id = way.parent_id AND m.in_tree) SELECT COUNT(*) FROM way",
+            (session_id, head_id),
+        )
+        return int(row[0])
+
     def _touch(self, session_id: str, message: Message, head: bool) -> None:
-        """The session's row after a message joined its tree."""
-        row = self._db.one("SELECT project, title, preview FROM session WHERE id = ?", (session_id,))
-        project, title, preview = (decode(value) for value in row)
+        """The session's row after a message joined its tree. ``messages`` counts the conversation, not the tree."""
+        row = self._db.one("SELECT project, title, preview, head_id, messages FROM session WHERE id = ?", (session_id,))
+        project, title, preview = (decode(value) for value in row[:3])
+        count = row[4]
+        if head:
+            count = count + 1 if message.parent_id == row[3] else self._length(session_id, message.id)
         if not preview and message.role == "user":
             preview = preview_of(message)
         self._db.run(
-            "UPDATE session SET messages = messages + 1, updated = ?, preview = ?, search = ?, "
+            "UPDATE session SET messages = ?, updated = ?, preview = ?, search = ?, "
             "head_id = CASE WHEN ? THEN ? ELSE head_id END WHERE id = ?",
             (
+                count,
                 time.time(),
                 encode(preview),
                 _search_text(session_id, project, title, preview),

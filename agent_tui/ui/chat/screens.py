@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
+    from agent_tui.ui.screens.rewind import Choice
 
 R = TypeVar("R")
 
@@ -144,20 +145,30 @@ class Screens:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
         from agent_tui.ui.screens.rewind import RewindPicker
 
-        if not any(m.role == "user" for m in agent.messages):
+        if not any(m.role == "user" for m in agent.messages) and not agent.branches():
             self._stage.hint(NOTHING_TO_REWIND)
             return
 
-        async def go(message_id: str, files: bool, fork: bool) -> None:
-            if fork:
-                await agent.fork(message_id)
-                self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
-            text = "" if fork else await agent.rewind(message_id, files)
-            if text and self._stage.prompt.is_empty:
-                self._stage.prompt.set_text(text)
-
-        def done(answer: tuple[str, bool, bool] | None) -> None:
+        def done(answer: Choice | None) -> None:
             if answer is not None:
-                self._work(partial(go, *answer))
+                self._work(partial(self._rewind, agent, answer))
 
         self._pile.push_screen(RewindPicker(agent, clock=self._clock), done)
+
+    async def _rewind(self, agent: ChatAgent, choice: Choice) -> None:
+        from agent_tui.commands.branch_words import moved_text
+
+        message, branch = choice.message, choice.branch
+        if choice.fork:
+            await agent.fork(message.id if message is not None else branch.end if branch is not None else None)
+            self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
+            return
+        if message is not None:
+            moved = await agent.rewind(message.id, choice.files)
+        elif branch is not None:
+            moved = await agent.go_to(branch.end, choice.files)
+        else:
+            return
+        self._stage.say("info", moved_text(moved, agent.root))
+        if moved.text and self._stage.prompt.is_empty:
+            self._stage.prompt.set_text(moved.text)

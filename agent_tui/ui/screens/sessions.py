@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
+from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
@@ -51,10 +52,12 @@ class SessionPicker(Picker[SessionInfo, str]):
         count = fit(f"{entry.messages:,}", 7, right=True)
         elsewhere = "" if entry.project == self.project else one_line(Path(entry.project).name, 24)
         place = fit(elsewhere, 18) if width > 70 else ""
+        fork = " fork" if entry.copied else ""
         title = one_line(entry.title or entry.preview, 200) or "untitled"
-        room = max(8, width - 7 - 7 - len(place) - (10 if current else 0) - 3)
+        room = max(8, width - 7 - 7 - len(place) - len(fork) - (10 if current else 0) - 3)
         return [
             (fit(title, room), paint("primary" if here else "foreground", bold=here)),
+            (fork, paint("secondary")),
             (" current  " if current else "", paint("accent")),
             (f" {place}" if place else "", paint("secondary")),
             (count, paint("faint")),
@@ -68,6 +71,15 @@ class SessionPicker(Picker[SessionInfo, str]):
     def preview(self, entry: SessionInfo) -> str:
         first = " ".join(clean(entry.preview).split())
         facts = [one_line(entry.model, 60), plural(entry.messages, "message"), entry.id]
+        try:
+            others = self.agent.store.tree_size(entry.id)[1]
+        except StoreError:
+            facts.append("parts of it cannot be read")
+            others = 0
+        if others:
+            facts[1] += f" and {plural(others, 'more branch', 'more branches')}"
+        if entry.copied:
+            facts.insert(1, "a fork of another session")
         if entry.project != self.project:
             facts.insert(0, one_line(entry.project, 200))
         return f"{shorten(first, 300) or 'no text'}\n{' · '.join(f for f in facts if f)}"
