@@ -52,7 +52,7 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
     TITLE_TEXT = "Go back to before…, or to a branch"
     PLACEHOLDER = "search your messages"
-    HINT = "Enter go · Ctrl+R files · Tab branch · Ctrl+F fork · Esc close"
+    HINT = "Ctrl+R files · Tab branch · Ctrl+F fork · Esc close"
     PREVIEW_LINES = 5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "files", "With files", show=False, priority=True),
