@@ -65,7 +65,8 @@ async def thinking(agent: CommandAgent, args: str) -> CommandResult:
 
 def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     folders = (package_themes(), agent.paths.themes)
-    return ((name, "") for name in sorted({path.stem for folder in folders for path in folder.glob("*.toml")}))
+    names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
+    return [("auto", "as the terminal's background is"), *((name, "") for name in names)]
 
 
 @command("theme", args="[name]", choices=_themes)
@@ -152,7 +153,13 @@ async def usage(agent: CommandAgent, args: str) -> CommandResult:
         ("Calls", plural(totals.steps, "step")),
         ("Compacted", plural(totals.compactions, "time")),
     ]
-    return Text("\n".join(f"{name:<12}{value:>14}" for name, value in rows))
+    return Text("\n".join(_figure(name, value) for name, value in rows))
+
+
+def _figure(name: str, value: str) -> str:
+    """A row of figures; what is said of one stands behind the column."""
+    number, _, said = value.partition("  ")
+    return f"{name:<12}{number:>14}  {said}".rstrip()
 
 
 _KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))

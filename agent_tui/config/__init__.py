@@ -145,6 +145,10 @@ class McpServer(Compared):
     call_timeout: float = 300.0
 
 
+AUTO_THEME = "auto"
+"""Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
     """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
@@ -152,7 +156,7 @@ class UiConfig(Compared):
     screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the environment
     says whether."""
 
-    theme: str = "agent-dark"
+    theme: str = AUTO_THEME
     plain: bool | None = None
     show_reasoning: bool = False
     reduced_motion: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_tui.config import AUTO_THEME
 from agent_tui.config.files import Layer
 from agent_tui.errors import ConfigError
 
@@ -19,13 +20,13 @@ def check_theme(layers: Sequence[Layer], *folders: Path) -> None:
     """Raises ConfigError, with its place, for a theme that no file in ``folders`` is."""
     for layer in layers:
         name = (layer.values.get("ui") or {}).get("theme")
-        if name is None:
+        if name in (None, AUTO_THEME):
             continue
         names = theme_names(*folders)
         if name not in names:
             raise ConfigError(
                 f"{layer.place('ui.theme')}: {layer.name('ui.theme')}: no theme is called {name!r}; "
-                f"allowed: {', '.join(names)}, or a file of yours in {folders[-1]}."
+                f"allowed: {AUTO_THEME}, {', '.join(names)}, or a file of yours in {folders[-1]}."
             )
 
 

@@ -158,10 +158,10 @@ class Teller:
                 self._told.add(text)
                 voice.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
             case QueueChanged():
-                before = self._queue.paused_words()
+                told = self._queue.paused_words()
                 self._queue.changed(event)
-                if (said := self._queue.paused_words()) and not before:
-                    voice.remark(said, "Note")
+                if (paused := self._queue.paused_words()) and not told:
+                    voice.remark(paused, "Note")
             case JobsChanged():
                 pass
             case TurnEnded():

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.theme import Theme
 from textual.widget import Widget
 
-from agent_tui.config import Settings
+from agent_tui.config import AUTO_THEME, Settings
 from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.paths import Paths
 from agent_tui.ui.chat.assembly import Chat
@@ -30,9 +31,18 @@ from agent_tui.ui.textual_private import (
     EchoingScreen,
     draw_again,
     tell_server,
+    wear_first,
     write_to_terminal,
 )
-from agent_tui.ui.theme import ANSI_THEME, start_theme, variable_defaults, wanted_theme
+from agent_tui.ui.theme import (
+    ANSI_THEME,
+    DEFAULT_THEME,
+    LIGHT_THEME,
+    start_theme,
+    theme_for,
+    told_by_environment,
+    wanted_theme,
+)
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -56,6 +66,9 @@ if TYPE_CHECKING:
 FIRST_KEYS = 0.02
 """Seconds between the first frame and the rest of the start."""
 
+AIRY = 18
+"""From so many lines on there is an empty one below the conversation, whatever is said above the prompt."""
+
 EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 """Actions that are possible while the first frame stands alone."""
 
@@ -74,9 +87,19 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     AUTO_FOCUS = "#prompt"
     TITLE = "agent-tui"
     BINDINGS: ClassVar[list[BindingType]] = APP_BINDINGS
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (AIRY, "-airy")]
     CSS = """
-    Screen { layout: vertical; background: $background; color: $foreground; overflow: hidden; }
+    Screen { layout: vertical; color: $foreground; overflow: hidden; }
+    Screen:ansi > .screen--selection { background: ansi_default; color: ansi_default; text-style: reverse; }
     #transcript, #room { height: 1fr; background: $background; }
+    .-airy #transcript, .-airy #room { margin: 0 0 1 0; }
+    .-airy.-asks #transcript { margin: 0; }
+    Input:focus { background-tint: $foreground 0%; }
+    Input > .input--placeholder, Input > .input--suggestion { color: $faint; }
+    Input:ansi > .input--placeholder { text-style: none; }
+    Input:ansi > .input--cursor, Input:ansi > .input--selection {
+        background: ansi_default; color: ansi_default; text-style: reverse;
+    }
     """
 
     def __init__(
@@ -93,15 +116,21 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
         served: Served | None = None,
     ) -> None:
-        self._served = served  # Textual asks for the driver at once
-        super().__init__()
+        wanted = wanted_theme(settings.ui.theme, paths.state)
+        self._by_terminal = detect_colors and wanted == AUTO_THEME
+        self._theme_folder = paths.themes
+        self._served = served
+        super().__init__()  # which asks for the driver
         self.glass = Glass(can_scroll_regions())
-        theme, problem = start_theme(wanted_theme(settings.ui.theme, paths.state), paths.themes)
+        if wanted == AUTO_THEME:
+            wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
+        theme, problem = start_theme(wanted, paths.themes)
         self._use_first_theme(theme)
         if detect_colors and self.console.color_system == "standard" and not theme.ansi:
             plain, broken = start_theme(ANSI_THEME, paths.themes)
             if broken is None:
                 self._use_first_theme(plain)
+        self._by_terminal = self._by_terminal and not self.current_theme.ansi
         if settings.ui.reduced_motion:
             self.animation_level = "none"
         if settings.keys:
@@ -131,17 +160,22 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             return web.driver_class(self.leave, self.action_redraw, (self._served.columns, self._served.lines))
         from agent_tui.ui.terminal.driver import driver_class
 
-        return driver_class(self.leave) or super().get_driver_class()
+        heard = self.background_told if self._by_terminal else None
+        return driver_class(self.leave, heard) or super().get_driver_class()
+
+    def background_told(self, light: bool) -> None:
+        """The terminal says what its background is. What the user chose meanwhile stays."""
+        name = theme_for(light)
+        if self.theme in (DEFAULT_THEME, LIGHT_THEME) and name != self.theme and self._by_terminal:
+            theme, _ = start_theme(name, self._theme_folder)
+            self.register_theme(theme)
+            self.theme = theme.name
+        self._by_terminal = False
 
     def _use_first_theme(self, theme: Theme) -> None:
         """Starts with a theme; setting it later would style everything twice."""
         self.register_theme(theme)
-        self.set_reactive(App.theme, theme.name)
-        self.stylesheet.set_variables(self.get_css_variables())
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our own variables for themes that leave them out."""
-        return variable_defaults(self.current_theme)
+        wear_first(self, theme.name)
 
     def compose(self) -> ComposeResult:
         yield Room(id="room")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 USES: tuple[tuple[str, str, str], ...] = (
     ("textual.message_pump.MessagePump", "_dispatch_message", "going on with the next message after an error"),
     ("textual.app.App", "_handle_exception", "showing an error in a line instead of ending with a traceback"),
+    ("textual.app.App", "_refresh_truecolor_filter", "starting with the terminal's own colours"),
+    ("textual.app.App", "_filters", "starting with the terminal's own colours"),
     ("textual.app.App", "_driver", "sending the terminal its title and notifications"),
     ("textual.app.App", "_display", "drawing every cell again"),
     ("textual.screen.Screen", "_compositor", "drawing every cell again"),
@@ -66,6 +69,7 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.screen.Screen", "_layout_required", "showing a key before what else changed"),
     ("textual.screen.Screen", "_compositor_refresh", "showing a key before what else changed"),
     ("textual.screen.Screen", "_on_timer_update", "showing a key before what else changed"),
+    ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
     ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
@@ -351,6 +355,17 @@ class EchoingScreen(Screen[None]):
         self._dirty_widgets.update(later)
 
 
+def wear_first(app: App[Any], theme: str) -> None:
+    """Starts with a registered theme; setting it later would style everything twice."""
+    app.set_reactive(App.theme, theme)
+    app.stylesheet.set_variables(app.get_css_variables())
+    app._refresh_truecolor_filter(app.ansi_theme)
+    if app.no_color and app.native_ansi_color:
+        from textual.filter import Monochrome, NoColor
+
+        app._filters[:] = [NoColor() if isinstance(each, Monochrome) else each for each in app._filters]
+
+
 def bindings_of(widget: Widget, key: str) -> Iterator[Binding]:
     """The widget's own bindings for a key, as the user bound it."""
     for node, bindings in widget.screen._modal_binding_chain:
@@ -391,6 +406,39 @@ def wrap_output(driver: Driver, wrapper: Any) -> None:
 def loop_of(driver: Driver) -> asyncio.AbstractEventLoop:
     """The event loop that the driver sends its messages to."""
     return driver._loop
+
+
+class Hears(Protocol):
+    """Takes out of what comes from the terminal what is no key."""
+
+    def take(self, text: str) -> str: ...
+
+    def give_back(self) -> str: ...
+
+
+@contextmanager
+def listening(listener: Hears) -> Iterator[None]:
+    """A driver's input that is begun meanwhile goes through ``listener`` first."""
+    from textual._xterm_parser import XTermParser
+    from textual.drivers import linux_driver
+
+    class Parser(XTermParser):
+        def feed(self, data: str) -> Iterator[Message]:
+            left = listener.take(data) if data else data
+            if left or not data:  # an empty text would be the end
+                yield from super().feed(left)
+
+        def tick(self) -> Iterator[Message]:
+            yield from super().tick()
+            if held := listener.give_back():
+                yield from super().feed(held)
+
+    module = cast(Any, linux_driver)
+    module.XTermParser = Parser
+    try:
+        yield
+    finally:
+        module.XTermParser = XTermParser
 
 
 class _Sequence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,10 +10,12 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from agent_tui.config import AUTO_THEME
 from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
 
 DEFAULT_THEME = "agent-dark"
+LIGHT_THEME = "agent-light"
 ANSI_THEME = "ansi"
 CHOICE_FILE = "theme"
 """In the state folder: the theme chosen last."""
@@ -36,6 +39,8 @@ VARIABLES = (
     "user",
     "diff-add",
     "diff-remove",
+    "selection",
+    "selection-text",
     *(row.variable for row in DRAWN_ROWS),
 )
 _TOP = {"name", "dark", "ansi", "colors", "variables"}
@@ -56,17 +61,20 @@ DEFAULT: dict[str, Any] = {
         "panel": "#1f2630",
     },
     "variables": {
-        "muted": "#8b95a3",
-        "faint": "#525c69",
+        "muted": "#97a1ae",
+        "faint": "#7f8997",
         "line": "#2b333e",
         "user": "#74b3ff",
         "diff-add": "#7fc07a",
         "diff-remove": "#ef6b73",
+        "selection": "#2f5d96",
+        "selection-text": "#ffffff",
         "context-system": "#74b3ff",
         "context-environment": "#5fc2c0",
         "context-memory": "#b696f0",
         "context-skills": "#e08fc0",
         "context-tools": "#e6b450",
+        "context-servers": "#d9915b",
         "context-documents": "#8fcf7e",
         "context-messages": "#4d86d6",
         "context-free": "#2b333e",
@@ -135,15 +143,27 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
 
 
 def wanted_theme(configured: str, state: Path) -> str:
-    """The theme to start with: what the configuration names; where it names none but the default, the one that was
-    chosen last with /theme."""
-    if configured != DEFAULT_THEME:
+    """The theme to start with: what the configuration names; where it names none, the one that was chosen last with
+    /theme. ``AUTO_THEME`` where that is the terminal's to say."""
+    if configured != AUTO_THEME:
         return configured
     try:
         chosen = (state / CHOICE_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return configured
     return chosen[:100] or configured
+
+
+def theme_for(light: bool | None) -> str:
+    """The theme for a background that is light, dark, or of which nothing is known."""
+    return LIGHT_THEME if light else DEFAULT_THEME
+
+
+def told_by_environment(environ: Mapping[str, str]) -> bool | None:
+    """Whether ``COLORFGBG`` tells of a light background; None where it tells nothing. Its last number is one of the 16
+    colours: white ones are light."""
+    last = environ.get("COLORFGBG", "").rpartition(";")[2]
+    return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 
 
 def keep_choice(name: str, state: Path) -> str | None:
@@ -160,19 +180,15 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
     """Values for our own variables that a theme leaves out, derived from its colours."""
     if theme.ansi:
         mixed = {
-            "muted": "ansi_white",
-            "faint": "ansi_bright_black",
+            "muted": "ansi_default",
+            "faint": "ansi_default",
             "line": "ansi_bright_black",
             "ansi-background": "ansi_black" if theme.dark else "ansi_white",
+            "selection": "ansi_default",
+            "selection-text": "ansi_default",
         }
     else:
-        front = Color.parse(theme.foreground or ("#e0e0e0" if theme.dark else "#202020"))
-        back = Color.parse(theme.background or ("#121212" if theme.dark else "#efefef"))
-        mixed = {
-            "muted": back.blend(front, 0.62, 1).hex,
-            "faint": back.blend(front, 0.36, 1).hex,
-            "line": back.blend(front, 0.18, 1).hex,
-        }
+        mixed = _mixed(theme)
     pick = {
         "user": theme.primary,
         "diff-add": theme.success or theme.primary,
@@ -181,6 +197,23 @@ def variable_defaults(theme: Theme) -> dict[str, str]:
         **{rest.variable: mixed[rest.color] for rest in (FREE, RESERVE)},
     }
     return {**mixed, **pick}
+
+
+def _mixed(theme: Theme) -> dict[str, str]:
+    """Colours between those that a theme names, so that they can be read wherever they stand."""
+    from agent_tui.ui.contrast import LEAST_FAINT, LEAST_TEXT, text_on, toward
+
+    front = Color.parse(theme.foreground or ("#e0e0e0" if theme.dark else "#202020"))
+    back = Color.parse(theme.background or ("#121212" if theme.dark else "#efefef"))
+    on = [back, *(Color.parse(color) for color in (theme.surface, theme.panel) if color)]
+    selection = back.blend(Color.parse(theme.primary), 0.35, 1)
+    return {
+        "muted": toward(back, front, 0.62, on, LEAST_TEXT).hex,
+        "faint": toward(back, front, 0.36, on, LEAST_FAINT).hex,
+        "line": back.blend(front, 0.18, 1).hex,
+        "selection": selection.hex,
+        "selection-text": text_on(selection, front).hex,
+    }
 
 
 class Paint:
@@ -246,7 +279,9 @@ def _theme(data: dict[str, Any], stem: str) -> Theme:
     if not isinstance(name, str) or not name.strip():
         raise ValueError("name is a text")
     theme = Theme(name=name, dark=data.get("dark", True), ansi=data.get("ansi", False), **colors)
-    own = {**variable_defaults(theme), **{k: str(v) for k, v in variables.items()}}
+    own = {k: str(v) for k, v in variables.items()}
+    if theme.ansi or not own.keys() >= set(VARIABLES):  # what is complete needs nothing mixed
+        own = {**variable_defaults(theme), **own}
     theme.variables = {**_textual_variables(theme, own), **own}
     return theme
 
@@ -263,6 +298,10 @@ def _textual_variables(theme: Theme, own: dict[str, str]) -> dict[str, str]:
         "scrollbar": own["line"],
         "scrollbar-hover": own["faint"],
         "scrollbar-active": own["muted"],
+        "screen-selection-background": own["selection"],
+        "screen-selection-foreground": own["selection-text"],
+        "input-selection-background": own["selection"],
+        "input-selection-foreground": own["selection-text"],
         "border": theme.primary,
         "border-blurred": own["line"],
     }

@@ -98,8 +98,8 @@ def searched(store: Store, query: str) -> tuple[float, float, int]:
 class TitlePicker(SessionPicker):
     """What it is compared with: titles that are in memory, filtered at each key."""
 
-    def search(self, text: str) -> None:
-        Picker.search(self, text)
+    def search(self, text: str, *, first: bool = False) -> None:
+        Picker.search(self, text, first=first)
 
     def entries(self, search: str) -> Sequence[SessionHit]:
         words = search.lower().split()

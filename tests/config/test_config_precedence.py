@@ -133,6 +133,6 @@ def test_settings_are_equal_where_every_field_is() -> None:
     assert one == other
     other.ui.editor = "vi"
     assert one != other and one.ui != other.ui and one.ui != one.agent
-    assert "ui=UiConfig(theme='agent-dark'" in repr(one) and "editor='vi'" in repr(other)
+    assert "ui=UiConfig(theme='auto'" in repr(one) and "editor='vi'" in repr(other)
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)

@@ -354,7 +354,3 @@ async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
         run.app.activity._hint_over()
         await run.pilot.pause()
         assert "Waiting for your permission" in run.shown()
-        run.app.activity.end()
-        run.app.stage.hint("stays")
-        run.app.activity._hint_over()
-        assert run.app.activity.hint_text == "stays"

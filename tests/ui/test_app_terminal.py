@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,21 @@ def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_pat
     assert b"rror" not in started.seen
 
 
+def test_a_terminal_of_16_colours_gets_its_own_on_its_own_background(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": ""}) as terminal:
+        terminal.wait_for(b"DEMO")
+        for line, shown in ((b"hello", b"compaction"), (b"/context", b"how known"), (b"/theme", b"solarized-dark")):
+            terminal.type(line + b"\r")
+            terminal.wait_for(shown)
+            terminal.type(b"\x1b")
+            terminal.wait_for(b"DEMO")
+        codes = {int(code or 0) for found in SGR.findall(terminal.seen) for code in found.split(b";")}
+    assert 94 in codes and 1 in codes, "this draws with colours"
+    assert codes <= {*range(10), *range(30, 38), 39, 49, *range(90, 98)}, "no other colours, and no background"
+
+
+SGR = re.compile(rb"\x1b\[([0-9;]*)m")
 MOUSE = (b"\x1b[?1000h", b"\x1b[?1002h", b"\x1b[?1003h", b"\x1b[?1006h", b"\x1b[?1015h", b"\x1b[?1016h")
 """Every way to ask a terminal for its mouse."""
 

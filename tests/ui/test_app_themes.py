@@ -8,8 +8,11 @@ import pytest
 from textual.color import Color
 
 from agent_tui.config import Settings
+from agent_tui.ui.app import AgentApp
+from agent_tui.ui.contrast import contrast
 from agent_tui.ui.theme import DEFAULT_THEME, VARIABLES, load_theme, load_themes, start_theme
 from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
 
 SHIPPED = load_themes(Path("/nonexistent")).themes
 
@@ -21,26 +24,12 @@ def test_shipped_themes_load() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
-def test_shipped_themes_are_complete_and_legible(name: str) -> None:
+def test_shipped_themes_are_complete(name: str) -> None:
+    """How legible: test_app_contrast."""
     theme = SHIPPED[name]
     assert set(VARIABLES) <= set(theme.variables)
-    if theme.ansi:
-        return
-    back = Color.parse(theme.background or "")
-    least = {"foreground": 7.0, "muted": 4.0, "primary": 4.0, "error": 4.0, "success": 3.5, "warning": 4.0}
-    for key, ratio in least.items():
-        color = Color.parse(theme.variables[key] if key in theme.variables else getattr(theme, key))
-        assert back.get_contrast_text(1.0) and _contrast(back, color) >= ratio, (name, key, _contrast(back, color))
-
-
-def _contrast(one: Color, two: Color) -> float:
-    def luminance(color: Color) -> float:
-        parts = [c / 255 for c in color.rgb]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    light, dark = sorted((luminance(one), luminance(two)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+    if not theme.ansi:
+        assert contrast(Color.parse(theme.background or ""), Color.parse(theme.foreground or "")) >= 7.0
 
 
 def test_broken_user_themes_are_one_line_each(tmp_path: Path) -> None:
@@ -135,3 +124,33 @@ async def test_a_broken_memory_of_the_theme_means_the_default(tmp_path: Path, co
     (tmp_path / "state" / "theme").write_bytes(content)
     async with running(tmp_path) as run:
         assert run.app.theme == "agent-dark"
+
+
+async def test_auto_lets_the_terminal_say_again_which_theme(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/theme nord")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.app.theme == "nord")
+        await run.type("/theme auto")
+        await run.pilot.press("enter")
+        await run.until(lambda: "suits the terminal's background" in run.shown())
+    async with running(tmp_path) as run:
+        assert run.app.theme == "agent-dark"
+
+
+async def test_the_terminals_answer_changes_nothing_that_was_chosen_meanwhile(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+
+    async def factory() -> FakeAgent:
+        return agent
+
+    for chosen, theme in (("", "agent-light"), ("nord", "nord")):
+        app = AgentApp(factory, Settings(), agent.paths, tmp_path, detect_colors=True)
+        async with app.run_test():
+            if chosen:
+                app.register_theme(SHIPPED[chosen])
+                app.theme = chosen
+            app.background_told(True)
+            assert app.theme == theme
+            app.background_told(False)
+            assert app.theme == theme, "it is asked once"

@@ -288,3 +288,40 @@ async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Pat
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
         assert run.agent.mode == "accept-edits" and not run.agent.called("answer_permission")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    lines = [f"+line {number}" for number in range(60)]
+    diff = {"kind": "diff", "text": "\n".join(lines)}
+    async with running(tmp_path, size=size) as run:
+        await shown(run, question(display=diff))
+
+        def seen() -> list[int]:
+            return [number for number in range(60) if f"+line {number} " in run.shown()]
+
+        seen_first = seen()
+        assert seen_first[0] == 0 and f"… {60 - len(seen_first)} more lines, PgDn" in run.shown()
+        read = set(seen_first)
+        while "more lines" in run.shown() or "1 more line," in run.shown():
+            await run.pilot.press("pagedown")
+            await run.pilot.pause()
+            assert set(seen()) - read, "each page shows something new"
+            read |= set(seen())
+            assert f"{59 - max(seen())} more line" in run.shown() or "end of 60 lines" in run.shown()
+        assert read == set(range(60))
+        await run.pilot.press("home")
+        await run.until(lambda: seen() == seen_first)
+        await run.pilot.press("end")
+        await run.until(lambda: "end of 60 lines" in run.shown())
+        assert not run.agent.called("answer_permission")
+        run.app.prompt.focus()
+        await run.until(lambda: "end of 60 lines, Tab, then PgUp" in run.shown())
+
+
+async def test_a_text_that_fits_says_nothing_of_more(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question(display={"kind": "diff", "text": "+one\n+two"}))
+        assert "more line" not in run.shown() and "the end of" not in run.shown()

@@ -39,7 +39,9 @@ def forked(folder: Path) -> FakeAgent:
 
 
 def rows(shown: str) -> list[str]:
-    lines = (line.strip("│ ❯\n") for line in shown.splitlines())
+    """What the dialog's rows say; the chat is to be seen beside it."""
+    inside = (line.partition("│")[2].rpartition("│")[0] for line in shown.splitlines())
+    lines = (line.strip("│ ❯\n") for line in inside)
     return [" ".join(line.split()) for line in lines if line.endswith(" min")]
 
 

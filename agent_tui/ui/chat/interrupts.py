@@ -75,7 +75,7 @@ class Interrupts:
             self._leaves.leave()
         else:
             self._cancelled_at = now
-            stage.hint("Ctrl+C again quits")
+            stage.hint("Ctrl+C again quits", TWICE)
 
     def escape(self) -> None:
         """Esc: close what is open, else interrupt, else twice on empty goes back to an earlier message."""
@@ -95,4 +95,4 @@ class Interrupts:
                 self._screens.open_screen("rewind")
             else:
                 self._escaped_at = now
-                stage.hint("Esc again goes back to an earlier message")
+                stage.hint("Esc again goes back to an earlier message", TWICE)

@@ -118,6 +118,7 @@ class Permissions:
         if panel is not None:
             had_focus = panel.has_focus or panel.has_focus_within
             panel.remove()
+            self._stage.question_closed()
             if had_focus:
                 self._stage.prompt.focus()
 

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from agent_tui.ui.widgets.own_line import OwnLine
     from agent_tui.ui.widgets.queue import Queue
 
-ROOMY = 22
+ROOMY = 28
 """From this many lines on, the prompt has air above and below."""
+
+
+ASKS = "-asks"
+"""The screen's class while a question stands above the prompt: its frame is distance enough."""
 
 
 class Stage:
@@ -91,11 +95,16 @@ class Stage:
 
     def show_question(self, panel: Widget) -> None:
         """Puts a question into the flow above the prompt."""
+        self.screen.add_class(ASKS)
         self.screen.mount(panel, before=self.activity)
 
-    def hint(self, text: str) -> None:
-        """A short line above the prompt, gone with the next key."""
-        self.activity.hint(text)
+    def question_closed(self) -> None:
+        """No question stands there any more."""
+        self.screen.remove_class(ASKS)
+
+    def hint(self, text: str, seconds: float | None = None) -> None:
+        """A short line above the prompt, gone with the next key, after ``seconds`` or once it can have been read."""
+        self.activity.hint(text, seconds)
 
     def say(self, level: str, text: str) -> None:
         """A line in the transcript that is not part of the conversation."""

@@ -77,7 +77,7 @@ _BACK: dict[str, tuple[str, ...]] = {
     "chip": ("primary",),
 }
 
-_SHARES = {"muted": 0.62, "faint": 0.36, "line": 0.18}
+_SHARES = {"muted": 0.62, "faint": 0.55, "line": 0.18}
 """How much of the foreground is in the mixed colours of a theme that does not name them."""
 
 
@@ -106,6 +106,8 @@ class Palette:
         front, back = self._color(_FRONT.get(name, ())), self._color(_BACK.get(name, ()))
         if name == "chip" and back is not None:
             text = self._color(("background",)) or RichColor.parse("default")
+            if text.is_default:  # a colour that only the terminal knows stands in front of nothing but its background
+                return Style(color=back, bold=True, reverse=True)
             return Style(color=text, bgcolor=back, bold=True)
         return style + Style(color=front, bgcolor=back)
 

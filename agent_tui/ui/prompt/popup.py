@@ -21,7 +21,7 @@ class Completions(RowList, can_focus=False):
     """Up to eight proposals at a time; hidden when there are none."""
 
     DEFAULT_CSS = """
-    Completions { height: auto; max-height: 8; display: none; background: $surface; margin: 0 1; }
+    Completions { height: auto; max-height: 8; display: none; background: $surface; }
     Completions.-open { display: block; }
     """
 

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.commands.cache_words import entry_details, miss_words, read_words
 from agent_tui.context.cache.report import cache_entries
 from agent_tui.models.cache import CacheEntry
@@ -31,6 +33,7 @@ class CachePicker(Picker[CacheEntry, None]):
     TITLE_TEXT = "Prompt cache"
     COLUMNS = True
     PLACEHOLDER = "search causes and models: expired, tools, switched …"
+    PREVIEW_LINES = 8
     HINT = "↑↓ move · Enter details · Esc close"
     EMPTY = "No call has been answered yet, or none matches."
 
@@ -77,9 +80,15 @@ class CachePicker(Picker[CacheEntry, None]):
             (fit(price, PRICE, right=True), paint("warning")),
         ]
 
+    def width_of(self, entry: CacheEntry) -> int:
+        return AGE + 2 * COUNT + READ + PRICE + 2 + max(18, cell_len(_why(entry)))
+
     def preview(self, entry: CacheEntry) -> str:
         """The details, where they leave room for the rows."""
-        return entry_details(entry) if self.size.height >= LOW else ""
+        return entry_details(entry) if self.preview_lines(self.size.height) else ""
+
+    def preview_lines(self, height: int) -> int:
+        return super().preview_lines(height) if height >= LOW else 0
 
     def chosen(self, entry: CacheEntry) -> None:
         self.app.push_screen(TextScreen("One call and the cache", entry_details(entry)))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.commands.registry import find, load
 from agent_tui.text.cells import fit, shorten
 from agent_tui.ui.draw import Piece
@@ -15,6 +17,10 @@ from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import OffersCommands
+
+
+LEFT = 38
+"""Cells of the column with commands and keys, where there is room."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,6 +60,7 @@ class HelpScreen(Picker[HelpRow, str]):
 
     TITLE_TEXT = "Help"
     PLACEHOLDER = "search commands and keys"
+    PREVIEW_LINES = 2
     HINT = "↑↓ scroll · Enter runs a command · Esc close"
 
     def __init__(self, agent: OffersCommands | None, rebound: dict[str, str], topic: str = "") -> None:
@@ -61,6 +68,7 @@ class HelpScreen(Picker[HelpRow, str]):
         command = None if keys_first or not topic else find(topic.lstrip("/"))
         super().__init__("" if keys_first else command.name if command else topic)
         self.all = help_rows(agent, rebound, keys_first)
+        self._left = min(LEFT, max(cell_len(row.left) for row in self.all))
 
     def entries(self, search: str) -> Sequence[HelpRow]:
         words = search.lower().split()
@@ -68,13 +76,16 @@ class HelpScreen(Picker[HelpRow, str]):
             return self.all
         return [r for r in self.all if not r.heading and all(w in f"{r.left} {r.right}".lower() for w in words)]
 
+    def width_of(self, entry: HelpRow) -> int:
+        return self._left + 2 + cell_len(entry.right)
+
     def can_choose(self, entry: HelpRow) -> bool:
         return not entry.heading
 
     def draw(self, entry: HelpRow, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         if entry.heading:
             return [(entry.left, paint("accent", bold=True))]
-        room = min(38, max(16, width * 2 // 5))
+        room = min(self._left, max(16, width * 2 // 5))
         return [
             (fit(entry.left, room), paint("primary", bold=here)),
             ("  " + shorten(entry.right, max(0, width - room - 2)), paint("foreground")),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
@@ -54,6 +55,7 @@ class JobPicker(Picker[JobInfo, None]):
     PLACEHOLDER = "search commands"
     HINT = "Enter output · Ctrl+X stop · Ctrl+Y keep · Esc close"
     EMPTY = "None."
+    PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
         Binding("ctrl+y", "keep", "Keep", show=False, priority=True),
@@ -86,6 +88,7 @@ class JobPicker(Picker[JobInfo, None]):
             self.shown = self.entries(self.searched)
             self.set_class(not self.shown, "-empty")
             self.rows.set_count(len(self.shown))
+            self.fit(self.size)
 
     def entries(self, search: str) -> Sequence[JobInfo]:
         """Those that run first, the newest of each first."""
@@ -106,6 +109,10 @@ class JobPicker(Picker[JobInfo, None]):
             (fit(f"  {last}", room - own) if own < room else "", paint("faint")),
             (lasted, paint("muted")),
         ]
+
+    def width_of(self, entry: JobInfo) -> int:
+        command, last = (cell_len(one_line(text, 300)) for text in (entry.command, entry.last_line))
+        return 5 + 10 + 12 + (2 * max(command, last + 2, 20) if last else command)
 
     def preview(self, entry: JobInfo) -> str:
         lines = [one_line(entry.last_line, 200) or "no output yet", f"pid {entry.pid} · {one_line(entry.log, 300)}"]
@@ -164,6 +171,7 @@ class JobOutput(TextScreen):
         if text != self.text:
             self.text = text
             self.query_one(TextRows).show(text)
+            self.fit(self.size)
 
     def action_stop(self) -> None:
         self.run_worker(self._stop(), exit_on_error=False)
@@ -172,5 +180,5 @@ class JobOutput(TextScreen):
         try:
             await self.agent.stop_job(self.job_id)
         except AgentError as error:
-            self.query_one("#frame").border_subtitle = Content(f" {error} ").plain
+            self.query_one("#frame").border_subtitle = Content(str(error)).plain
         self._look_again()

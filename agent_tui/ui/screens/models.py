@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
@@ -19,11 +21,17 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ComparesModels
 
 
+KEY, WINDOW, PRICE = 26, 9, 18
+"""Cells of the columns, where there is room."""
+DEMO = "DEMO, built in: no key, no network"
+
+
 class ModelPicker(Picker[ModelSpec, str]):
     """Answers the chosen model's key. What is known of each arrives while the list is open."""
 
     TITLE_TEXT = "Model"
     PLACEHOLDER = "search, or type any LiteLLM name"
+    PREVIEW_LINES = 2
     HINT = "Enter choose · window · $ per million tokens in/out · Esc close"
 
     def __init__(self, agent: ComparesModels, search: str = "") -> None:
@@ -31,6 +39,7 @@ class ModelPicker(Picker[ModelSpec, str]):
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
         self.lost: dict[str, str] = {}
+        self._key = min(KEY, max((cell_len(one_line(spec.key, 60)) for spec in agent.models()), default=KEY) + 1)
         if agent.model_info is not None:
             self.infos[agent.spec.key] = agent.model_info
 
@@ -62,17 +71,20 @@ class ModelPicker(Picker[ModelSpec, str]):
         if info is not None:
             window = tokens(info.limits.window, False) if info.limits.window else "unknown"
             price = _price(info)
-        key_width = min(26, max(10, width // 3))
-        tail = fit(window, 9, right=True) + fit(price, 18 if width > 56 else 0, right=True)
+        key_width = min(self._key, max(10, width // 3))
+        tail = fit(window, WINDOW, right=True) + fit(price, PRICE if width > 56 else 0, right=True)
         model = one_line(entry.model, 100) if entry.model != entry.key else ""
         if entry.model == "demo":
-            model = "DEMO, built in: no key, no network"
+            model = DEMO
         return [
             ("● " if current else "  ", paint("accent")),
             (fit(one_line(entry.key, 60), key_width), paint("primary" if here else "foreground", bold=here)),
             (" " + fit(model, max(0, width - key_width - len(tail) - 3)), paint("muted")),
             (tail, paint("foreground")),
         ]
+
+    def width_of(self, entry: ModelSpec) -> int:
+        return 2 + self._key + 1 + max(cell_len(one_line(entry.model, 100)), cell_len(DEMO)) + 1 + WINDOW + PRICE
 
     def preview(self, entry: ModelSpec) -> str:
         info = self.infos.get(entry.key)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.commands.registry import load
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.fuzzy import match
@@ -15,6 +17,10 @@ from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import OffersCommands
+
+
+LEFT = 38
+"""Cells of the column with the names, where there is room."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -59,17 +65,21 @@ class Palette(Picker[Entry, Entry]):
     def __init__(self, agent: OffersCommands | None) -> None:
         super().__init__()
         self.all = palette_entries(agent)
+        self._left = min(LEFT, max(cell_len(entry.label) for entry in self.all))
 
     def entries(self, search: str) -> Sequence[Entry]:
         by_text = {f"{e.label.lstrip('/')} {e.detail}": e for e in self.all}
         return [by_text[text] for text in match(search.lstrip("/"), list(by_text))] if search else self.all
 
     def draw(self, entry: Entry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        room = min(38, max(16, width // 2))
+        room = min(self._left, max(16, width // 2))
         return [
             (fit(entry.label, room), paint("primary" if here else "foreground", bold=here)),
             ("  " + shorten(entry.detail, max(0, width - room - 2)), paint("muted")),
         ]
+
+    def width_of(self, entry: Entry) -> int:
+        return self._left + 2 + cell_len(entry.detail)
 
     def chosen(self, entry: Entry) -> None:
         self.dismiss(entry)

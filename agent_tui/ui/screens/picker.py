@@ -6,14 +6,17 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from agent_tui.text.cells import shorten
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
@@ -22,6 +25,18 @@ from agent_tui.ui.widgets.rows import RowList
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+WIDEST, TALLEST = 110, 34
+"""Cells and lines that a dialog takes at most, however much there is to choose from."""
+LEAST_WIDTH, LEAST_ROWS = 48, 3
+MARK, BAR = 2, 2
+"""Cells of a row before and behind what is drawn of an entry."""
+MARGIN = 4
+"""Cells beside a dialog, and lines above and below together, that keep what it lies on in mind; where there is room."""
+LOW, SMALL = 24, 80
+"""Below so many lines and cells of the screen a dialog may take all of it."""
+MEASURED = 500
+"""Entries that are asked how wide they are."""
 
 
 class PickerRows(RowList, can_focus=False):
@@ -34,7 +49,7 @@ class PickerRows(RowList, can_focus=False):
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
         here = index == self.cursor
         mark = ("❯ " if here else "  ", paint("primary", bold=True))
-        return [mark, *self.picker.draw(self.picker.shown[index], width - 3, paint, here)]
+        return [mark, *self.picker.draw(self.picker.shown[index], width - MARK - 1, paint, here)]
 
     def selectable(self, index: int) -> bool:
         return self.picker.can_choose(self.picker.shown[index])
@@ -61,23 +76,23 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     EMPTY: ClassVar[str] = "Nothing matches."
     COLUMNS: ClassVar[bool] = False
     """Whether the rows have columns with names (``headings``)."""
+    PREVIEW_LINES: ClassVar[int] = 0
+    """Lines that are kept free for the preview, so that the dialog does not change its size while one looks around."""
 
     DEFAULT_CSS = """
     Picker { align: center middle; background: $background 60%; }
     Picker #frame {
-        width: 90%; max-width: 110; height: 80%; max-height: 34; padding: 0 1;
+        width: 90%; height: 80%; padding: 0 1;
         background: $surface; border: round $primary; border-title-color: $primary; border-title-style: bold;
         border-subtitle-color: $muted;
     }
     Picker #search { height: 1; border: none; padding: 0 1; background: $panel; margin: 0 0 1 0; }
     Picker #headings { background: $surface; }
     Picker #rows { background: $surface; height: 1fr; }
-    Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; display: none; }
-    Picker #preview.-shown { display: block; }
+    Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; }
     Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
     Picker.-empty #none { display: block; }
-    Picker.-narrow #frame { width: 100%; height: 92%; }
-    Picker.-tiny #frame { width: 100%; height: 100%; border: none; padding: 0; }
+    Picker.-tiny #frame { border: none; padding: 0; }
     Picker.-tiny #search { margin: 0; }
     Picker.-tiny #preview { display: none; }
     """
@@ -94,8 +109,11 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def __init__(self, search: str = "") -> None:
         super().__init__()
         self.first_search = search
+        self.hint = self.HINT
         self.searched = search
         self.shown: Sequence[T] = ()
+        self.most = LEAST_ROWS
+        self._widest = 0
 
     # For subclasses
 
@@ -122,31 +140,64 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def can_choose(self, entry: T) -> bool:
         return True
 
+    def width_of(self, entry: T) -> int:
+        """Cells that ``draw`` needs to say everything about it."""
+        return WIDEST
+
     def start_at(self) -> int:
         """The row the cursor starts on."""
         return 0
+
+    def preview_lines(self, height: int) -> int:
+        """Lines kept free for the preview on a screen of ``height`` lines."""
+        return min(self.PREVIEW_LINES, max(0, height // 2 - 4))
+
+    def extra_lines(self, width: int) -> int:
+        """Lines of whatever else a subclass shows beside rows and preview, when the dialog is so wide."""
+        return int(self.COLUMNS)
 
     # Screen
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = Content(f" {self.TITLE_TEXT} ").plain
-            frame.border_subtitle = Content(f" {self.HINT} ").plain
+            frame.border_title = Content(self.TITLE_TEXT).plain
             yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
             if self.COLUMNS:
                 yield Headings(self)
-            yield PickerRows(self)
+            yield from self.compose_rows()
             yield Static(Content(""), id="preview")
+
+    def compose_rows(self) -> ComposeResult:
+        """The rows, and what a subclass has beside them."""
+        yield PickerRows(self)
 
     def on_mount(self) -> None:
         self.query_one("#search", Input).focus()
-        self.search(self.first_search)
-        self.rows.set_count(len(self.shown), self.start_at())
+        self.search(self.first_search, first=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 110 or event.size.height < 30, "-narrow")
         self.set_class(event.size.height < 14 or event.size.width < 50, "-tiny")
+        self.fit(event.size)
+
+    def fit(self, screen: Size) -> None:
+        """Makes the dialog as large as what is in it, within the screen. It grows with what is found and never shrinks
+        while one types."""
+        tiny, frame = self.has_class("-tiny"), self.query_one("#frame", Vertical)
+        if tiny:
+            frame.styles.width, frame.styles.height = "100%", "100%"
+            return
+        self.most = max(self.most, len(self.shown))
+        self._widest = max(self._widest, *map(self.width_of, self.shown[:MEASURED]), 0)
+        words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
+        wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
+        width = min(wanted, screen.width - (MARGIN if screen.width >= SMALL else 0))
+        lines = self.preview_lines(screen.height)
+        room = screen.height - (2 if screen.height < LOW else MARGIN)
+        frame.styles.width = width
+        frame.styles.height = min(self.most + self.extra_lines(width) + (lines + 1 if lines else 0) + 4, room, TALLEST)
+        self.query_one("#preview").styles.min_height = lines
+        frame.border_subtitle = Content(fitting(self.hint, width - 6)).plain
 
     @property
     def rows(self) -> PickerRows:
@@ -161,12 +212,13 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         index = self.rows.cursor
         return self.shown[index] if index < len(self.shown) else None
 
-    def search(self, text: str) -> None:
-        """Shows what matches."""
+    def search(self, text: str, *, first: bool = False) -> None:
+        """Shows what matches; the cursor stands where the screen wants it at ``first``, else on the best."""
         self.searched = text
         self.shown = self.entries(text)
         self.set_class(not self.shown, "-empty")
-        self.rows.set_count(len(self.shown), 0)
+        self.rows.set_count(len(self.shown), self.start_at() if first else 0)
+        self.fit(self.size)
         self._preview()
 
     def action_rows(self, what: str, by: int) -> None:
@@ -215,5 +267,13 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         entry = self.current
         text = self.preview(entry) if entry is not None else ""
         preview = self.query_one("#preview", Static)
-        preview.set_class(bool(text), "-shown")
+        preview.display = bool(text or self.preview_lines(self.size.height)) and not self.has_class("-tiny")
         preview.update(Content(text))
+
+
+def fitting(hint: str, width: int) -> str:
+    """A line of keys in at most ``width`` cells: whole ones are left out before its last, which says how to leave."""
+    parts = hint.split(" · ")
+    while len(parts) > 1 and cell_len(" · ".join(parts)) > width:
+        del parts[-2]
+    return shorten(" · ".join(parts), width)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from agent_tui.commands.branch_words import branch_text, files_text, leaves_text
@@ -51,10 +52,8 @@ class RewindPicker(Picker["Message | Branch", Choice]):
 
     TITLE_TEXT = "Go back to before…, or to a branch"
     PLACEHOLDER = "search your messages"
-    HINT = "Enter go · Ctrl+R files · Tab branch · Ctrl+F fork"
-    DEFAULT_CSS = """
-    RewindPicker.-narrow #preview { max-height: 5; }
-    """
+    HINT = "Ctrl+R files · Tab branch · Ctrl+F fork · Esc close"
+    PREVIEW_LINES = 5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "files", "With files", show=False, priority=True),
         Binding("ctrl+f", "fork", "Fork", show=False, priority=True),
@@ -114,6 +113,11 @@ class RewindPicker(Picker["Message | Branch", Choice]):
             (fit(count, room, right=True), paint("faint")),
             (self._age(entry.updated), paint("muted")),
         ]
+
+    def width_of(self, entry: Message | Branch) -> int:
+        if isinstance(entry, Message):
+            return max(WIDE, cell_len(_first(entry)) + 8)
+        return WIDE + 4 + 22
 
     def _age(self, then: float) -> str:
         return " " + (fit(age(then, self.now), 7, right=True) if then else " " * 7)

@@ -60,6 +60,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     TITLE_TEXT = "Resume a session"
     PLACEHOLDER = "search titles, your messages and answers"
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
+    PREVIEW_LINES = 2
     EMPTY = "No session matches."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
@@ -94,11 +95,11 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
         return self._listed[self.everywhere]
 
-    def search(self, text: str) -> None:
+    def search(self, text: str, *, first: bool = False) -> None:
         self._stop()
         self._entered = False
         if not search_words(text):
-            super().search(text)
+            super().search(text, first=first)
             self._say("" if self.shown else " · none")
             return
         self.searched = text
@@ -175,7 +176,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         other = "this project" if self.everywhere else "all projects"
         frame = self.query_one("#frame")
         frame.border_title = Content(f" {self.TITLE_TEXT} · {scope}{text} ")
-        frame.border_subtitle = Content(f" {self.HINT.replace('all projects', other)} ")
+        self.hint = self.HINT.replace("all projects", other)
+        self.fit(self.size)
 
     def draw(self, entry: SessionHit, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         info = entry.session
@@ -200,6 +202,12 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         left = room - cell_len(title) - len(who) - 2
         line = _marked(entry.line, entry.spans, left, paint("foreground"), paint)
         return [(title, style), (f"{who}: ", paint("muted")), *line, *end]
+
+    def width_of(self, entry: SessionHit) -> int:
+        info = entry.session
+        place = 19 if self.everywhere else 0
+        said = 0 if entry.message_id is None else cell_len(entry.line) + 14
+        return cell_len(one_line(info.title or info.preview, 200)) + said + 10 + place + 7 + 7 + 3
 
     def preview(self, entry: SessionHit) -> str:
         info = entry.session

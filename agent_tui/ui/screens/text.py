@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len, chop_cells
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.screen import ModalScreen
 
 from agent_tui.text.clean import clean, one_line
@@ -18,6 +20,15 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
 MAX_CHARS = 2_000_000
+KEYS = "↑↓ scroll · c copy · Esc close"
+WIDEST = 126
+"""Cells of the longest lines; what is longer wraps."""
+FRAME = 4
+"""Cells of the border and the air inside."""
+LOW, SMALL = 24, 80
+"""Below so many lines and cells of the screen it may take all of it."""
+MEASURED = 2_000
+"""Lines that are measured for the width."""
 
 
 class TextRows(RowList):
@@ -98,7 +109,7 @@ class TextScreen(Guarded, ModalScreen[None]):
     DEFAULT_CSS = """
     TextScreen { align: center middle; background: $background 60%; }
     TextScreen #frame {
-        width: 94%; max-width: 130; height: 90%; padding: 0 1; background: $surface; border: round $primary;
+        width: 94%; height: 90%; padding: 0 1; background: $surface; border: round $primary;
         border-title-color: $primary; border-title-style: bold; border-subtitle-color: $muted;
     }
     TextScreen #rows { background: $surface; }
@@ -112,16 +123,32 @@ class TextScreen(Guarded, ModalScreen[None]):
         super().__init__()
         self.title_text = one_line(title, 100)
         self.text = text
+        self._wide = self._high = 0
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = f" {self.title_text} ".replace("[", "(").replace("]", ")")
-            frame.border_subtitle = " ↑↓ scroll · c copy · Esc close "
+            frame.border_title = self.title_text.replace("[", "(").replace("]", ")")
+            frame.border_subtitle = KEYS
             yield TextRows(self.text)
 
     def on_mount(self) -> None:
         self.query_one("#rows").focus()
 
+    def on_resize(self, event: events.Resize) -> None:
+        self.fit(event.size)
+
+    def fit(self, screen: Size) -> None:
+        """Makes the frame as large as the text, within the screen. It never becomes smaller while one reads."""
+        rows, frame = self.query_one(TextRows), self.query_one("#frame")
+        lines = rows.text.split("\n")
+        words = max(cell_len(self.title_text), cell_len(KEYS)) + 4
+        self._wide = max(self._wide, min(WIDEST, max(words, *(cell_len(line) for line in lines[:MEASURED]))))
+        width = min(self._wide + FRAME + 1, screen.width - (4 if screen.width >= SMALL else 0))
+        room = screen.height - (2 if screen.height < LOW else 4)
+        high = len(lines) if len(lines) > room else sum(len(_wrap(line, width - FRAME - 1)) for line in lines)
+        self._high = max(self._high, min(high + 2, room))
+        frame.styles.width, frame.styles.height = width, min(self._high, room)
+
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
-        self.query_one("#frame").border_subtitle = " copied · Esc close "
+        self.query_one("#frame").border_subtitle = "copied · Esc close"

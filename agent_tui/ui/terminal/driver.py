@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private import loop_of, messages_of, teach_keys, wrap_output
+from agent_tui.ui.textual_private import listening, loop_of, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
 
+SILENT = ("linux", "dumb")
+"""Terminals that would write a question about their colours on the screen."""
 ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
 """xterm's own way to tell Shift+Enter from Enter. tmux knows no other; others are asked in kitty's way by Textual."""
 
@@ -55,20 +58,29 @@ class Patient:
             lost()
 
 
-def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
-    """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. None where Textual's own
-    is to be used."""
+def driver_class(
+    leave: Callable[[], object], background: Callable[[bool], object] | None = None
+) -> type[Driver] | None:
+    """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
+    there with whether the terminal's background is light, once it says so; without it, it is not asked. None where
+    Textual's own driver is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
+
+    from agent_tui.ui.terminal.background import QUERY, Listener
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             self._typed_early = ""
+            self._asks = background is not None
             self._asks_for_keys = "TMUX" in os.environ or "XTERM_VERSION" in os.environ
             teach_keys()
             wrap_output(self, lambda file: Patient(file, self._gone))
+
+        def _heard(self, background: Callable[[bool], object], light: bool) -> None:
+            loop_of(self).call_soon_threadsafe(partial(background, light))
 
         def _gone(self) -> None:
             loop_of(self).call_soon_threadsafe(leave)
@@ -76,6 +88,10 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def start_application_mode(self) -> None:
             self._typed_early = typed_ahead(self.fileno)
             super().start_application_mode()  # type: ignore[no-untyped-call]
+            if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
+                self._asks = False  # not again after a suspension: meanwhile a theme may have been chosen
+                self.write(QUERY)
+                self.flush()
             if self._asks_for_keys:
                 self.write(ASK_FOR_KEYS)
 
@@ -87,7 +103,11 @@ def driver_class(leave: Callable[[], object]) -> type[Driver] | None:
         def run_input_thread(self) -> None:
             try:
                 self._replay()
-                super().run_input_thread()
+                if background is None:
+                    super().run_input_thread()
+                else:
+                    with listening(Listener(partial(self._heard, background))):
+                        super().run_input_thread()
             except OSError:
                 self._gone()
 

@@ -17,13 +17,15 @@ from agent_tui.ui.widgets.lines import Lines
 
 HINT_SECONDS = 2.0
 """How long a hint stands in front of what goes on."""
+IDLE_SECONDS, PER_CHARACTER = 3.0, 0.06
+"""How long a hint stands where nothing goes on: time to look there, and to read it."""
 LEAST_DETAIL = 8
 """Cells below which a detail says nothing."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Activity(Lines):
-    """``begin`` a phase, ``end`` it; ``hint`` shows a line until the next key or phase."""
+    """``begin`` a phase, ``end`` it; ``hint`` shows a line until the next key or phase, or until it has been read."""
 
     DEFAULT_CSS = """
     Activity { padding: 0 1; }
@@ -78,21 +80,22 @@ class Activity(Lines):
             self._timer = None
         self.refresh()
 
-    def hint(self, text: str) -> None:
+    def hint(self, text: str, seconds: float | None = None) -> None:
+        """Shows a line for ``seconds``, or as long as reading it takes; empty takes it away."""
         self.hint_text = one_line(text)
         if self._hint_timer is not None:
             self._hint_timer.stop()
             self._hint_timer = None
-        if text and self.phase and self.is_attached:
-            self._hint_timer = self.set_timer(HINT_SECONDS, self._hint_over)
+        if text and self.is_attached:
+            reading = HINT_SECONDS if self.phase else IDLE_SECONDS + PER_CHARACTER * len(self.hint_text)
+            self._hint_timer = self.set_timer(reading if seconds is None else seconds, self._hint_over)
         self.refresh()
 
     def _hint_over(self) -> None:
-        """What goes on is more important than a hint that was read."""
+        """It was read: what stays there for ever is no news."""
         self._hint_timer = None
-        if self.phase:
-            self.hint_text = ""
-            self.refresh()
+        self.hint_text = ""
+        self.refresh()
 
     @property
     def waits(self) -> bool:

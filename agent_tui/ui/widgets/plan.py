@@ -37,7 +37,7 @@ class _Header(Lines):
         self.state = ""
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        keys = self.state or f"{plural(self.lines, 'line')} · PgUp PgDn scroll"
+        keys = self.state or f"{plural(self.lines, 'line')}"
         what = "Carry out this plan?"
         return [(what, paint("warning", bold=True)), (shorten(f"  {keys}", max(0, width - len(what))), paint("muted"))]
 
@@ -61,6 +61,7 @@ class PlanPanel(QuestionPanel):
     PlanPanel TextArea:focus { border: none; }
     PlanPanel.-editing TextArea { display: block; }
     PlanPanel.-editing .body { display: none; }
+    PlanPanel.-editing More { max-height: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "editor", "Change it in $EDITOR", show=False, id="editor"),

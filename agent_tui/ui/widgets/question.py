@@ -22,11 +22,12 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private import bindings_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
+from agent_tui.ui.widgets.more import More
 from agent_tui.ui.widgets.rows import RowList
 
 NEAR = 24
 """A word of a command is cut only when it is longer than this many characters."""
-UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "ctrl+c"})
+UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "home", "end", "ctrl+c"})
 """Keys that leave or scroll; none of them allows anything."""
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
@@ -174,9 +175,9 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     DEFAULT_CSS = """
     QuestionPanel {
-        height: auto; margin: 0 1; padding: 0 1; border: round $warning; background: $background;
+        height: auto; padding: 0 1; border: round $warning; background: $background;
     }
-    QuestionPanel.-tiny { border: none; margin: 0; }
+    QuestionPanel.-tiny { border: none; }
     QuestionPanel .body { height: auto; margin: 0; }
     QuestionPanel Input { height: 1; border: none; background: $surface; padding: 0 1; display: none; }
     QuestionPanel Input:focus { border: none; }
@@ -189,6 +190,8 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         Binding("enter", "choose", "Choose", show=False),
         Binding("pageup", "page(-1)", "Scroll up", show=False),
         Binding("pagedown", "page(1)", "Scroll down", show=False),
+        Binding("home", "edge(False)", "Scroll to the beginning", show=False),
+        Binding("end", "edge(True)", "Scroll to the end", show=False),
         Binding("escape", "escape", "Interrupt", show=False),
         Binding("tab", "app.focus_prompt", "To the prompt", show=False),
     ]
@@ -212,6 +215,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self._header = header
         self._header_height = header.line_count
         self._body = body
+        self._more = More(body)
         self._body_rows = body_rows
         self._choices = choices
         self._placeholder = placeholder
@@ -232,6 +236,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._body
+        yield self._more
         yield self._choices
         yield Input(placeholder=self._placeholder)
 
@@ -240,6 +245,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def on_focus(self) -> None:
         self.border_subtitle = ""
+        self._more.say_way("")
 
     def on_blur(self) -> None:
         """Keys are the prompt's, or those of a line in here."""
@@ -251,6 +257,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
     def _say_the_way(self) -> None:
         here = self.has_focus or self.has_focus_within
         self.border_subtitle = "" if here else "Tab: back here, then the keys answer"
+        self._more.say_way("" if here else "Tab, then ")
 
     def on_mount(self) -> None:
         self._arrange(self.screen.size.height)
@@ -320,7 +327,10 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         self._choices.fit(short, room)
         room = max(0, room - self._choices.line_count)
         lines = len(self._body.lines) or self._body.text.count("\n") + 1
-        self._body.styles.height = min(lines, self._body_rows, room) if self._body.text else 0
+        shown = min(lines, self._body_rows, room) if self._body.text else 0
+        long = lines > shown > 1
+        self._more.set_height(1 if long else 0)
+        self._body.styles.height = shown - 1 if long and shown == room else shown
 
     def action_move(self, by: int) -> None:
         self._choices.cursor = (self._choices.cursor + by) % len(self.choices)
@@ -328,6 +338,9 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def action_page(self, by: int) -> None:
         self._body.scroll_relative(y=by * max(1, self._body.size.height - 1), animate=False)
+
+    def action_edge(self, end: bool) -> None:
+        self._body.scroll_to(y=self._body.max_scroll_y if end else 0, animate=False, force=True)
 
     def action_choose(self) -> None:
         self.choose(self.choices[self._choices.cursor])

@@ -150,10 +150,9 @@ class RowList(Guarded, ScrollView, can_focus=True):
         paint = paint_of(self.app)
         pieces = self.row(index, width, paint)
         if index == self.cursor and self.selectable(index):
-            base += self._cursor_style(paint)
+            if self.app.current_theme.ansi:
+                # Turned around as one bar: colours would be backgrounds of their own.
+                base, pieces = base + Style(reverse=True), [(text, Style(bold=style.bold)) for text, style in pieces]
+            else:
+                base += paint(None, "panel")
         return strip_of(pieces, width, base)
-
-    def _cursor_style(self, paint: Paint) -> Style:
-        if self.app.current_theme.ansi:
-            return Style(reverse=True)
-        return paint(None, "panel")

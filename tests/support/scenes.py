@@ -1,0 +1,234 @@
+"""Every screen there is, on the showcase's conversation: each scene brings the application there from its open chat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from textual.geometry import Offset
+from textual.pilot import Pilot
+from textual.selection import Selection
+
+from agent_tui.models.cache import CacheMiss
+from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
+from agent_tui.models.messages import Message
+from agent_tui.models.requests import Delta
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import TokenUsage
+from agent_tui.ui.app import AgentApp
+from agent_tui.ui.flow.paint import key
+from agent_tui.ui.screens.context.screen import ContextScreen
+from tests.support import showcase
+from tests.support.fake_agent import FakeAgent
+
+Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
+
+PATIENCE = 20.0
+
+
+async def _until(pilot: Pilot[Any], what: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not what():
+            await pilot.pause()
+            await asyncio.sleep(0)
+
+
+def opening(name: str, *keys: str, data: str = "") -> Scene:
+    """A screen by its name, and keys that are pressed on it."""
+
+    async def scene(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+        app.open_screen(name, data)
+        await _until(pilot, lambda: len(app.screen_stack) > 1 and app.screen.query("#rows"))
+        await pilot.pause()
+        await pilot.press(*keys)
+
+    return scene
+
+
+def saying(text: str) -> Scene:
+    """A slash command whose answer stands in the transcript."""
+
+    async def scene(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+        app.prompt.set_text(text)
+        await pilot.press("enter")
+        await _until(pilot, lambda: app.prompt.is_empty)
+
+    return scene
+
+
+async def chat(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """The conversation, as it is loaded."""
+
+
+async def chat_opened(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """Tool output and reasoning open, from the top."""
+    await pilot.press("ctrl+o", "ctrl+t", "ctrl+home")
+
+
+async def streaming(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """An answer on its way: thought, half a text, a command that runs."""
+    agent.busy = True
+    agent.publish(StepStarted(calls()[0], Message("live", "assistant", status="streaming")))
+    for delta in (
+        Delta(0, "reasoning", "The changelog is missing. I look at how the others are written, then add a line."),
+        Delta(0, "reasoning", "", closed=True),
+        Delta(1, "text", "Now the changelog. The last entries are written in the *present tense*, so\n\n```toml\na = "),
+        Delta(2, "tool_call", '{"command": "git log --oneline -5"}', call_id="c7", name="bash"),
+    ):
+        agent.publish(PartDelta("live", delta))
+    agent.publish(ToolStarted("c7", "bash", "git log --oneline -5"))
+    agent.publish(ToolOutput("c7", "39e72ba Bring four tests to what is shown now\n77dddd6 Sort the judge's files\n"))
+
+
+async def selected(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """All of the transcript selected, over prose, code and a diff; and half of what is typed."""
+    await pilot.press("ctrl+o", "ctrl+t")
+    app.prompt.set_text("typed and half of it selected")
+    await pilot.press(*["shift+left"] * 16)
+    transcript = app.transcript
+    last = key(len(transcript.document.entries), 0, 0)
+    app.screen.selections = {transcript: Selection(Offset(0, 0), Offset(1 << 30, last))}
+
+
+async def permission(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    agent.publish(showcase.question())
+
+
+async def permission_long(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """A question about a diff that is longer than the panel."""
+    agent.publish(long_question())
+
+
+def long_question(lines: int = 60) -> PermissionAsked:
+    """A permission for a diff of so many changed lines."""
+    changed = "".join(f"-    {n}: 'old word {n}',\n+    {n}: 'new word {n}',\n" for n in range(lines // 2))
+    diff = f"--- a/src/words.py\n+++ b/src/words.py\n@@ -1,{lines} +1,{lines} @@\n{changed}"
+    display = {"kind": "diff", "text": diff, "path": "src/words.py"}
+    return PermissionAsked("req_2", "c8", "edit", "edit src/words.py", display, ["edit(src/**)"], "Edits ask here.")
+
+
+async def plan(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    agent.publish(showcase.plan())
+
+
+async def question(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    agent.publish(showcase.choice())
+
+
+async def jobs(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    agent.background = showcase.background()
+    agent.publish(JobsChanged(2))
+    await opening("jobs", "down")(app, pilot, agent)
+
+
+async def find(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await pilot.press("ctrl+f")
+    await _until(pilot, lambda: app.screen.query("FindBar Input"))
+    await pilot.press(*"greet", "enter")
+
+
+async def completions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await pilot.press(*"/co")
+
+
+async def queue(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    agent.busy = True
+    for text in ("Then write the changelog line.", "And look whether the docs name the old greeting anywhere."):
+        agent.submit(text)
+    agent.steer("Leave the tests as they are.")
+    app.stage.phase("Working")
+
+
+async def context_open(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await opening("context")(app, pilot, agent)
+    screen = app.screen
+    assert isinstance(screen, ContextScreen)
+    screen.view.opened |= {s.key for s in screen.view.rows.shown} | {"compactions"}
+    screen.view.rebuild()
+
+
+async def cache(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """The calls of a session and what each read from the cache."""
+    agent.steps.extend(calls())
+    await opening("context", "c")(app, pilot, agent)
+    await _until(pilot, lambda: len(app.screen_stack) > 2 and app.screen.query("#rows"))
+
+
+async def text(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """Something to read: how the number of the context was made."""
+    await opening("context", "w")(app, pilot, agent)
+    await _until(pilot, lambda: len(app.screen_stack) > 2 and app.screen.query("#rows"))
+
+
+def calls() -> list[Step]:
+    """Calls whose cache held, was lost by us, ran out, and was lost nobody knows why."""
+    misses = (
+        None,
+        CacheMiss("ours", "tools changed: MCP server github came", 90_000, 0, 0.31),
+        CacheMiss("expired", "idle for 6 min", 91_000, 1_000, None),
+        CacheMiss("unknown", "", 92_000, 0, 0.25),
+    )
+    made = []
+    for number, miss in enumerate(misses):
+        step = Step(f"s{number}", "turn", "m", "anthropic", "chat", "claude", status="complete", created=showcase.NOW)
+        step.usage = TokenUsage(100_000, 10, cache_read=miss.read if miss else 90_000, cache_write=1_024)
+        step.expected_read, step.miss, step.cache_life = (miss.expected if miss else 90_000), miss, 300.0
+        made.append(step)
+    return made
+
+
+SCENES: dict[str, Scene] = {
+    "chat": chat,
+    "opened": chat_opened,
+    "streaming": streaming,
+    "queue": queue,
+    "selected": selected,
+    "completions": completions,
+    "permission": permission,
+    "permission-long": permission_long,
+    "plan": plan,
+    "question": question,
+    "context": opening("context"),
+    "context-open": context_open,
+    "cache": cache,
+    "text": text,
+    "usage": saying("/usage"),
+    "status": saying("/status"),
+    "doctor": saying("/doctor"),
+    "thinking": saying("/thinking"),
+    "model": opening("models"),
+    "theme": opening("themes"),
+    "resume": opening("sessions", "down"),
+    "rewind": opening("rewind"),
+    "help": opening("help"),
+    "palette": opening("palette"),
+    "history": opening("history"),
+    "jobs": jobs,
+    "find": find,
+}
+
+
+async def stage(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent, scene: Scene) -> None:
+    """Waits for the chat and plays a scene to its end."""
+    await asyncio.wait_for(app.opened.wait(), PATIENCE)
+    await pilot.pause()
+    await scene(app, pilot, agent)
+    for _ in range(3):
+        await pilot.pause()
+
+
+def showcase_app(home: Path, clock: Callable[[], float], **ui: Any) -> tuple[AgentApp, FakeAgent]:
+    """The application on the showcase's conversation, with settings of ``[ui]``."""
+    from agent_tui.config import Settings
+
+    agent = showcase.agent(home)
+    settings = Settings()
+    for name, value in ui.items():
+        setattr(settings.ui, name, value)
+
+    async def factory() -> FakeAgent:
+        return agent
+
+    return AgentApp(factory, settings, agent.paths, agent.root, clock=clock), agent

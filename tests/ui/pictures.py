@@ -1,0 +1,73 @@
+"""Pictures of every screen, to be looked at: ``python tests/ui/pictures.py FOLDER [--scenes chat,help] [--sizes 80x24]
+[--themes agent-dark] [--text]``. Writes SVG; PNG beside it where the package cairosvg is installed or the program
+rsvg-convert is; with ``--text`` also what stands on the screen as plain lines."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.support.app import Clock, shown
+from tests.support.scenes import SCENES, showcase_app, stage
+
+SIZES = ("60x20", "80x24", "120x40", "200x50")
+THEMES = ("agent-dark", "agent-light")
+
+
+async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> Path:
+    """One picture; its file."""
+    width, height = (int(part) for part in size.split("x"))
+    with tempfile.TemporaryDirectory() as home:
+        app, agent = showcase_app(Path(home), Clock(), theme=theme)
+        async with app.run_test(size=(width, height)) as pilot:
+            await stage(app, pilot, agent, SCENES[scene])
+            assert not app.net.errors, app.net.errors
+            file = folder / f"{scene}-{size}-{theme}.svg"
+            file.write_text(app.export_screenshot(title=f"{scene} {size} {theme}"), encoding="utf-8")
+            if text:
+                file.with_suffix(".txt").write_text(shown(app) + "\n", encoding="utf-8")
+    return file
+
+
+def to_png(file: Path) -> bool:
+    """Draws the picture's points; False where nothing is installed that can."""
+    target = file.with_suffix(".png")
+    if shutil.which("rsvg-convert"):
+        subprocess.run(["rsvg-convert", "-o", target, file], check=True)
+        return True
+    try:
+        import cairosvg  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError:
+        return False
+    # No web font is fetched: the machine's own stands in for it.
+    svg = file.read_text(encoding="utf-8").replace("Fira Code", "DejaVu Sans Mono")
+    cairosvg.svg2png(bytestring=svg.encode(), write_to=str(target))
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scenes", default=",".join(SCENES))
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--themes", default=",".join(THEMES))
+    parser.add_argument("--text", action="store_true")
+    wanted = parser.parse_args()
+    wanted.folder.mkdir(parents=True, exist_ok=True)
+    for theme in wanted.themes.split(","):
+        for size in wanted.sizes.split(","):
+            for scene in wanted.scenes.split(","):
+                file = asyncio.run(take(wanted.folder, scene, size, theme, wanted.text))
+                drawn = to_png(file)
+                print(file.with_suffix(".png") if drawn else file)
+
+
+if __name__ == "__main__":
+    main()
