@@ -23,7 +23,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, private_dir, project_root, user_paths
+from agent_tui.paths import Paths, package_themes, private_dir, project_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
@@ -69,13 +69,16 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _only_own(layer: Layer) -> None:
-    """What keeps a project's commands in their place is not the project's to say, trusted or not."""
-    tools, rules = layer.values.get("tools"), layer.values.get("permissions")
+    """What keeps a project's commands in their place, and what is run unasked outside of it, is not the project's to
+    say, trusted or not."""
+    tools, rules, ui = (layer.values.get(table) for table in ("tools", "permissions", "ui"))
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
         ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
         ('permissions.mode "bypass"', isinstance(rules, dict) and rules.get("mode") == "bypass"),
         ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
+        ("ui.status_command", isinstance(ui, dict) and "status_command" in ui),
+        ("ui.editor", isinstance(ui, dict) and "editor" in ui),
     ):
         if there:
             raise ConfigError(
@@ -113,9 +116,11 @@ def _is_number(value: object) -> bool:
 def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
     from agent_tui.config.schema import check
+    from agent_tui.config.themes import check_theme
 
     layers = config_layers(options, paths, root, trusted)
     check(layers)
+    check_theme(layers, package_themes(), paths.themes)
     _check_rules(layers)
     settings = build_settings(merge(layers))
     for name, given, rules in (
@@ -153,7 +158,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     store = opening(paths.database)
     await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
-        if not looking:
+        if not looking or store.folder is not None:
             paths = _with_cache(paths, store.folder)
         return await _assemble(options, paths, cwd, root, store, redactor)
     except BaseException:
@@ -262,6 +267,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         model_key=options.model,
         run_budget=options.budget,
         can_fall_back=not options.headless,
+        keep_index=not (options.headless or options.ephemeral),
         resume=options.resume or None,
         session=options.session,
         continue_newest=options.continue_newest,

@@ -44,6 +44,12 @@ def write(stream: IO[str], text: str) -> None:
     stream.write(text.replace("\r", "").translate(CONTROLS))
 
 
+def show(text: str) -> None:
+    """Text on standard output that a line goes on with."""
+    write(sys.stdout, clean(text))
+    sys.stdout.flush()
+
+
 def ask(question: str) -> str:
     """The user's answer to a question on the terminal."""
     return input(clean(question))

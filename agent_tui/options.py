@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agent_tui.config import Compared, PermissionMode
 from agent_tui.config.run_flags import FLAGS
@@ -16,13 +16,26 @@ SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """What a session may be called by its user: it becomes part of file names."""
 
 
+SERVED = "AGENT_TUI_SERVED"
+"""Environment variable by which the server tells a chat that it serves about its page; it is taken out at once."""
+
+
+class Served(NamedTuple):
+    """A chat that is shown in a page of so many ``columns`` and ``lines``. ``resume`` is the session that it showed
+    before; empty at first."""
+
+    columns: int
+    lines: int
+    resume: str = ""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Options(Compared):
-    """Flags of the screen and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
+    """Flags of the chat and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
-    end, however long that takes. ``budget`` is in dollars. ``instructions``: what the run itself adds to the
-    system prompt. ``variables``: of each field how many of its values came from its environment variable; those are the
-    first."""
+    end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
+    environment say. ``budget`` is in dollars. ``instructions``: what the run itself adds to the system prompt.
+    ``variables``: of each field how many of its values came from its environment variable; those are the first."""
 
     prompt: str = ""
     headless: bool = False
@@ -41,6 +54,7 @@ class Options(Compared):
     ephemeral: bool = False
     config: Path | None = None
     folder: Path | None = None
+    plain: bool | None = None
     add_dirs: list[Path] = field(default_factory=list)
     permission_mode: PermissionMode | None = None
     allow: list[str] = field(default_factory=list)

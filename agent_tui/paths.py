@@ -89,3 +89,9 @@ def project_root(cwd: Path) -> Path:
         if (folder / ".git").exists() or ((folder / ".agent-tui").is_dir() and folder != home):
             return folder
     return cwd
+
+
+def in_project(path: str, folder: Path) -> str:
+    """A path as people are shown it: relative to the project's or the working ``folder`` where it lies in it."""
+    named = Path(path)
+    return str(named.relative_to(folder)) if named.is_absolute() and named.is_relative_to(folder) else path

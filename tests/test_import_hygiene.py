@@ -65,6 +65,14 @@ print("\\n".join(["", "MODULES", *sys.modules]))
 sys.exit(code)
 """
 
+PLAIN_RUN = """
+import sys
+from agent_tui.cli import main
+code = main(["--plain", "-m", "demo", "hello"])
+print("\\n".join(["", "MODULES", *sys.modules]))
+sys.exit(code)
+"""
+
 
 def loaded(script: str, tmp_path: Path) -> list[str]:
     done = subprocess.run(
@@ -105,3 +113,11 @@ def test_nor_does_the_first_frame(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="the worker needs POSIX pipes")
 def test_a_whole_run_without_a_screen_loads_neither_workers_nor_textual(tmp_path: Path) -> None:
     assert sorted(modules(WHOLE_RUN, tmp_path) & {*WORKERS_ONLY, *ON_DEMAND, "textual"}) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="plain mode needs POSIX")
+def test_nor_does_the_chat_as_lines_of_text(tmp_path: Path) -> None:
+    found = loaded(PLAIN_RUN, tmp_path)
+    assert "agent_tui.plain.chat" in found
+    assert sorted({name.partition(".")[0] for name in found} & {*WORKERS_ONLY, *ON_DEMAND, "textual"}) == []
+    assert not [name for name in found if name.startswith("agent_tui.ui")]

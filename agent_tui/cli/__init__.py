@@ -11,22 +11,29 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from agent_tui import door
 from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config.run_flags import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
-from agent_tui.options import SESSION_NAME, Options
+from agent_tui.options import SESSION_NAME, Options, Served
+
+if TYPE_CHECKING:
+    from agent_tui.config import Settings
+    from agent_tui.engine.agent import Agent
+    from agent_tui.paths import Paths
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the program and returns its exit code. One clear line on stderr for whatever goes wrong."""
+def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int:
+    """Runs the program and returns its exit code. One clear line on stderr for whatever goes wrong. ``served``: the
+    chat, on a page of the browser."""
     arguments = [_valid(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     _open_missing_streams()
     try:
-        code = _run(arguments)
+        code = _serve(parse_options(arguments), served) if served else _run(arguments)
         if code == EXIT_OK:
             sys.stdout.flush()
         else:
@@ -175,18 +182,30 @@ def _check(options: Options) -> None:
 
 
 def _chat(options: Options) -> int:
+    _go_to_folder(options)
+    if options.headless:
+        with _ended_by_signals():
+            return _headless(options)
+    from agent_tui.config.early import early_settings, why_plain
+    from agent_tui.paths import user_paths
+
+    paths = user_paths()
+    settings = early_settings(options.config, paths)
+    why = why_plain(options.plain, settings.ui.plain, os.environ)
+    if why and (options.plain or sys.stdin.isatty()):
+        return _plain(options, settings, paths, why)
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines")
+        return EXIT_USAGE
+    return _screen(options, settings, paths)
+
+
+def _go_to_folder(options: Options) -> None:
     if options.folder is not None:
         try:
             os.chdir(options.folder.expanduser())
         except OSError as error:
             raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
-    if options.headless:
-        with _ended_by_signals():
-            return _headless(options)
-    if not sys.stdin.isatty() or not sys.stdout.isatty():
-        door.complain("the chat needs a terminal; without one use: agent-tui -p PROMPT")
-        return EXIT_USAGE
-    return _screen(options)
 
 
 @contextmanager
@@ -240,14 +259,43 @@ def _begin_worker() -> None:
     start_early(user_paths().log_file)
 
 
-def _screen(options: Options) -> int:
-    # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
-    gc.disable()
+def _serve(options: Options, served: Served) -> int:
+    """A chat that is served; one that has ended goes on with its session."""
+    if options.headless:
+        raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
+    _go_to_folder(options)
+    if served.resume:
+        options = replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
     from agent_tui.config.early import early_settings
-    from agent_tui.paths import project_root, user_paths
-    from agent_tui.ui.run import run_ui
+    from agent_tui.paths import user_paths
 
     paths = user_paths()
+    return _screen(options, early_settings(options.config, paths), paths, served)
+
+
+def _plain(options: Options, settings: Settings, paths: Paths, why: str) -> int:
+    from agent_tui.paths import project_root
+    from agent_tui.plain.run import run_plain
+
+    _begin_worker()
+
+    async def factory() -> Agent:
+        from agent_tui.bootstrap import make_agent
+
+        return await make_agent(options)
+
+    return run_plain(factory, options, settings, paths, project_root(Path.cwd()), why)
+
+
+def _screen(options: Options, settings: Settings, paths: Paths, served: Served | None = None) -> int:
+    # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
+    gc.disable()
+    from agent_tui.paths import project_root
+    from agent_tui.ui.run import run_ui
+
+    if served is not None:
+        # Textual has read it by now; what is run from here on has a terminal of its own, or none.
+        os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
 
     async def factory() -> object:
         from agent_tui.bootstrap import make_agent
@@ -256,8 +304,18 @@ def _screen(options: Options) -> int:
 
     return run_ui(
         factory,  # type: ignore[arg-type]
-        early_settings(options.config, paths),
+        settings,
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,
+        again=called_as(options),
+        served=served,
     )
+
+
+def called_as(options: Options) -> list[str]:
+    """How the program was called, as far as that has to be said again to find a session of it. What variables said
+    they say the next time, too."""
+    named = (("-C", "folder", options.folder), ("--config", "config", options.config))
+    given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
+    return ["agent-tui", *(word for pair in given for word in pair)]

@@ -14,11 +14,11 @@ from agent_tui.cli.argparse_private import Parser
 from agent_tui.config.run_flags import FLAGS, Flag
 from agent_tui.errors import ConfigError
 
-SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "completions")
+SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "completions")
 SHARED_FLAGS = {
-    "--config": ("context", "models", "doctor", "config"),
-    "-m": ("context",),
-    "--model": ("context",),
+    "--config": ("context", "models", "doctor", "config", "serve"),
+    "-m": ("context", "serve"),
+    "--model": ("context", "serve"),
 }
 """Flags of the chat that subcommands have, too: they may stand before the subcommand's name."""
 
@@ -37,6 +37,7 @@ commands:
   auth           keys in the system's keyring: set, list, remove
   doctor         check this installation
   config         path, show, init
+  serve          the chat in a page of the browser
   completions    a completion script for bash, zsh or fish
 
 exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 budget reached, 55 refused by the model or
@@ -73,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
     kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help}
     if flag.kind == "switch":
-        kind["action"] = argparse.BooleanOptionalAction if flag.name == "final" else "store_true"
+        kind["action"] = argparse.BooleanOptionalAction if flag.negatable else "store_true"
         kind["default"] = None
     elif flag.kind in ("texts", "paths"):
         kind |= {"action": "append", "default": [], "metavar": flag.metavar}

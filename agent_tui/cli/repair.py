@@ -8,7 +8,7 @@ from typing import Any
 from agent_tui import door
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
 from agent_tui.paths import user_paths
-from agent_tui.text.clean import clean_line
+from agent_tui.text.clean import clean_line, one_line
 
 
 def add_check(actions: Any) -> None:
@@ -28,8 +28,10 @@ def _check(values: argparse.Namespace) -> int:
 
     with open_for_reading(user_paths().database) as store:
         report = check(store, values.id)
-        if store.problem is not None:
+        if store.problem is not None and store.damaged:
             report.file.insert(0, store.problem)
+        elif store.problem is not None:
+            door.complain(one_line(store.problem))
     door.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_tui import door
 from agent_tui.cli.argparse_private import Parser
 from agent_tui.cli.repair import add_check
+from agent_tui.cli.serve import add_serve
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
@@ -20,7 +21,10 @@ from agent_tui.text.numbers import age, plural
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one subcommand and returns the exit code. Raises AgentError for what the user has to mend."""
-    values = build_parser().parse_args(arguments)
+    values, rest = build_parser().parse_known_args(arguments)
+    if rest and arguments[0] != "serve":
+        build_parser().parse_args(arguments)  # says which are wrong, and ends
+    values.rest = rest
     code: int = values.run(values)
     return code
 
@@ -40,6 +44,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     sessions = commands.add_parser("sessions", help="list, delete, check and repair sessions")
     sessions.add_argument("--all", action="store_true", help="of all projects")
+    sessions.add_argument(
+        "--search", metavar="WORDS", help="those in which all the words were said, by you or the model, and where"
+    )
     sessions.add_argument("--json", action="store_true")
     sessions.set_defaults(run=_sessions)
     actions = sessions.add_subparsers()
@@ -53,7 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", help="a session as JSON, Markdown or HTML")
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", choices=("json", "md", "html"), default="json")
-    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="default, and -: standard output")
+    export.add_argument("--force", action="store_true", help="write over a file that is there already")
     export.set_defaults(run=_export)
 
     models = commands.add_parser("models", help="the models that can be used here")
@@ -79,10 +87,26 @@ def build_parser() -> argparse.ArgumentParser:
     config.add_argument("action", choices=("path", "show", "init"))
     config.set_defaults(run=_config)
 
+    add_serve(commands, _chat_flags)
+
     completions = commands.add_parser("completions", help="a completion script for a shell")
     completions.add_argument("shell", choices=("bash", "zsh", "fish"))
     completions.set_defaults(run=_completions)
     return parser
+
+
+def _chat_flags(flags: Sequence[str]) -> Path:
+    """The folder that a chat with these flags works in. Raises ConfigError for flags that no chat with a screen
+    takes."""
+    from agent_tui.cli import parse_options
+
+    options = parse_options(flags)
+    if options.headless:
+        raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
+    folder = Path.cwd() / (options.folder or Path()).expanduser()
+    if not folder.is_dir():
+        raise ConfigError(f"{options.written('folder')} {options.folder}: no such folder.")
+    return folder
 
 
 def _context(values: argparse.Namespace) -> int:
@@ -139,6 +163,8 @@ def _sessions(values: argparse.Namespace) -> int:
     from agent_tui.store.exports.export_data import session_row
 
     project = None if values.all else str(project_root(Path.cwd()))
+    if values.search is not None:
+        return _search(values.search, project, values.json)
     with open_for_reading(user_paths().database) as store:
         found = store.sessions(project, empty=False)
         _tell(store.problem)
@@ -148,9 +174,40 @@ def _sessions(values: argparse.Namespace) -> int:
     for info in found:
         where = f"  {clean_line(info.project)}" if values.all else ""
         title = one_line(info.title or info.preview or "(untitled)", 60)
-        door.say(f"{info.id}  {age(info.updated):>8}  {plural(info.messages, 'message'):>13}  {title}{where}")
+        fork = " (fork)" if info.copied else ""
+        count = plural(info.messages, "message")
+        door.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
     if not found:
         door.tell("No sessions here yet." if project else "No sessions yet.")
+    return EXIT_OK
+
+
+def _search(query: str, project: str | None, as_json: bool) -> int:
+    from contextlib import closing
+
+    from agent_tui.store.damage.reading import open_for_reading
+    from agent_tui.store.exports.export_data import hit_row
+    from agent_tui.text.search import search_words
+
+    if not search_words(query):
+        raise ConfigError("--search needs words to look for.")
+    with open_for_reading(user_paths().database) as store:
+        _tell(store.problem)
+        with closing(store.search_reader()) as reader:
+            found = [hit for hit in reader.hits(query, project) if hit.session.messages]
+    if as_json:
+        door.say_json([hit_row(hit) for hit in found])
+        return EXIT_OK
+    for hit in found:
+        info = hit.session
+        where = f"  {clean_line(info.project)}" if project is None else ""
+        title = one_line(info.title or info.preview or "(untitled)", 60)
+        door.say(f"{info.id}  {age(hit.created or info.updated):>8}  {title}{where}")
+        if hit.message_id is not None:
+            left = ", on another branch" if hit.left_behind else ""
+            door.say(f"    {'you' if hit.role == 'user' else 'model'}{left}: {clean_line(hit.line)}")
+    if not found:
+        door.tell(f"No session has these words in it{'' if project is None else ' here; --all looks in all projects'}.")
     return EXIT_OK
 
 
@@ -163,7 +220,8 @@ def _delete(values: argparse.Namespace) -> int:
             if not sys.stdin.isatty():
                 raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
             title = one_line(info.title or "untitled", 60)
-            answer = door.ask(f"Delete {info.id} ({title}, {plural(info.messages, 'message')}) for good? [y/N] ")
+            every = plural(store.tree_size(info.id)[0], "message")
+            answer = door.ask(f"Delete {info.id} ({title}, {every}) for good? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
                 door.tell("Kept.")
                 return EXIT_OK
@@ -183,14 +241,24 @@ def _export(values: argparse.Namespace) -> int:
     text = render(export, values.format)
     if missing := export.get("missing"):
         door.complain(f"this session is damaged; it lacks {one_line(lacks(missing), 400)}.")
-    if values.output is None:
+    if values.output is None or str(values.output) == "-":
         door.say(text.removesuffix("\n"))
         return EXIT_OK
-    try:
-        values.output.write_text(text, "utf-8")
-    except OSError as error:
-        raise AgentError(f"{values.output} cannot be written: {error.strerror or error}.") from error
+    _write_export(values.output, text, force=values.force)
     return EXIT_OK
+
+
+def _write_export(path: Path, text: str, *, force: bool) -> None:
+    """Writes to a file that is not there yet; over one only where that was asked for. What is no file (``/dev/null``, a
+    pipe) holds nothing that could be lost. Raises AgentError."""
+    mode = "w" if force or (path.exists() and not path.is_file()) else "x"
+    try:
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already; nothing was written. --force writes over it.") from None
+    except OSError as error:
+        raise AgentError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
 def _models(values: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.paths import in_project
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
@@ -14,21 +15,57 @@ if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import CommandAgent
 
 
+_CONTEXT_PARTS = {
+    "rows": "every row as a sentence, numbered, with the sum",
+    "row": "one row by its number: what is known of it, and the text that is sent",
+    "why": "how the number was made, the proof, why it compacts or not",
+    "step": "as it was before an earlier step",
+    "cache": "what each call read from the cache, and why not more",
+    "exact": "asks the provider for the exact count",
+    "export": "the numbers as JSON, or those of a step",
+    "stats": "token counter metrics",
+    "stats reset": "starts the metrics anew",
+}
+
+
 def _context_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return (("stats", "token counter metrics"), ("stats reset", "starts the metrics anew"))
+    return ((f"{name} " if name in ("row", "step") else name, what) for name, what in _CONTEXT_PARTS.items())
 
 
-@command("context", args="[stats]", choices=_context_choices)
+@command("context", args="[rows | row N | why | step N | cache | exact | export | stats]", choices=_context_choices)
 async def context(agent: CommandAgent, args: str) -> CommandResult:
-    """Shows what fills the context window, to the token, and when it will be compacted."""
-    if not args:
-        return OpenScreen("context")
-    if args == "stats":
-        return Text(agent.context_stats())
-    if args == "stats reset":
-        agent.reset_context_stats()
-        return Text("Token counter metrics start anew.")
-    return Text("/context takes nothing, stats, or stats reset.", error=True)
+    """Shows what fills the context window, to the token, and when it will be compacted.
+
+    With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
+    export, stats.
+    """
+    from agent_tui.commands import context_parts as parts
+
+    what, _, rest = args.partition(" ")
+    rest = rest.strip()
+    match what:
+        case "":
+            return OpenScreen("context")
+        case "rows" if not rest:
+            return Text(parts.rows_text(agent))
+        case "row":
+            return Text(parts.row_text(agent, rest))
+        case "why" if not rest:
+            return Text(parts.why_text(agent))
+        case "step":
+            return Text(parts.step_text(agent, rest))
+        case "cache" if not rest:
+            return Text(parts.cache_text(agent))
+        case "exact" if not rest:
+            return Text(await parts.exact_line(agent))
+        case "export":
+            return Text(await parts.export_line(agent, rest))
+        case "stats" if not rest:
+            return Text(agent.context_stats())
+        case "stats" if rest == "reset":
+            agent.reset_context_stats()
+            return Text("Token counter metrics start anew.")
+    return Text(f"/context takes nothing, or {', '.join(_CONTEXT_PARTS)}.", error=True)
 
 
 def _compact_choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -58,14 +95,14 @@ async def compact(agent: CommandAgent, args: str) -> CommandResult:
 async def pin(agent: CommandAgent, args: str) -> CommandResult:
     """Sends a file with every request, read afresh each time."""
     if not args:
-        pinned = agent.pinned
-        return Text("\n".join(["Pinned:", *(f"  {p}" for p in pinned)]) if pinned else "Nothing is pinned.")
+        shown = [in_project(path, agent.cwd) for path in agent.pinned]
+        return Text("\n".join(["Pinned:", *(f"  {p}" for p in shown)]) if shown else "Nothing is pinned.")
     agent.pin(args)
-    return Text(f"Pinned {args} ({plural(len(agent.pinned), 'document')} pinned).")
+    return Text(f"Pinned {in_project(args, agent.cwd)} ({plural(len(agent.pinned), 'document')} pinned).")
 
 
 def _pinned(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return ((path, "pinned") for path in agent.pinned)
+    return ((in_project(path, agent.cwd), "pinned") for path in agent.pinned)
 
 
 @command("unpin", args="PATH", choices=_pinned)
@@ -74,4 +111,4 @@ async def unpin(agent: CommandAgent, args: str) -> CommandResult:
     if not args:
         return Text("/unpin needs the path of a pinned file.", error=True)
     agent.unpin(args)
-    return Text(f"Unpinned {args}.")
+    return Text(f"Unpinned {in_project(args, agent.cwd)}.")

@@ -12,17 +12,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.models.jobs import JobInfo
 
 
 def _choices(agent: CommandAgent) -> Iterable[tuple[str, str]]:
     for job in agent.jobs():
+        yield f"output {job.id}", one_line(job.command, 60)
         if job.state == "running":
             line = one_line(job.command, 60)
             yield f"stop {job.id}", line
             yield (f"end {job.id}", f"with the session: {line}") if job.kept else (f"keep {job.id}", f"running: {line}")
 
 
-@command("jobs", args="[stop ID | keep ID | end ID]", choices=_choices)
+def state_word(job: JobInfo) -> str:
+    """How one is, in a word or two."""
+    if job.state == "running":
+        return "kept" if job.kept else "running"
+    if job.state == "stopped":
+        return "stopped"
+    code = job.code or 0
+    return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+@command("jobs", args="[output ID | stop ID | keep ID | end ID]", choices=_choices)
 async def jobs(agent: CommandAgent, args: str) -> CommandResult:
     """Commands in the background: output, stop, keep beyond the end.
 
@@ -32,8 +44,10 @@ async def jobs(agent: CommandAgent, args: str) -> CommandResult:
     id = id.strip()
     if not args:
         return OpenScreen("jobs") if agent.jobs() else Text("No commands run in the background.")
-    if not id or what not in ("stop", "keep", "end"):
-        return Text("/jobs takes nothing, or stop, keep or end with an id.", error=True)
+    if not id or what not in ("output", "stop", "keep", "end"):
+        return Text("/jobs takes nothing, or output, stop, keep or end with an id.", error=True)
+    if what == "output":
+        return Text(agent.job_output(id) or "No output yet.")
     if what == "stop":
         return Text(await agent.stop_job(id))
     return Text(agent.keep_job(id, what == "keep"))

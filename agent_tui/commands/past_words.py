@@ -40,7 +40,7 @@ def title(view: PastView, now: float | None = None) -> str:
     parts = [f"Step {moment.number:,} of {view.count:,}", clock(step.created, now), one_line(step.model_key, 60)]
     parts.append("the past, as it was before this step was sent")
     if moment.left(view.on_path):
-        parts.append("on a branch that was left by a rewind")
+        parts.append("on another branch")
     return " · ".join(parts)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[CommandAgent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[CommandAgent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "budget")
+_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget")
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,7 +70,7 @@ _ORDER = (
         "config",
         "init",
     ),
-    *("jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 
 COMMANDS: dict[str, Command] = {}

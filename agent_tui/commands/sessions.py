@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.branch_words import moved_text
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.context.accounting.lost import lost_text
@@ -29,7 +30,7 @@ async def clear(agent: CommandAgent, args: str) -> CommandResult:
 
 @command("resume", args="[id or search]")
 async def resume(agent: CommandAgent, args: str) -> CommandResult:
-    """Opens an earlier session, this project's first."""
+    """Opens an earlier session, found by what was said in it."""
     if args and " " not in args:
         try:
             found = agent.store.session(args)
@@ -52,14 +53,26 @@ async def rename(agent: CommandAgent, args: str) -> CommandResult:
 
 NOTHING_TO_REWIND = "There is no message to go back to."
 
+_WAYS = {"back": "return to the branch that was left last", "back files": "the same, with its files"}
 
-@command("rewind", aliases=("undo",))
+
+def _ways(agent: CommandAgent) -> Iterable[tuple[str, str]]:
+    return _WAYS.items() if agent.info.state.back is not None else ()
+
+
+@command("rewind", aliases=("undo",), args="[back [files]]", choices=_ways)
 async def rewind(agent: CommandAgent, args: str) -> CommandResult:
-    """Goes back to an earlier message and, if wanted, restores files.
+    """Goes back to a message or to a branch; files too if wanted.
 
-    Nothing is deleted: what came after stays in the database, and a fork can reach it.
+    Nothing is deleted: what leaves the conversation stays as a branch, which the list shows where it forked. `back`
+    returns to the branch that was left last.
     """
-    if not any(m.role == "user" for m in agent.messages):
+    words = args.split()
+    if words:
+        if words not in (["back"], ["back", "files"]):
+            return Text("/rewind takes nothing, `back`, or `back files`.", error=True)
+        return Text(moved_text(await agent.go_back("files" in words), agent.root))
+    if not any(m.role == "user" for m in agent.messages) and not agent.branches():
         return Text(NOTHING_TO_REWIND, error=True)
     return OpenScreen("rewind")
 
@@ -69,7 +82,9 @@ async def fork(agent: CommandAgent, args: str) -> CommandResult:
     """Continues in a copy; this session stays as it is."""
     before = agent.info.title or agent.info.id
     await agent.fork()
-    return Text(f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume).")
+    return Text(
+        f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume). Costs count from here."
+    )
 
 
 EXPORTS = {

@@ -146,12 +146,19 @@ class McpServer(Compared):
     call_timeout: float = 300.0
 
 
+AUTO_THEME = "auto"
+"""Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class UiConfig(Compared):
-    """How the screen looks and is used. ``editor`` is a command; ``vim``: its keys on the prompt; ``mouse``: whether
-    the screen takes it from the terminal; ``images``: how pictures are shown."""
+    """How the screen looks and is used. ``editor`` and ``status_command`` are commands, the second one of a shell;
+    ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``: whether the
+    screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the environment
+    says whether; ``images``: how pictures are shown."""
 
-    theme: str = "auto"
+    theme: str = AUTO_THEME
+    plain: bool | None = None
     show_reasoning: bool = False
     reduced_motion: bool = False
     notifications: bool = True
@@ -159,6 +166,8 @@ class UiConfig(Compared):
     vim: bool = False
     mouse: bool = True
     images: Images = "auto"
+    scrollback: bool = False
+    status_command: str | None = None
     editor: str | None = None
 
 

@@ -21,7 +21,7 @@ _PROGRAM: Group = "program"
 
 class Flag(NamedTuple):
     """``name`` is the long spelling without dashes, ``field`` its field in ``Options``. ``optional``: its value may be
-    left out, which is an empty one."""
+    left out, which is an empty one. ``negatable``: a switch that can be said to be off, too (``--no-…``)."""
 
     name: str
     kind: Kind
@@ -32,6 +32,7 @@ class Flag(NamedTuple):
     field: str = ""
     choices: tuple[str, ...] = ()
     optional: bool = False
+    negatable: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -71,11 +72,12 @@ FLAGS: tuple[Flag, ...] = (
     Flag("output-schema", "path", _PRINT, "the answer is JSON that fits this JSON Schema", "FILE"),
     Flag("image", "paths", _PRINT, "goes with the prompt; repeatable", "FILE", field="images"),
     Flag("ephemeral", "switch", _PRINT, "keep nothing of the session"),
-    Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come"),
+    Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come", negatable=True),
     Flag("verbose", "switch", _PRINT, "tell on standard error what happens"),
     Flag("budget", "dollars", _PRINT, "what the run may cost; exit code 54 before the call beyond", "USD"),
     Flag("fail-on-denial", "switch", _PRINT, "exit code 56 where a permission was missing"),
     Flag("config", "path", _PROGRAM, "one more configuration file, over the others", "FILE"),
+    Flag("plain", "switch", _PROGRAM, "lines of text instead of a screen", negatable=True),
     Flag("cd", "path", _PROGRAM, "work in DIR, as if started there", "DIR", "C", field="folder"),
 )
 """In the order of ``--help``."""

@@ -132,6 +132,7 @@ class McpSchema(Strict):
 
 class UiSchema(Strict):
     theme: str | None = None
+    plain: bool | None = None
     show_reasoning: bool | None = None
     reduced_motion: bool | None = None
     notifications: bool | None = None
@@ -139,6 +140,8 @@ class UiSchema(Strict):
     vim: bool | None = None
     mouse: bool | None = None
     images: Literal["auto", "off", "kitty"] | None = None
+    scrollback: bool | None = None
+    status_command: str | None = None
     editor: str | None = None
 
 

@@ -23,10 +23,11 @@ from agent_tui.engine.runtime.runtime import Runtime
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.turns.shell import run_shell
 from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Event
+from agent_tui.models.events import Event, WaitingMessage
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Metadata
+from agent_tui.models.messages import AttachmentPart, Message, Metadata, Written, written_in
 from agent_tui.models.questions import ApprovedMode, PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.session import SessionInfo
@@ -106,7 +107,7 @@ class Agent:
 
     @property
     def records(self) -> list[CompactionRecord]:
-        return self.conversation.records
+        return self.conversation.own_records
 
     @property
     def steps(self) -> list[Step]:
@@ -133,13 +134,29 @@ class Agent:
         """Continues in a copy of the session, up to and including ``message_id``."""
         await self._own.sessions.fork(message_id)
 
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
-        """The reasoning that would no longer be sent after going back to before a message of the user's."""
-        return self._own.sessions.lost_by_rewind(message_id)
+    def branches(self) -> list[Branch]:
+        """The ways through the session's messages that are not the conversation in front."""
+        return self._own.branches.all()
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
-        """Goes back to before one of the user's messages and returns its text; files too where asked."""
-        return await self._own.sessions.rewind(message_id, restore_files)
+    def lost_by_going(self, head: str | None) -> LostReasoning | None:
+        """The reasoning that would no longer be sent if the conversation ended with the message ``head``."""
+        return self._own.branches.lost(head)
+
+    def files_by_going(self, head: str | None) -> FilesMoved:
+        """What would become of the files if they were put as the conversation that ends with ``head`` has them."""
+        return self._own.branches.files(head)
+
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
+        """Goes back to before one of the user's messages, which is returned; files too where asked."""
+        return await self._own.branches.rewind(message_id, restore_files)
+
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+        """Goes on from any message of the session; files too where asked. Raises AgentError where it is not there."""
+        return await self._own.branches.go_to(head, restore_files)
+
+    async def go_back(self, restore_files: bool = False) -> Moved:
+        """Returns to the branch that was left last. Raises AgentError where there is none."""
+        return await self._own.branches.back(restore_files)
 
     def rename(self, title: str) -> None:
         """Gives the session a title."""
@@ -163,41 +180,44 @@ class Agent:
         return self._own.states.busy
 
     @property
-    def queue(self) -> list[str]:
-        return self._own.waiting.queue
-
-    @property
-    def steering(self) -> list[str]:
-        return self._own.waiting.steering
-
-    @property
-    def held(self) -> list[str]:
-        """What waited when the session was last left; ``send_waiting`` sends it."""
-        return self._own.waiting.held
+    def waiting(self) -> list[WaitingMessage]:
+        """What the user wrote and has no answer on its way, the next first."""
+        return self._own.waiting.listed
 
     def expect(self, schema: Metadata | None, due: bool = False) -> None:
         """The JSON Schema that answers from now on have to fit: providers that can are asked to see to it. ``due``: the
         next answer is to be given without calling tools any more. It holds for the session and model in force."""
         self.runtime.expect(schema, due)
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
-        """Sends a message, or queues it while a turn runs or the session is still opening."""
-        self._own.runner.submit(text, attachments)
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
+        """Sends a message, or queues it while a turn runs or the session is still opening, ``behind`` another one.
+        ``pasted``: see ``Written``."""
+        self._own.runner.submit(Written(text, list(attachments), list(pasted)), behind)
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         """A message that goes in before the next step of the running turn."""
-        self._own.runner.steer(text, attachments)
+        self._own.runner.steer(Written(text, list(attachments), list(pasted)))
 
-    def send_waiting(self) -> bool:
-        """Sends what waits, what waited when the session was last left included; False when nothing does."""
-        return self._own.runner.send_waiting()
+    def send_waiting(self, message_id: str | None = None) -> bool:
+        """Sends what waits, one after the other; or the one of that id before all others, into the running turn where
+        one runs. False when nothing does, or it cannot be now."""
+        return self._own.runner.send_waiting(message_id)
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
-        """Takes the newest message that waits back, with what was attached to it; None when none does."""
-        message = self._own.waiting.take_back()
-        if message is None:
-            return None
-        return message.text, [p for p in message.parts if isinstance(p, AttachmentPart)]
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
+        does not wait any more."""
+        message = self._own.runner.take_back(message_id)
+        return None if message is None else written_in(message)
+
+    def move_waiting(self, message_id: str, by: int) -> bool:
+        """Lets one of what waits go out earlier (``by`` < 0) or later; False where it cannot be."""
+        return self._own.waiting.move(message_id, by)
 
     def interrupt(self) -> bool:
         """Ends the running turn, compaction or wait; queued messages stay. False when nothing runs."""
@@ -345,7 +365,7 @@ class Agent:
     def history(self) -> History:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         c = self.conversation
-        return History(Session(c.messages, c.steps, c.records, c.summaries, self.runtime.policy()))
+        return History(Session(c.messages, c.steps, c.every_record, c.summaries, self.runtime.policy(), c.inherited))
 
     async def refresh_context(self) -> bool:
         """Looks whether memory files or pinned files have changed and takes them as they are now; while a turn runs

@@ -9,6 +9,7 @@ from agent_tui.engine.about.facts import ProjectFacts
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.binding.binder import Binder
+from agent_tui.engine.control.branches import BranchControl
 from agent_tui.engine.control.lifetime import Lifetime
 from agent_tui.engine.control.mode import ModeControl
 from agent_tui.engine.control.models import ModelControl
@@ -35,7 +36,8 @@ from agent_tui.tools.base import ToolOutcome
 class Objects:
     """``hub``: subscribers and background work. ``states``: what runs. ``bindings``: the session and the model in
     force. ``background``: commands that run beside the turns. ``fixed`` and ``accounts`` keep the numbers, ``waiting``
-    and ``runner`` hold and run what the user sends, ``sessions``, ``models`` and ``mode`` change what it is sent to."""
+    and ``runner`` hold and run what the user sends, ``sessions``, ``branches``, ``models`` and ``mode`` change what it
+    is sent to."""
 
     hub: Hub
     states: RunStates
@@ -51,6 +53,7 @@ class Objects:
     waiting: Waiting
     runner: Runner
     sessions: SessionControl
+    branches: BranchControl
     models: ModelControl
     project: ProjectFacts
     lifetime: Lifetime
@@ -101,6 +104,7 @@ def assemble(parts: AgentParts) -> Objects:
     )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
     sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
+    branches = BranchControl(hub, bindings, accounts, runner, toolbox)
     models = ModelControl(hub, states, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)
     lifetime = Lifetime(
@@ -121,6 +125,7 @@ def assemble(parts: AgentParts) -> Objects:
         waiting,
         runner,
         sessions,
+        branches,
         models,
         project,
         lifetime,

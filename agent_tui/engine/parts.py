@@ -40,6 +40,7 @@ class AgentParts:
     """Everything an Agent uses. ``resume`` is a session id, or its beginning, ``session`` one to go on with or to
     begin; ``continue_newest`` wins over a new session. ``can_fall_back``: a session whose model is gone goes on with
     another, because somebody reads that it does.
+    ``keep_index``: what is said is put into the index of texts, in the background.
     ``run_budget`` is what may be spent in all, in dollars.
     ``reload`` reads the settings again, after the folder was trusted. ``secrets`` knows the user's keys."""
 
@@ -63,6 +64,7 @@ class AgentParts:
     model_key: str | None = None
     run_budget: float | None = None
     can_fall_back: bool = True
+    keep_index: bool = False
     resume: str | None = None
     session: str | None = None
     continue_newest: bool = False

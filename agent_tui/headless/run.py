@@ -14,23 +14,22 @@ from pathlib import Path
 from typing import TextIO
 
 from agent_tui import door
+from agent_tui.commands.turn_words import EXIT_BY_REASON
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import (
-    EXIT_BUDGET,
     EXIT_DENIED,
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_REFUSED,
     EXIT_RETRYABLE,
-    EXIT_STEP_LIMIT,
     ConfigError,
 )
 from agent_tui.headless.messages import Interrupt, UserMessage, incoming, own_input
 from agent_tui.headless.output import Printer
 from agent_tui.headless.prompt import expanded, need_model, pictures
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
-from agent_tui.models.events import Event, Notice, StopReason, TurnEnded
+from agent_tui.models.events import Event, Notice, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.options import Options
 
@@ -38,16 +37,6 @@ log = logging.getLogger(__name__)
 
 SERVER_PATIENCE = 20.0
 """Seconds that MCP servers get to start before the prompt is sent without them."""
-
-EXIT_BY_REASON: dict[StopReason, int] = {
-    "end": EXIT_OK,
-    "length": EXIT_OK,
-    "refused": EXIT_REFUSED,
-    "step_limit": EXIT_STEP_LIMIT,
-    "budget": EXIT_BUDGET,
-    "interrupted": EXIT_INTERRUPTED,
-    "error": EXIT_ERROR,
-}
 
 
 class Run:

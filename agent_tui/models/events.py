@@ -14,6 +14,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 
 StopReason = Literal["end", "step_limit", "interrupted", "refused", "length", "budget", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
+WaitingKind = Literal["queued", "steer", "held", "failed", "unanswered"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -180,13 +181,31 @@ class Notice:
 
 
 @dataclass(slots=True, frozen=True)
-class QueueChanged:
-    """Messages typed while the model works. ``steer`` ones go in at the next step, the others after the turn; ``held``
-    ones waited when the session was last left, and go when the user says so."""
+class WaitingMessage:
+    """A message of the user's that has no answer on its way. ``queued`` ones go out after the turn, ``steer`` ones at
+    the next step. The others go nowhere until the user says so: ``held`` ones waited when the session was last left,
+    ``failed`` ones could not be sent. An ``unanswered`` one is in the conversation, but its request failed: it goes
+    along with the next message. ``why`` is what was said of the failure."""
 
-    queued: list[str]
-    steer: list[str]
-    held: list[str] = field(default_factory=list)
+    id: str
+    text: str
+    kind: WaitingKind
+    why: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class QueueChanged:
+    """What waits, the next first. ``paused``: nothing of it goes out by itself, until the user sends something."""
+
+    waiting: list[WaitingMessage]
+    paused: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class MessagesWithdrawn:
+    """These messages are no longer in the conversation: what was not answered is taken back, dropped or sent anew."""
+
+    ids: list[str]
 
 
 @dataclass(slots=True, frozen=True)
@@ -234,6 +253,7 @@ Event: TypeAlias = (
     | CompactionEnded
     | Notice
     | QueueChanged
+    | MessagesWithdrawn
     | BackendChanged
     | JobsChanged
     | TurnEnded

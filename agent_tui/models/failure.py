@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 FailureKind = Literal[
@@ -86,6 +86,12 @@ class Failure:
     @property
     def retryable(self) -> bool:
         return self.kind in RETRYABLE
+
+
+def without_text_kept(failure: Failure) -> Failure:
+    """The same of a call that nobody typed a text for: a summary, a subagent's, one that goes on from a tool's
+    result."""
+    return replace(failure, message=" ".join(failure.message.replace(TEXT_KEPT, "").split()))
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]
@@ -25,6 +25,14 @@ is for the model."""
 TOLD_MODE = "permission mode"
 """Name of the attachment that tells the model its permission mode; in a tool result's ``display``: what its text says
 of it."""
+UPDATE = "environment update"
+"""Of the one that tells what has changed."""
+CHANGE = "document change"
+"""Of the one that tells what has become of a file since it was sent."""
+NEWS = "background commands"
+"""Of the one that tells what has become of them."""
+TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS})
+"""Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
 APPROVED = "approved"
 """The tool that plans are presented with, and what stands in its result's ``display`` beside the ``text`` of a plan
@@ -39,8 +47,12 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class TextPart:
+    """``pasted`` says which parts of a text of the user's, ``[from, to]`` in characters, were pasted and stand for what
+    is there behind a placeholder; None where none does."""
+
     text: str
     provider_metadata: Metadata | None = None
+    pasted: list[list[int]] | None = None
     type: Literal["text"] = "text"
 
 
@@ -49,12 +61,14 @@ class ReasoningPart:
     """What a model thought. ``text`` may be empty while the metadata (a signature, an encrypted item) is not.
 
     ``prefix`` is the fingerprint of everything that was sent before it was made (see ``fingerprint``): some
-    providers refuse a signature once any of that has changed.
+    providers refuse a signature once any of that has changed. ``seconds`` is how long it took to arrive, None where
+    nobody measured that.
     """
 
     text: str
     provider_metadata: Metadata | None = None
     prefix: str | None = None
+    seconds: float | None = None
     type: Literal["reasoning"] = "reasoning"
 
     @property
@@ -175,14 +189,36 @@ class Message:
 
     @property
     def tool_result(self) -> ToolResultPart | None:
-        return next((p for p in self.parts if isinstance(p, ToolResultPart)), None)
+        for part in self.parts:
+            if isinstance(part, ToolResultPart):
+                return part
+        return None
+
+
+class Written(NamedTuple):
+    """What the user wrote: the text with every paste in place, what goes with it, and where in it the pastes are
+    (``TextPart.pasted``)."""
+
+    text: str
+    attachments: list[AttachmentPart]
+    pasted: list[list[int]] = []
 
 
 def user_message(
-    text: str, *, parent_id: str | None = None, attachments: list[AttachmentPart] | None = None
+    text: str,
+    *,
+    parent_id: str | None = None,
+    attachments: list[AttachmentPart] | None = None,
+    pasted: list[list[int]] | None = None,
 ) -> Message:
     """A new user message; attachments come before the text, as providers recommend."""
     parts: list[Part] = [*(attachments or [])]
     if text or not parts:
-        parts.append(TextPart(text))
+        parts.append(TextPart(text, pasted=pasted or None))
     return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())
+
+
+def written_in(message: Message) -> Written:
+    """What the user wrote of a message of theirs."""
+    pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
+    return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])

@@ -111,13 +111,24 @@ class ReplayRule:
     ask_drop: bool = True
 
 
+@dataclass(slots=True, frozen=True)
+class Reckoned:
+    """What ``/context`` says of a request as it is sent, in its words: ``total`` tokens of input, the ``limit`` beyond
+    which would be compacted (None: not known), and whether it would."""
+
+    total: int
+    limit: int | None
+    would_compact: bool
+
+
 @dataclass(slots=True)
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
     ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
     ``content_timeout`` seconds in which bytes come but nothing of the answer. ``kind`` says what the call is for: a
     provider sends all kinds alike, a scripted one answers them differently. ``output_schema``: the JSON Schema that
-    the last answer of the run has to fit; ``output_due``: this request is for that answer, no tool is needed for it."""
+    the last answer of the run has to fit; ``output_due``: this request is for that answer, no tool is needed for it.
+    ``reckoned``: None while its parts are still being counted, and outside this process."""
 
     id: str
     spec: ModelSpec
@@ -135,6 +146,7 @@ class ModelRequest:
     replay: ReplayRule = field(default_factory=ReplayRule)
     output_schema: Metadata | None = None
     output_due: bool = False
+    reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
 
 
 @dataclass(slots=True, frozen=True)

@@ -28,6 +28,8 @@ class SessionState:
     ``compaction_failures`` times in a row, pauses since an undo, or is off for good. ``thinking`` is the chosen effort,
     None for the model's own; ``environment`` the text the model was told at the start, None before that.
     ``budget`` are the limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none.
+    ``back`` is the end of the branch that was left last, ``going`` the end of the one that was being gone to when files
+    were put back; it is None unless the program was killed meanwhile.
     ``newer`` holds what a later version keeps beside these, written back as it was found.
     """
 
@@ -38,6 +40,8 @@ class SessionState:
     thinking: Effort | None = None
     environment: str | None = None
     budget: Mapping[str, float | None] = field(default_factory=lambda: _NO_LIMITS, hash=False)
+    back: str | None = None
+    going: str | None = None
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
 
 
@@ -58,3 +62,8 @@ class SessionInfo:
     preview: str = ""
     state: SessionState = field(default_factory=SessionState)
     kind: SessionKind = "user"
+
+    @property
+    def copied(self) -> bool:
+        """Whether it was begun as a copy of another, and has that one's messages and steps."""
+        return self.parent_session is not None and self.kind == "user"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -186,6 +187,8 @@ class CompactionRecord:
     ``after_tokens`` is an estimate always, ``before_tokens`` where ``before_estimated`` says so.
     Records of one operation share ``operation_id`` and are undone together. ``switched`` are the times (seconds since
     the epoch) at which it was put out of force, and back in turn; versions that did not store them undid it unseen.
+    ``beside`` are the first messages of the branches that had been left when it was made: it does not hold on them, so
+    that each goes on as it was left.
     """
 
     id: str
@@ -211,6 +214,7 @@ class CompactionRecord:
     unpriced_calls: int = 0
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
+    beside: list[str] = field(default_factory=list)
 
     @property
     def cost(self) -> Cost | None:
@@ -218,3 +222,9 @@ class CompactionRecord:
         if self.cost_known_usd is not None:
             return Cost(self.cost_known_usd, self.unpriced_calls)
         return None if self.cost_usd is None else Cost(self.cost_usd)
+
+
+def inherited(steps: Sequence[Step], since: float) -> int:
+    """How many leading steps were begun before the session was made that has them: those of the conversation it is a
+    copy of. They measure what they sent, but were paid for there."""
+    return next((place for place, step in enumerate(steps) if step.created >= since), len(steps))

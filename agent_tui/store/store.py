@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,16 +14,20 @@ from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock, is_held
 from agent_tui.store.passing import PassingFolder
+from agent_tui.store.search.fill import Filler
+from agent_tui.store.search.index import NoIndex, SearchIndex, index_file, remove_index
+from agent_tui.store.search.look import SearchReader
 from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
 from agent_tui.store.tables.learned import LearnedTables
-from agent_tui.store.tables.messages import walk
 from agent_tui.store.tables.offers import OfferTables
 from agent_tui.store.tables.rows import encode
 from agent_tui.store.tables.salvage import Content, salvage
 from agent_tui.store.tables.session_rows import read_row
 from agent_tui.store.tables.waiting import WaitingTables
+
+log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT = 3.0
 """Seconds that opening waits for another process's write, which takes milliseconds, before it is called locked."""
@@ -36,12 +41,20 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     call returns: a killed process loses nothing of it. All methods raise ``StoreError`` with one line for the user.
     Nothing but ``delete_session`` deletes what was said."""
 
-    def __init__(self, database: Database, folder: PassingFolder | None = None, problem: str | None = None) -> None:
-        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes."""
+    def __init__(
+        self,
+        database: Database,
+        folder: PassingFolder | None = None,
+        problem: str | None = None,
+        damaged: bool = False,
+    ) -> None:
+        """``folder`` goes with the store; ``problem`` is why ``database`` is but a copy that refuses writes: the file
+        is ``damaged``, or it cannot be written."""
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
         self._folder = folder
         self.problem = problem
+        self.damaged = damaged
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -183,7 +196,9 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         session_id = self.session(session_id).id
         mine = self._held.get(session_id)
         lock = mine or self.lock(session_id)
+        index: SearchIndex | None = None
         try:
+            index = self._out_of_index(session_id)
             self._db.run("PRAGMA secure_delete = ON")
             with self._db.writing():
                 self._db.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
@@ -195,14 +210,63 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
                 self._db.run(
                     "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
                 )
+            if index is not None:
+                self._overwrite(index)
         except BaseException:
             if mine is None:
                 lock.release()
             raise
         finally:
             self._db.run("PRAGMA secure_delete = OFF")
+            if index is not None:
+                index.close()
         lock.remove()
         self._db.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @property
+    def _really(self) -> Path | None:
+        """The file that is read and written; None where there is none."""
+        name = self._db.one("SELECT file FROM pragma_database_list WHERE name = 'main'")[0]
+        return Path(name) if name else None
+
+    def search_reader(self) -> SearchReader:
+        """Searches all sessions, in a thread of its own; to be closed."""
+        return SearchReader(self._really)
+
+    def filler(self) -> Filler:
+        """Keeps the index of texts up, in a thread of its own; to be begun and closed."""
+        return Filler(self._db.path)
+
+    def _out_of_index(self, session_id: str) -> SearchIndex | None:
+        """Takes the texts of a session out of the index, ahead of its deletion; the index, to be overwritten there."""
+        rows = self._db.all("SELECT n FROM message WHERE session_id = ?", (session_id,))
+        path = self._really
+        if not rows or path is None or not index_file(path).exists():
+            return None
+        index: SearchIndex | None = None
+        try:
+            index = SearchIndex(path)
+            index.forget([n for (n,) in rows])
+        except NoIndex as error:
+            if index is not None:
+                index.close()
+            self._without_index(path, error)
+            return None
+        return index
+
+    def _overwrite(self, index: SearchIndex) -> None:
+        try:
+            index.overwrite()
+        except NoIndex as error:
+            index.close()
+            self._without_index(index.database, error)
+
+    def _without_index(self, database: Path, error: NoIndex) -> None:
+        log.warning("The index is made anew: %s", error)
+        try:
+            remove_index(database)
+        except OSError as why:
+            raise StoreUnwritableError(f"{index_file(database)} cannot be removed: {why.strerror or why}") from why
 
     def content(self, session_id: str) -> Content:
         """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
@@ -220,8 +284,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
                     self.messages(info.id), self.summaries(info.id), self.steps(info.id), self.records(info.id)
                 )
                 content.head_id = info.head_id
-                # A missing parent shows only on the way from the head.
-                self._way(info, content)
+                self._require_tree(info, content)
                 return content
         except StoreLockedError:
             raise
@@ -231,11 +294,15 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
                 content.missing.append(str(error))
             return content
 
-    def _way(self, info: SessionInfo, content: Content) -> None:
-        try:
-            walk(content.messages, info.head_id)
-        except KeyError as error:
-            raise damaged(self._db.path, f"message {error.args[0]} is missing") from error
+    def _require_tree(self, info: SessionInfo, content: Content) -> None:
+        """Every branch can be gone to: each message follows one that was added before it."""
+        known: set[str | None] = {None}
+        for message in content.messages.values():
+            if message.parent_id not in known:
+                raise damaged(self._db.path, f"message {message.parent_id} is missing")
+            known.add(message.id)
+        if info.head_id not in known:
+            raise damaged(self._db.path, f"message {info.head_id} is missing")
 
     def export(self, session_id: str) -> Metadata:
         """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed

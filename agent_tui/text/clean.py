@@ -6,6 +6,7 @@
 | names made of others' texts, that are kept | dropped                         | `printable`, `printable_line`     |
 | what servers and packages say of themselves | dropped, the invisible too     | `plain`, `plain_line`             |
 | a program's output for the model           | carried out, then dropped       | `program_output`                  |
+| the same, where its colours are shown      | dropped                         | `colour_runs`                     |
 | files' content and names for the model     | shown as pictures               | `pictured`, `pictured_line`       |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
 | what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 _SURROGATES = range(0xD800, 0xE000)
@@ -106,6 +108,21 @@ def program_output(text: str) -> str:
     if "\r" in text:
         text = re.sub(_OVERWRITTEN, "", text.replace("\r\n", "\n")).replace("\r", "\n")
     return re.sub(_ACTING, "", text)
+
+
+_SGR = r"\x1b\[([0-9;:]{0,64})m"
+
+
+def colour_runs(text: str) -> Iterator[tuple[list[int], str]]:
+    """The pieces of one line of a program's output, each with the codes of colours and the like (SGR) that stand right
+    before it. Whatever else acts is removed, as ``program_output`` and ``clean`` do; a line's end is a space."""
+    codes: list[int] = []
+    for number, piece in enumerate(re.split(_SGR, text)):
+        if number % 2:
+            codes += [int(code) for code in re.split("[;:]", piece) if code] or [0]
+        elif said := clean(program_output(piece)).replace("\n", " ").replace("\t", " "):
+            yield codes, said
+            codes = []
 
 
 _PICTURES: dict[int, int] = {c: 0x2400 + c for c in range(0x20) if c not in (0x09, 0x0A)} | {0x7F: 0x2421}

@@ -45,7 +45,7 @@ class Intent:
 class ToolOutcome:
     """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
     ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
-    ``ends_turn``: the model is not asked to go on.
+    ``ends_turn``: the model is not asked to go on. ``waited``: seconds of its run in which the user was waited for.
     """
 
     text: str
@@ -53,6 +53,7 @@ class ToolOutcome:
     display: Metadata | None = None
     attachments: list[AttachmentPart] = field(default_factory=list)
     ends_turn: bool = False
+    waited: float = 0.0
 
 
 class User(Protocol):

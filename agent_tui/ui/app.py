@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.theme import Theme
 from textual.widget import Widget
 
-from agent_tui.config import Settings
+from agent_tui.config import AUTO_THEME, Settings
 from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.paths import Paths
 from agent_tui.ui.chat.assembly import Chat
@@ -30,12 +30,12 @@ from agent_tui.ui.textual_private import (
     DrawsFrames,
     EchoingScreen,
     draw_again,
+    tell_server,
     wear_first,
     write_to_terminal,
 )
 from agent_tui.ui.theme import (
     ANSI_THEME,
-    AUTO,
     DEFAULT_THEME,
     LIGHT_THEME,
     start_theme,
@@ -47,8 +47,11 @@ from agent_tui.ui.theme import (
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from agent_tui.options import Served
+    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.opening import AgentFactory
+    from agent_tui.ui.chat.status_command import StatusCommand
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.safety import ShowsErrors
     from agent_tui.ui.transcript import Transcript
@@ -110,13 +113,16 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
+        last_words: Callable[[ChatAgent], list[str]] = lambda agent: [],
+        served: Served | None = None,
     ) -> None:
         wanted = wanted_theme(settings.ui.theme, paths.state)
-        self._by_terminal = detect_colors and wanted == AUTO
+        self._by_terminal = detect_colors and wanted == AUTO_THEME
         self._theme_folder = paths.themes
+        self._served = served
         super().__init__()  # which asks for the driver
         self.glass = Glass(can_scroll_regions())
-        if wanted == AUTO:
+        if wanted == AUTO_THEME:
             wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
         theme, problem = start_theme(wanted, paths.themes)
         self._use_first_theme(theme)
@@ -135,16 +141,23 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
         self._first_prompt = prompt
+        self._status_command = settings.ui.status_command
+        self._own_line: StatusCommand | None = None
+        self._told_session = ""
         self._problems = [*problems, *([problem] if problem else [])]
         self.net = Net(self, clock)
-        self.chat = Chat(self, settings, paths, root, clock)
+        self.chat = Chat(self, settings, paths, root, clock, last_words)
         self.stage = self.chat.stage
 
     def get_default_screen(self) -> EchoingScreen:
         return EchoingScreen(self.glass, id="_default")
 
     def get_driver_class(self) -> type[Driver]:
-        """A terminal that may vanish without taking the process hostage."""
+        """A terminal that may vanish without taking the process hostage, or a page of the browser."""
+        if self._served is not None:
+            from agent_tui.ui.terminal import web
+
+            return web.driver_class(self.leave, self.action_redraw, (self._served.columns, self._served.lines))
         from agent_tui.ui.terminal.driver import driver_class
 
         heard = self.background_told if self._by_terminal else None
@@ -233,10 +246,29 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        if self._served is not None and self.chat.seat.agent is not None:
+            self.chat.seat.agent.subscribe(self._tell_session)
+            self._tell_session()
+        if self._status_command:
+            await self._begin_status_command(self._status_command)
         self.opened.set()
         gc.enable()
         gc.collect()
         gc.freeze()
+
+    async def _begin_status_command(self, command: str) -> None:
+        from agent_tui.ui.chat.status_command import StatusCommand
+
+        line = await self.stage.own_line()
+        if self.chat.seat.agent is not None:
+            self._own_line = StatusCommand(command, self.chat.seat.agent, line.show, self.stage)
+
+    def _tell_session(self, event: object = None) -> None:
+        """The server learns which session a page that comes after the end of this process is to show."""
+        agent = self.chat.seat.agent
+        if agent is not None and agent.messages and agent.info.id != self._told_session:
+            self._told_session = agent.info.id
+            tell_server(self, "session", id=agent.info.id)
 
     def leave(self) -> None:
         """Ends the program with everything stored."""
@@ -247,6 +279,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     async def close_agent(self) -> None:
         """Lets the agent go, once the screen is gone."""
+        if self._own_line is not None:
+            await self._own_line.close()
         lost = await self.chat.seat.close()
         self.failure = self.failure or lost
         self.farewell = self.chat.seat.farewell
@@ -365,7 +399,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             case "history":
                 self.open_screen("history", self.prompt.text)
             case "panel":
-                self.chat.permissions.go_there()
+                if not self.chat.permissions.go_there() and self.queue_view.entries:
+                    self.open_screen("queue")
             case "editor":
                 await self.chat.editor.edit()
             case "paste":

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui import door
 from agent_tui.config import Settings
 from agent_tui.errors import EXIT_ERROR, EXIT_OK
+from agent_tui.options import Served
 from agent_tui.paths import Paths
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.chat.opening import AgentFactory
+
+if TYPE_CHECKING:
+    from agent_tui.ui.agent_protocol import ChatAgent
 
 
 def run_ui(
@@ -22,13 +27,35 @@ def run_ui(
     *,
     prompt: str = "",
     problems: Sequence[str] = (),
+    again: Sequence[str] = ("agent-tui",),
+    served: Served | None = None,
 ) -> int:
-    """Runs the chat until the user leaves; returns the exit code.
+    """Runs the chat until the user leaves; returns the exit code. ``again`` is how the program was called, as far as
+    that matters for going on with a session. ``served``: on a page of the browser instead of the terminal.
 
     ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
     it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
     """
-    app = AgentApp(agent_factory, settings, paths, root, prompt=prompt, problems=problems, detect_colors=True)
+
+    def last_words(agent: ChatAgent) -> list[str]:
+        from shutil import get_terminal_size
+
+        from agent_tui.ui.chat.leaving import scrollback, way_back
+
+        said = scrollback(agent, get_terminal_size().columns) if settings.ui.scrollback else []
+        return [*said, *([""] if said else []), *way_back(agent, again)]
+
+    app = AgentApp(
+        agent_factory,
+        settings,
+        paths,
+        root,
+        prompt=prompt,
+        problems=problems,
+        detect_colors=True,
+        last_words=last_words,
+        served=served,
+    )
 
     async def main() -> int:
         try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -50,8 +51,6 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.drivers.linux_driver.LinuxDriver", "_file", "a terminal that vanishes"),
     ("textual.drivers.linux_driver.LinuxDriver", "_loop", "a terminal that vanishes"),
     ("textual._xterm_parser", "XTermParser", "keys that were typed before the start"),
-    ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
-    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
     ("textual._ansi_sequences", "SYNC_START", "frames that do not tear"),
     ("textual._ansi_sequences", "SYNC_END", "frames that do not tear"),
     ("textual._compositor", "Compositor", "drawing only what changed"),
@@ -70,6 +69,8 @@ USES: tuple[tuple[str, str, str], ...] = (
     ("textual.screen.Screen", "_layout_required", "showing a key before what else changed"),
     ("textual.screen.Screen", "_compositor_refresh", "showing a key before what else changed"),
     ("textual.screen.Screen", "_on_timer_update", "showing a key before what else changed"),
+    ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
+    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
 )
 """The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
 
@@ -288,8 +289,9 @@ class DrawsFrames(App[int]):
                 self._handle_exception(error)
             else:
                 if text:
-                    # One write: the thread that makes it may have to wait for each.
-                    driver.write(f"{SYNC_START}{text}{SYNC_END}" if self._sync_available else text)
+                    frame_text = f"{SYNC_START}{text}{SYNC_END}" if self._sync_available else text
+                    for at in range(0, len(frame_text), ONE_WRITE):
+                        driver.write(frame_text[at : at + ONE_WRITE])
                     driver.flush()
         self.post_display_hook()
 
@@ -307,6 +309,11 @@ class DrawsFrames(App[int]):
             self.glass.forget_rows([y for y, _, _ in renderable.spans])
         elif renderable is not None:
             self.glass.forget()
+
+
+ONE_WRITE = 8_192 if sys.platform == "win32" else 1 << 30
+"""Characters that a terminal is given at once: the thread that writes may have to wait for each piece, but Python fails
+on long ones on Windows."""
 
 
 def as_frame(renderable: RenderableType | None) -> FrameUpdate | None:
@@ -372,6 +379,15 @@ def write_to_terminal(app: App[Any], sequence: str) -> None:
     driver = app._driver
     if driver is not None and not driver.is_headless:
         driver.write(sequence)
+
+
+def tell_server(app: App[Any], kind: str, **facts: object) -> None:
+    """Tells the program that shows this one on a page something beside the screen; nothing happens without one."""
+    from textual.drivers.web_driver import WebDriver
+
+    driver = app._driver
+    if isinstance(driver, WebDriver):
+        driver.write_meta({"type": kind, **facts})
 
 
 def draw_again(app: DrawsFrames) -> None:

@@ -10,11 +10,10 @@ from rich.style import Style
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from agent_tui.config import AUTO_THEME
 from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
 
-AUTO = "auto"
-"""Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
 DEFAULT_THEME = "agent-dark"
 LIGHT_THEME = "agent-light"
 ANSI_THEME = "ansi"
@@ -145,8 +144,8 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
 
 def wanted_theme(configured: str, state: Path) -> str:
     """The theme to start with: what the configuration names; where it names none, the one that was chosen last with
-    /theme. ``AUTO`` where that is the terminal's to say."""
-    if configured != AUTO:
+    /theme. ``AUTO_THEME`` where that is the terminal's to say."""
+    if configured != AUTO_THEME:
         return configured
     try:
         chosen = (state / CHOICE_FILE).read_text(encoding="utf-8").strip()

@@ -20,7 +20,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from agent_tui.ui.prompt.completion import FileIndex
+from agent_tui.completion import FileIndex
 from tests.support.bench import app, medians, milliseconds, report
 from tests.support.fake_agent import FakeAgent
 

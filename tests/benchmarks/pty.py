@@ -220,7 +220,8 @@ def ask(program: Watched, question: str) -> None:
 def while_paced(program: Watched, seconds: float) -> dict[str, float]:
     since = program.written
     ask(program, f"paced-for-{round(seconds) + 4}")
-    program.wait_for(b"Section 2", since)  # the screen is full and scrolls from here on
+    program.wait_for(b"Section ", since)
+    program.watch(1.5)  # the screen is full and scrolls from here on
     keys = Keys(program)
     meter, end = Meter(program), time.perf_counter() + seconds
     while time.perf_counter() < end:

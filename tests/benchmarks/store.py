@@ -148,7 +148,6 @@ def measure(folder: Path, count: int) -> dict[str, float | int]:
                 store.add_message(session.id, user_message(f"question {n}"))
         lists = [seconds(store.sessions) for _ in range(RUNS)]
         ours = [seconds(lambda: store.sessions("/project/7")) for _ in range(RUNS)]
-        found = [seconds(lambda: store.sessions(search="question 77", limit=50)) for _ in range(RUNS)]
     return {
         "messages": count,
         "append_p50_ms": percentile(appends, 50) * 1e3,
@@ -163,7 +162,6 @@ def measure(folder: Path, count: int) -> dict[str, float | int]:
         "resume_ratio": median(resumes) / median(bares),
         "list_10000_sessions_ms": median(lists) * 1e3,
         "list_project_ms": median(ours) * 1e3,
-        "search_10000_sessions_ms": median(found) * 1e3,
     }
 
 

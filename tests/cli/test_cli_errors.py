@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sqlite3
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_unknown_models(cli: Cli) -> None:
         ("[context]\ncompact = 1\n", "unknown key context.compact"),
         ("[context]\nauto_compact = 1\n", "context.auto_compact"),
         ("[permissions]\nallow = ['bash(']\n", "bash("),
+        ("[ui]\n\ntheme = 'nrod'\n", "config.toml, line 3: ui.theme: no theme is called 'nrod'; allowed: agent-dark, "),
     ],
 )
 def test_bad_configuration(cli: Cli, text: str, words: str) -> None:
@@ -53,6 +55,15 @@ def test_bad_variables(cli: Cli) -> None:
     cli.setenv("AGENT_TUI_CONTEXT__AUTO_COMPACT", "perhaps")
     refused(cli, 2, "-p", "hi", words="environment: AGENT_TUI_CONTEXT__AUTO_COMPACT")
     refused(cli, 2, "config", "show", words="AGENT_TUI_CONTEXT__AUTO_COMPACT")
+
+
+def test_a_theme_of_ones_own_is_known_by_the_name_in_its_file(cli: Cli) -> None:
+    cli.paths.themes.mkdir(parents=True)
+    (cli.paths.themes / "file.toml").write_text('name = "mine"\n[colors]\nprimary = "#fff"\n', "utf-8")
+    cli.config("[ui]\ntheme = 'mine'\n")
+    assert cli.run("config", "show").code == 0
+    cli.setenv("AGENT_TUI_UI__THEME", "file")
+    refused(cli, 2, "config", "show", words="environment: AGENT_TUI_UI__THEME: no theme is called 'file'")
 
 
 def test_files_and_folders_that_are_missing(cli: Cli) -> None:
@@ -162,6 +173,38 @@ context_window = 8000
 def test_exports_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     cli.run("-p", "hi", "-m", "demo")
     refused(cli, 1, "export", cli.newest(), "-o", str(tmp_path / "gone" / "x.json"), words="cannot be written")
+
+
+def test_an_export_writes_over_nothing_unasked(cli: Cli, tmp_path: Path) -> None:
+    cli.run("-p", "hi", "-m", "demo")
+    file, session = tmp_path / "kept.md", cli.newest()
+    file.write_text("mine", "utf-8")
+    refused(cli, 2, "export", session, "--format", "md", "-o", str(file), words="kept.md is there already")
+    assert file.read_text("utf-8") == "mine"
+    assert cli.run("export", session, "--format", "md", "-o", str(file), "--force").code == 0
+    assert file.read_text("utf-8").startswith("# ")
+    assert cli.run("export", session, "-o", os.devnull).code == 0
+    assert cli.run("export", session, "--format", "md", "-o", "-").out.startswith("# ")
+
+
+UNWRITABLE = Path("/sys")
+"""Nobody makes folders here, not even root: a home in it is one that cannot be written."""
+
+
+@pytest.mark.skipif(not UNWRITABLE.is_dir(), reason="there is no folder that nobody can write in")
+def test_looking_needs_no_home_that_can_be_written(cli: Cli) -> None:
+    cli.setenv("AGENT_TUI_HOME", str(UNWRITABLE / "agent-tui"))
+    doctor = cli.run("doctor")
+    said = {line.split()[1]: line for line in doctor.out.splitlines()}
+    assert (doctor.code, doctor.err) == (1, "")
+    assert said["sessions"].startswith("fail  sessions") and "AGENT_TUI_HOME" in said["sessions"]
+    assert said["log"].startswith("warn ") and "cannot be written" in said["log"]
+    assert {"model", "sandbox", "terminal"} <= said.keys()
+    for command in (("context", "-m", "demo"), ("models",), ("config", "show"), ("sessions",), ("sessions", "check")):
+        outcome = cli.run(*command)
+        assert outcome.code == 0, (command, outcome)
+        assert "damaged" not in outcome.out
+    refused(cli, 1, "sessions", "delete", "ses_x", "--yes", words="Operation not permitted")
 
 
 def test_deleting_asks(cli: Cli) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 
+from agent_tui.models.session import SessionState
 from agent_tui.store.damage import rebuild
 from agent_tui.store.tables import database, schema
+from agent_tui.store.tables.session_state import dump_state
 from tests.support.cli import Cli
-from tests.support.older_databases import as_it_read, restore
+from tests.support.older_databases import as_it_read, as_listed_now, restore
 
 
 def test_an_earlier_database_is_listed_counted_and_exported(cli: Cli) -> None:
     restore(cli.paths.database)
     then = as_it_read()
-    assert json.loads(cli.run("sessions", "--all", "--json").out) == then["listed"]
+    assert json.loads(cli.run("sessions", "--all", "--json").out) == as_listed_now(then)
     for session in then["sessions"]:
         context = cli.run("context", "--session", session["id"], "--json")
         assert context.code == 0, context.err
@@ -24,7 +26,7 @@ def test_an_earlier_database_is_listed_counted_and_exported(cli: Cli) -> None:
         export = json.loads(exported.out)
         assert len(export["messages"]) >= session["messages"] > 0
         assert export["session"]["kind"] == ("subagent" if session["state"].pop("subagent", False) else "user")
-        assert export["session"]["state"] == {**session["state"], "budget": {}}
+        assert export["session"]["state"] == {**dump_state(SessionState()), **session["state"]}
         assert cli.run("export", session["id"], "--format", "md").code == 0
     assert cli.run("sessions", "check").code == 0
 

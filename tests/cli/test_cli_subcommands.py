@@ -131,6 +131,22 @@ def test_sessions_are_listed_newest_first(cli: Cli) -> None:
     assert text.index(second) < text.index(first)
 
 
+def test_sessions_are_searched_by_what_was_said(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = cli.run("sessions", "--search", "DEMO model", "--json").json
+    assert (row["id"], row["hit"]["role"], row["hit"]["left_behind"]) == (session, "assistant", False)
+    marked = [row["hit"]["line"][start:end] for start, end in row["hit"]["spans"]]
+    assert {text.lower() for text in marked} == {"demo", "model"}
+    assert "    model: " in cli.run("sessions", "--search", "demo").out
+    assert cli.run("sessions", "--search", "zebra", "--json").json == []
+    assert "No session has these words" in cli.run("sessions", "--search", "zebra").err
+    assert cli.run("sessions", "--search", " ").code == 2
+    elsewhere = cli.project.parent / "other"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert cli.run("sessions", "--search", "demo", "--json").json == []
+    assert [row["id"] for row in cli.run("sessions", "--all", "--search", "demo", "--json").json] == [session]
+
+
 def test_sessions_of_other_projects_are_behind_all(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = cli.project.parent / "other"
     elsewhere.mkdir()

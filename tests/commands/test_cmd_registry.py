@@ -34,7 +34,7 @@ NAMES = [
         "config",
         "init",
     ),
-    *("jobs", "mcp", "skills", "tools", "doctor", "exit"),
+    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 ]
 
 

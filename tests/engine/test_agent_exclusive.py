@@ -11,12 +11,14 @@ import pytest
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError, WorkerError
+from agent_tui.models.branches import FilesMoved
 from agent_tui.models.events import MessageAdded, Notice, TurnEnded, TurnStarted
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.store.store import Store
-from tests.support.agents import parts_for, running
+from agent_tui.tools.files.snapshots import RestorePlan
+from tests.support.agents import parts_for, running, waiting
 
 
 class Gated(DemoProvider):
@@ -87,7 +89,7 @@ async def test_a_message_sent_during_a_switch_of_models_waits_for_it(tmp_path: P
         switching = asyncio.create_task(agent.set_model("other" if agent.spec.key != "other" else "demo"))
         await gated.asked.wait()
         agent.submit("to the new one")
-        assert agent.queue == ["to the new one"]
+        assert waiting(agent, "queued") == ["to the new one"]
         for work in (agent.compact(), agent.set_model("demo"), agent.rewind("x", restore_files=True)):
             with pytest.raises(AgentError, match="while the model works"):
                 await work
@@ -105,10 +107,10 @@ async def test_a_message_sent_while_files_are_restored_follows(tmp_path: Path, m
         await agent.join()
         restoring, go_on = asyncio.Event(), asyncio.Event()
 
-        async def restore(ids: list[str]) -> list[str]:
+        async def restore(plan: RestorePlan) -> FilesMoved:
             restoring.set()
             await go_on.wait()
-            return []
+            return FilesMoved()
 
         monkeypatch.setattr(agent.toolbox, "restore_files", restore)
         rewinding = asyncio.create_task(agent.rewind(agent.messages[0].id, restore_files=True))
@@ -116,7 +118,7 @@ async def test_a_message_sent_while_files_are_restored_follows(tmp_path: Path, m
         agent.submit("second")
         assert len(seen.of(TurnStarted)) == 1
         go_on.set()
-        assert await rewinding == "first"
+        assert (await rewinding).text == "first"
         await agent.join()
         assert [m.text for m in agent.messages if m.role == "user"] == ["second"]
 
@@ -196,10 +198,10 @@ async def test_what_waits_is_taken_back_with_its_attachments(tmp_path: Path) -> 
         file = AttachmentPart("a.txt", "text/plain", text="attached")
         agent.submit("first")
         agent.submit("second", [file])
-        assert agent.take_back() == ("second", [file])
+        assert agent.take_back() == ("second", [file], [])
         assert agent.take_back() is None
         agent.steer("also", [file])
-        assert agent.steering == ["also"]
+        assert waiting(agent, "steer") == ["also"]
         await agent.join()
         steered = next(m for m in agent.messages if m.text == "also")
         assert file in steered.parts

@@ -32,6 +32,7 @@ class User:
         self.agent: Agent
         self.stored: dict[str, str] = {}
         self.records: set[str] = set()
+        self.left: dict[str, list[str]] = {}
         self.session = ""
         self.sent = 0
 
@@ -72,13 +73,35 @@ class User:
         await self.agent.compact(self.random.choice(["", "the numbers"]))
 
     async def undo(self) -> None:
+        # It holds wherever the compaction does.
+        self.left.clear()
         await self.agent.compact_undo()
 
     async def rewind(self) -> None:
         mine = [m for m in self.agent.messages if m.role == "user"]
         if mine:
             newest = self.random.choice([mine[-1], mine[-1], self.random.choice(mine)])
+            self.leave()
             await self.agent.rewind(newest.id)
+
+    def leave(self) -> None:
+        head = self.agent.info.head_id
+        if head is not None:
+            self.left[head] = [item.key for item in self.agent.conversation.view()]
+
+    async def branch(self) -> None:
+        """Any branch is as it was left, whatever was compacted elsewhere, and as it is where it is opened."""
+        others = self.agent.branches()
+        if not others:
+            return
+        self.leave()
+        end = self.random.choice(others).end
+        await self.agent.go_to(end)
+        await self.agent.ready()
+        assert self.agent.messages[-1].id == end
+        if end in self.left:
+            assert [item.key for item in self.agent.conversation.view()] == self.left[end]
+        await self.restart()
 
     async def fork(self) -> None:
         path = self.agent.messages
@@ -112,7 +135,8 @@ class User:
             self.agent.pin("notes.txt")
 
     async def act(self) -> str:
-        acts: list[Any] = [self.send] * 5 + [self.send_and_interrupt, self.compact, self.undo, self.rewind]
+        acts: list[Any] = [self.send] * 5 + [self.send_and_interrupt, self.compact, self.undo, self.rewind, self.rewind]
+        acts += [self.branch] * 3
         acts += [self.fork, self.restart, self.restart, self.effort, self.pin]
         act = self.random.choice(acts)
         await act()

@@ -23,7 +23,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message
 from agent_tui.store.store import Store
-from tests.support.agents import parts_for, running
+from tests.support.agents import parts_for, running, waiting
 
 
 def roles(messages: list[Message]) -> list[str]:
@@ -217,13 +217,13 @@ async def test_messages_typed_meanwhile_wait_and_can_be_taken_back(tmp_path: Pat
         agent.submit("first")
         agent.submit("second")
         agent.submit("third")
-        assert agent.queue == ["second", "third"]
-        assert agent.take_back() == ("third", [])
+        assert waiting(agent, "queued") == ["second", "third"]
+        assert agent.take_back() == ("third", [], [])
         await agent.join()
         asked = [m.text for m in agent.messages if m.role == "user"]
         assert asked == ["first", "second"]
         assert len(seen.of(TurnEnded)) == 2
-        assert seen.of(QueueChanged)[-1].queued == []
+        assert seen.of(QueueChanged)[-1].waiting == []
 
 
 async def test_steering_goes_in_before_the_next_step(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ async def test_rewind_returns_the_text_and_destroys_nothing(tmp_path: Path) -> N
         await agent.join()
         assert (project / "a.txt").read_text() == "new"
         second = agent.messages[2]
-        assert await agent.rewind(second.id, restore_files=True) == "second"
+        assert (await agent.rewind(second.id, restore_files=True)).text == "second"
         assert not (project / "a.txt").exists()
         assert roles(agent.messages) == ["user", "assistant"]
         assert agent.context_usage().total == usage_then

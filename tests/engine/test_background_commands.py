@@ -11,10 +11,9 @@ import pytest
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.parts import AgentParts
-from agent_tui.engine.running.background import NEWS
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, JobsChanged, Notice, PermissionAsked
-from agent_tui.models.messages import AttachmentPart, Message
+from agent_tui.models.messages import NEWS, AttachmentPart, Message
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.scripts import step
 from tests.support.waiting import ended

@@ -96,7 +96,7 @@ async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_wha
         second = seen.events.index(seen.of(TurnEnded)[0])
         begun = [e.usage for e in seen.events[second:] if isinstance(e, ContextChanged)]
         assert begun[0].expected_read is not None and begun[0].expected_read < 2_000 < (begun[-1].expected_read or 0)
-        assert told[0].startswith("Next request expected") and "tools changed: MCP server tickets came" in told[0]
+        assert told[0].startswith("Next input: expected") and "tools changed: MCP server tickets came" in told[0]
 
 
 async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.session import SessionState
 
+SAID = "The conversation is larger than m accepts (HTTP 400)."
+
 
 def usage(total: int, window: int | None = 200_000, limit: int | None = 168_000) -> ContextUsage:
     known = window is not None and limit is not None
@@ -74,9 +76,9 @@ def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
 
 
 def test_auto_compact_false_is_honoured_on_overflow_too() -> None:
-    decision = AutoCompaction(auto_compact=False).on_overflow(usage(150_000))
+    decision = AutoCompaction(auto_compact=False).on_overflow(usage(150_000), SAID)
     assert isinstance(decision, Stop)
-    assert "auto_compact is false" in decision.text
+    assert decision.text.startswith(SAID) and "auto_compact is false" in decision.text
 
 
 def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -> None:
@@ -84,11 +86,11 @@ def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -
     policy.step_started()
     assert policy.before_step(usage(170_000)) == Compact("auto")
     policy.compacted(result("done"))
-    assert policy.on_overflow(usage(30_000)) == Compact("overflow")
+    assert policy.on_overflow(usage(30_000), SAID) == Compact("overflow")
     policy.compacted(result("done", "overflow"))
-    assert isinstance(policy.on_overflow(usage(30_000)), Stop)
+    assert isinstance(policy.on_overflow(usage(30_000), SAID), Stop)
     policy.step_started()
-    assert policy.on_overflow(usage(30_000)) == Compact("overflow")
+    assert policy.on_overflow(usage(30_000), SAID) == Compact("overflow")
 
 
 def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_again() -> None:
@@ -135,7 +137,7 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     told = policy.undone(usage(170_000))
     assert told is not None and told.code == "compaction_paused" and "is paused until /compact" in told.text
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
-    overflow = policy.on_overflow(usage(170_000))
+    overflow = policy.on_overflow(usage(170_000), SAID)
     assert isinstance(overflow, Compact)
     assert overflow.notice is not None, "a pause ends no session"
     full = policy.before_step(usage(199_000))
@@ -292,7 +294,7 @@ def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
             assert made <= 1 + decision.without_model
             policy.compacted(result(outcome, decision.reason))
         for _ in range(3 if then == "overflow" else 0):
-            recovery = policy.on_overflow(usage(total))
+            recovery = policy.on_overflow(usage(total), SAID)
             if isinstance(recovery, Compact):
                 made += 1
                 policy.compacted(result(outcome, recovery.reason))

@@ -194,7 +194,7 @@ async def undo_stage_by_stage(agent: Agent, stages: list[Stage]) -> None:
     conversation = agent.conversation
     while stages:
         stage = stages.pop()
-        conversation.rewind_to(stage.head)
+        conversation.go_to(stage.head)
         await agent.compact_undo()
         assert contents(conversation.view()) == contents(stage.view)
         if agent.runtime is not None:

@@ -151,20 +151,20 @@ class Sequence:
 
     def undo_at_its_beginning(self) -> None:
         if self.began:
-            self.conversation.rewind_to(self.began[-1][1])
+            self.conversation.go_to(self.began[-1][1])
             self.undo()
 
     def rewind(self, share: float) -> None:
         path = self.conversation.path
         if path:
-            self.conversation.rewind_to(path[int(share * (len(path) - 1))].id)
+            self.conversation.go_to(path[int(share * (len(path) - 1))].id)
 
     def fork(self, share: float) -> None:
         path = self.conversation.path
         if not path:
             return
         head = path[int(share * (len(path) - 1))].id
-        self.conversation.rewind_to(head)
+        self.conversation.go_to(head)
         view = list(self.conversation.view())
         total = self.usage().total
         info = self.store.fork_session(self.conversation.info.id, head)

@@ -140,7 +140,7 @@ async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
     async with world(worker, name, tmp_path) as w:
         await w.talk()
         assert await w.say() == 0
-        assert w.agent.lost_by_rewind(w.agent.messages[0].id) is None
+        assert w.agent.lost_by_going(w.agent.messages[0].parent_id) is None
         assert w.agent.lost_by_model(await w.agent.describe("n")) is None
         assert w.agent.set_effort("off") is None
         _, lost = await w.agent.set_model("n")
@@ -201,10 +201,13 @@ async def test_going_back_to_a_message_loses_what_came_after_it(
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
         second = [m for m in w.agent.messages if m.role == "user"][1]
-        lost = about(w.agent.lost_by_rewind(second.id), expected - w.first_thought())
-        assert "nothing brings them back" in lost_text(lost)
+        lost = about(w.agent.lost_by_going(second.parent_id), expected - w.first_thought())
+        assert "/rewind back brings them back" in lost_text(lost)
         await w.agent.rewind(second.id)
         assert await w.say() == w.first_thought()
+        # What the words promise: the branch that was left is as it was.
+        await w.agent.go_back()
+        assert await w.say() == expected
 
 
 @pytest.mark.parametrize("name", [SIGNED, BOUND])

@@ -11,9 +11,8 @@ from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Sett
 from agent_tui.context.project.memory import MemoryFiles
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project import prefix
-from agent_tui.engine.project.prefix import CHANGE
 from agent_tui.engine.project.workspace import Workspace
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import Counter, ModelRequest, StreamItem
 from agent_tui.providers.demo.provider import DemoProvider
 from tests.support.agents import parts_for, running

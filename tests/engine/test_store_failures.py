@@ -17,7 +17,7 @@ from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.events import MessageAdded, PartDelta, QueueChanged, StepEnded, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
-from tests.support.agents import parts_for, running
+from tests.support.agents import parts_for, running, waiting
 
 FULL = "the disk is full, this was not saved: free some space, then try again (sessions.db)"
 LOCKED = "the session database is locked by another program"
@@ -81,10 +81,10 @@ async def test_a_message_that_cannot_be_stored_waits_again_and_goes_out_next(tmp
         assert failure.kind == "store"
         assert failure.message.startswith("The disk is full") and "Your text is kept" in failure.message
         assert agent.messages == []
-        assert agent.queue == ["precious"]
-        requeued = max(i for i, e in enumerate(seen.events) if isinstance(e, QueueChanged) and e.queued)
+        assert waiting(agent, "failed") == ["precious"]
+        requeued = max(i for i, e in enumerate(seen.events) if isinstance(e, QueueChanged) and e.waiting)
         assert requeued < seen.events.index(seen.last_end)
-        assert agent.take_back() == ("precious", [picture])
+        assert agent.take_back() == ("precious", [picture], [])
         agent.submit("precious")
         await agent.join()
         assert [m.role for m in agent.messages] == ["user", "assistant"]
@@ -110,7 +110,7 @@ async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> Non
             agent.submit("go")
             await agent.join()
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "store"
-        assert agent.queue == ["first", "second"]
+        assert waiting(agent, "failed") == ["first", "second"]
 
 
 async def test_a_disk_that_fills_up_at_the_end_of_an_answer_ends_the_turn_visibly(tmp_path: Path) -> None:

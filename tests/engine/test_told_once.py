@@ -122,3 +122,14 @@ async def test_without_automatic_compaction_an_undo_says_nothing_of_it(tmp_path:
         await fill(agent, seen)
         await agent.compact()
         assert len(await undone(agent, seen)) == 1
+
+
+async def test_a_budget_that_stops_the_summary_and_the_call_is_told_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await fill(agent, seen)
+        agent.set_budget("tokens", 1)
+        seen.events.clear()
+        ended = await turn(agent, seen, "why?")
+        assert ended.stop_reason == "budget" and outcomes(seen) == ["failed"]
+        (line,) = shown(seen)
+        assert "budget.session_tokens" in line

@@ -315,10 +315,10 @@ async def test_rewinding_brings_files_back_and_leaves_git_and_other_files_alone(
         await say(agent, "first")
         await say(agent, "second")
         first, second = (m.id for m in agent.messages if m.role == "user")
-        assert await agent.rewind(second, restore_files=True) == "second"
+        assert (await agent.rewind(second, restore_files=True)).text == "second"
         assert "a + b" in (project / "src" / "calc.py").read_text() and (project / "docs" / "new.md").exists()
         (project / "docs" / "new.md").write_text("changed by hand")
-        assert await agent.rewind(first, restore_files=True) == "first"
+        assert (await agent.rewind(first, restore_files=True)).text == "first"
         assert "a - b" in (project / "src" / "calc.py").read_text()
         assert (project / "docs" / "new.md").read_text() == "changed by hand"
         lines = [n.text for n in seen.of(Notice) if n.code == "restored"]

@@ -14,7 +14,7 @@ from agent_tui.models.events import MessageAdded, Notice, QueueChanged, TurnEnde
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.engine.test_store_failures import failing
-from tests.support.agents import Recorder, parts_for, running
+from tests.support.agents import Recorder, parts_for, running, waiting
 from tests.support.terminal import in_terminal
 from tests.support.waiting import PATIENCE
 
@@ -46,7 +46,7 @@ async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back
         agent.steer("third")
         agent.submit("fourth")
         assert stored(agent.store, agent.info.id) == ["second", "third", "fourth"]
-        assert agent.take_back() == ("fourth", [])
+        assert agent.take_back() == ("fourth", [], [])
         assert stored(agent.store, agent.info.id) == ["second", "third"]
         kept = agent.store.waiting(agent.info.id)[0][0]
         assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
@@ -104,20 +104,20 @@ async def test_after_a_restart_they_are_shown_and_never_sent_by_themselves(tmp_p
         agent.submit("second")
         agent.submit("third")
     async with running(parts_for(home, project, resume=session)) as (agent, seen):
-        assert agent.held == ["second", "third"] and agent.queue == []
-        assert seen.of(QueueChanged)[-1].held == ["second", "third"]
+        assert waiting(agent) == waiting(agent, "held") == ["second", "third"]
+        assert [w.text for w in seen.of(QueueChanged)[-1].waiting] == ["second", "third"]
         assert len(told(seen)) == 1 and "2 messages wait" in told(seen)[0]
         agent.submit("something else")
         await agent.join()
         assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else"]
-        assert agent.held == ["second", "third"]
-        assert agent.take_back() == ("third", [])
+        assert waiting(agent, "held") == ["second", "third"]
+        assert agent.take_back() == ("third", [], [])
         assert stored(agent.store, session) == ["second"]
         assert agent.send_waiting()
         await agent.join()
         assert [m.text for m in agent.messages if m.role == "user"] == ["first", "something else", "second"]
     async with running(parts_for(home, project, resume=session)) as (agent, seen):
-        assert agent.held == [] and told(seen) == []
+        assert waiting(agent) == [] and told(seen) == []
 
 
 async def test_what_waits_belongs_to_its_session(tmp_path: Path) -> None:
@@ -130,16 +130,16 @@ async def test_what_waits_belongs_to_its_session(tmp_path: Path) -> None:
         await agent.join()
         await agent.clear()
         # A new session of the same user at the same moment: nothing typed disappears from the screen.
-        assert agent.queue == ["for the old one"]
+        assert waiting(agent, "queued") == ["for the old one"]
         new = agent.info.id
         assert stored(agent.store, old) == [] and stored(agent.store, new) == ["for the old one"]
         await agent.resume(old)
-        assert agent.queue == agent.held == []
+        assert waiting(agent) == []
         await agent.resume(new)
-        assert agent.held == ["for the old one"] and agent.queue == []
+        assert waiting(agent) == waiting(agent, "held") == ["for the old one"]
         assert "1 message waits" in told(seen)[-1]
         await agent.resume(new)
-        assert agent.held == ["for the old one"]
+        assert waiting(agent, "held") == ["for the old one"]
 
 
 async def test_a_session_in_which_something_waits_is_listed_and_not_removed(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_l
         with failing(agent.store, "add_waiting", StoreError("the disk is full")):
             agent.submit("third")
             await seen.until(lambda: any(n.code == "store" for n in seen.of(Notice)))
-        assert agent.queue == ["second", "third"]
+        assert waiting(agent, "queued") == ["second", "third"]
 
 
 def test_one_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def test_kill_nine_loses_no_queued_message(tmp_path: Path) -> None:
     await asyncio.to_thread(_live_and_be_killed, home, project)
     parts = parts_for(home, project, continue_newest=True)
     async with running(parts) as (agent, recorder):
-        assert agent.held == ["queued one", "queued two"]
+        assert waiting(agent, "held") == ["queued one", "queued two"]
         assert [m.text for m in agent.messages if m.role == "user"] == ["the first"]
         assert not recorder.of(MessageAdded)
 

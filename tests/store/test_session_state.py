@@ -17,6 +17,8 @@ FULL = SessionState(
     thinking="high",
     environment="Linux\x00",
     budget={"session": 5.0, "tokens": None},
+    back="msg_1",
+    going="msg_2",
     newer={"later": {"x": [1]}},
 )
 
@@ -28,6 +30,8 @@ WRONG: dict[str, list[JSON]] = {
     "thinking": ["most", 1, True, ["high"]],
     "environment": [1, False, ["Linux"], {}],
     "budget": [None, [], {"week": 1.0}, {"day": -1}, {"day": True}, {"day": "5"}, {"turn": 0}],
+    "back": [1, False, ["msg"], {}],
+    "going": [1, False, ["msg"], {}],
 }
 
 

@@ -393,3 +393,15 @@ def test_random_damage_never_crashes(tmp_path: Path) -> None:
     found = fuzz(tmp_path, range(60))
     assert found["read"] > 20
     assert found["repaired"] > 10
+
+
+def test_a_branch_whose_beginning_is_lost_is_told_and_can_still_be_gone_to(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sessions.db") as store:
+        info = store.create_session("/p", "demo")
+        for name, parent in (("a", None), ("b", "a"), ("lost", "a"), ("after", "lost"), ("c", "b")):
+            store.add_message(info.id, Message(name, "user", [TextPart(name)], parent_id=parent))
+        store._db.run("DELETE FROM message WHERE id = 'lost'")
+        content = store.content(info.id)
+        assert content.head_id == "c"
+        assert any("after" in line for line in content.missing)
+        assert all(m.parent_id is None or m.parent_id in content.messages for m in content.messages.values())

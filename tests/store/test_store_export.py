@@ -115,7 +115,7 @@ def test_a_session_row_has_the_fields_scripts_read(store: Store, session_id: str
     (info,) = store.sessions()
     row = session_row(info)
     assert list(row) == ["id", "title", "project", "model", "created", "updated", "messages"]
-    assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 4)
+    assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 3)
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
@@ -127,6 +127,7 @@ def test_documents_show_the_path_and_cannot_drive_a_terminal(store: Store, sessi
     for shown in ("hello", "thinking", "# answer", "read", "x.png"):
         assert shown in text
     assert "left behind" not in text
+    assert "Other branches: 1 message, not shown here" in text
 
 
 def test_fences_are_longer_than_what_they_hold(store: Store, session_id: str) -> None:

@@ -44,17 +44,6 @@ def test_an_empty_session_is_not_the_one_to_continue(store: Store) -> None:
     assert store.sessions("/a", empty=False) == [used]
 
 
-def test_search_wants_every_word_in_any_case(store: Store) -> None:
-    first, second = aged(store, "/a", 1.0, "Fix the PARSER"), aged(store, "/a", 2.0, "a parser of ÄRGER")
-    assert store.sessions(search="parser") == [second, first]
-    assert store.sessions(search="fix parser") == [first]
-    assert store.sessions(search="ärger") == [second]
-    assert store.sessions(search="100%") == []
-    first.title = "Renamed\ud800"
-    store.save_session(first)
-    assert store.sessions(search="renamed") == [store.session(first.id)]
-
-
 def test_the_preview_is_the_first_question_on_one_line_without_control_characters(store: Store) -> None:
     info = store.create_session("/a", "demo")
     store.add_message(info.id, Message("m", "user", [TextPart("\x1b]0;evil\x07 line\none\u202e\ud800 " + "x" * 500)]))

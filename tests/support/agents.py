@@ -15,7 +15,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.workspace import Workspace
-from agent_tui.models.events import Event, TurnEnded
+from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo.provider import DemoProvider
@@ -78,6 +78,11 @@ class Recorder:
     @property
     def last_end(self) -> TurnEnded:
         return self.of(TurnEnded)[-1]
+
+
+def waiting(agent: Agent, kind: WaitingKind | None = None) -> list[str]:
+    """What waits, the next first; only what waits as ``kind`` where that is given."""
+    return [waits.text for waits in agent.waiting if kind in (None, waits.kind)]
 
 
 def parts_for(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,32 @@ from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
 from agent_tui.engine.control.efforts import EffortChoice
 from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
-from agent_tui.models.events import ContextChanged, Event, JobsChanged, MessageAdded, QueueChanged, SessionChanged
+from agent_tui.models.events import (
+    ContextChanged,
+    Event,
+    JobsChanged,
+    MessageAdded,
+    QueueChanged,
+    SessionChanged,
+    WaitingKind,
+    WaitingMessage,
+)
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
+from agent_tui.models.messages import AttachmentPart, Message, Role, TextPart, Written, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
+from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
 from agent_tui.store.exports.export_data import export_session
+from agent_tui.store.search.texts import found_line
+from agent_tui.text.search import fold, search_words
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.ui.agent_protocol import ChatAgent
 
@@ -109,15 +122,42 @@ def sample_usage(results: int = 6) -> ContextUsage:
 
 
 @dataclass
+class FakeReader:
+    """Searches titles, and texts that a test gives."""
+
+    store: FakeStore
+
+    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
+        words = search_words(query)
+        for info in self.store.sessions(project):
+            text = self.store.said.get(info.id, "")
+            line, marks = found_line(text or info.title, words)
+            if all(word in fold(f"{info.title} {text}") for word in words):
+                role: Role | None = "user" if text else None
+                yield SessionHit(info, f"msg_{info.id}" if text else None, role, info.updated, line, tuple(marks))
+
+    def state(self) -> IndexState:
+        return IndexState("whole")
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
 class FakeStore:
     """Sessions and summaries in memory."""
 
     listed: list[SessionInfo] = field(default_factory=list)
     kept: dict[str, Message] = field(default_factory=dict)
+    branches: int = 0
+    said: dict[str, str] = field(default_factory=dict)
 
-    def sessions(self, project: str | None = None, search: str = "", limit: int | None = None) -> list[SessionInfo]:
-        found = [s for s in self.listed if search.lower() in f"{s.title} {s.preview}".lower()]
-        return [s for s in found if project is None or s.project == project][:limit]
+    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
+        return [s for s in self.listed if project is None or s.project == project][:limit]
+
+    def search_reader(self) -> FakeReader:
+        return FakeReader(self)
 
     def session(self, session_id: str) -> SessionInfo:
         for info in self.listed:
@@ -127,6 +167,9 @@ class FakeStore:
 
     def summaries(self, session_id: str) -> dict[str, Message]:
         return self.kept
+
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        return (0, self.branches)
 
     def export(self, session_id: str) -> dict[str, Any]:
         return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
@@ -156,6 +199,8 @@ class FakeAgent:
         self.spec = ModelSpec("demo", "demo")
         self.model_info: ModelInfo | None = self._info("demo")
         self.lost: LostReasoning | None = None
+        self.others: list[Branch] = []
+        self.moving = FilesMoved()
         self.mode: PermissionMode = "ask"
         self.effort: Effort = "medium"
         self.messages: list[Message] = list(messages)
@@ -163,9 +208,8 @@ class FakeAgent:
         self.parts: dict[str, str] = {}
         self.steps: list[Step] = []
         self.store = FakeStore()
-        self.queue: list[str] = []
-        self.queued_attachments: dict[str, list[AttachmentPart]] = {}
-        self.steering: list[str] = []
+        self.waiting: list[WaitingMessage] = []
+        self.queued: dict[str, Written] = {}
         self.pinned: list[str] = []
         self.branch: str | None = "main"
         self.trusted = False
@@ -210,12 +254,17 @@ class FakeAgent:
         self.publish(SessionChanged(self.info, reload=True))
         self.publish(ContextChanged(self.usage))
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def submit(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        behind: str | None = None,
+    ) -> None:
         self.calls.append(("submit", (text, list(attachments))))
         if self.busy:
-            self.queue.append(text)
-            self.queued_attachments[text] = list(attachments)
-            self.publish(QueueChanged(list(self.queue), list(self.steering)))
+            at = next((n + 1 for n, w in enumerate(self.waiting) if w.id == behind), 0 if behind == "" else None)
+            self._wait(Written(text, list(attachments), list(pasted)), "queued", at)
             return
         message = user_message(text, attachments=list(attachments))
         self.messages.append(message)
@@ -228,21 +277,33 @@ class FakeAgent:
         self.publish(MessageAdded(message))
         return message
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def _wait(self, typed: Written, kind: WaitingKind, at: int | None = None) -> None:
+        waits = WaitingMessage(f"wait_{len(self.calls)}", typed.text, kind)
+        self.waiting.insert(len(self.waiting) if at is None else at, waits)
+        self.queued[waits.id] = typed
+        self.publish(QueueChanged(list(self.waiting)))
+
+    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
         self.calls.append(("steer", (text, list(attachments))))
-        self.steering.append(text)
-        self.publish(QueueChanged(list(self.queue), list(self.steering)))
+        self._wait(Written(text, list(attachments), list(pasted)), "steer")
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
-        text = self.queue.pop() if self.queue else None
-        self.publish(QueueChanged(list(self.queue), list(self.steering)))
-        return None if text is None else (text, self.queued_attachments.pop(text, []))
+    def take_back(self, message_id: str | None = None) -> Written | None:
+        named = [waits for waits in self.waiting if message_id in (None, waits.id)]
+        if not named:
+            return None
+        self.waiting.remove(named[-1])
+        self.publish(QueueChanged(list(self.waiting)))
+        return self.queued.pop(named[-1].id)
 
-    def send_waiting(self) -> bool:
+    def send_waiting(self, message_id: str | None = None) -> bool:
         if self.busy:
             return False
-        self.calls.append(("send_waiting", None))
-        return bool(self.queue)
+        self.calls.append(("send_waiting", message_id))
+        return bool(self.waiting)
+
+    def move_waiting(self, message_id: str, by: int) -> bool:
+        self.calls.append(("move_waiting", (message_id, by)))
+        return True
 
     def interrupt(self) -> bool:
         self.calls.append(("interrupt", None))
@@ -283,8 +344,14 @@ class FakeAgent:
     def lost_by_model(self, info: ModelInfo) -> LostReasoning | None:
         return self.lost if info.spec.key != self.spec.key else None
 
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
+    def branches(self) -> list[Branch]:
+        return self.others
+
+    def lost_by_going(self, head: str | None) -> LostReasoning | None:
         return self.lost
+
+    def files_by_going(self, head: str | None) -> FilesMoved:
+        return self.moving
 
     def set_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
@@ -333,13 +400,23 @@ class FakeAgent:
     def rename(self, title: str) -> None:
         self.info.title = title
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
+    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
         self.calls.append(("rewind", (message_id, restore_files)))
         index = next(i for i, m in enumerate(self.messages) if m.id == message_id)
-        text = self.messages[index].text
+        text, left = self.messages[index].text, len(self.messages) - index
         del self.messages[index:]
         self.publish(SessionChanged(self.info, reload=True))
-        return text
+        return Moved(left, 0, text, self.moving if restore_files else None)
+
+    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+        self.calls.append(("go_to", (head, restore_files)))
+        self.publish(SessionChanged(self.info, reload=True))
+        return Moved(2, 4, files=self.moving if restore_files else None)
+
+    async def go_back(self, restore_files: bool = False) -> Moved:
+        self.calls.append(("go_back", restore_files))
+        self.publish(SessionChanged(self.info, reload=True))
+        return Moved(2, 4, files=self.moving if restore_files else None)
 
     async def fork(self, message_id: str | None = None) -> None:
         self.calls.append(("fork", message_id))

@@ -29,6 +29,12 @@ def as_it_read(version: int = 8) -> dict[str, Any]:
     return found
 
 
+def as_listed_now(then: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of ``sessions --json`` as they are now: their messages were those of all branches then, and are those
+    of the conversation that is opened."""
+    return [{**row, "messages": len(then["paths"][row["id"]])} for row in then["listed"]]
+
+
 def rows(path: Path, *without: str) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in a database file but the tables named, by table."""
     connection = sqlite3.connect(path)

@@ -37,13 +37,14 @@ class Terminal:
             self._heard.clear()
             os.close(self._descriptor)
 
-    def wait_for(self, text: bytes) -> None:
-        """Reads on until ``text`` was in what came since the call."""
-        begin = len(self.seen)
+    def wait_for(self, text: bytes, begin: int | None = None) -> int:
+        """Reads on until ``text`` was in what came since the call, or since byte ``begin``; returns where it ends."""
+        begin = len(self.seen) if begin is None else begin
         end = time.monotonic() + PATIENCE
         while text not in self.seen[begin:]:
             assert self._heard, self.seen[-1000:]
             self._hear(end)
+        return self.seen.index(text, begin) + len(text)
 
     def wait_until(self, ready: Callable[[], bool], folder: Path) -> None:
         """Reads on until ``ready``, which is asked again whenever something in ``folder`` was changed or something
@@ -88,13 +89,14 @@ class Terminal:
 
 
 @contextmanager
-def in_terminal(folder: Path, environment: Mapping[str, str]) -> Iterator[Terminal]:
-    """The program with the demo model, started in ``folder``; killed at the end where it has not ended."""
+def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
+    """The program with the demo model and ``arguments``, started in ``folder``; killed at the end where it has not
+    ended."""
     pid, descriptor = os.forkpty()
     if pid == 0:
         os.chdir(folder)
         own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
-        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo"], {**os.environ, **own})
+        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**os.environ, **own})
     terminal = Terminal(pid, descriptor)
     try:
         yield terminal

@@ -16,7 +16,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.apply_patch import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.patch import apply_chunks, parse_patch
-from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
+from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tool_context import make_context
 
@@ -253,7 +253,7 @@ async def test_everything_a_patch_did_can_be_rewound(context: ToolContext) -> No
         context, "*** Update File: app.py", "*** Move to: lib/app.py", "@@", "-import os", "+import sys",
         "*** Delete File: old.txt", "*** Add File: new.txt", "+x",
     )  # fmt: skip
-    assert apply_restore(plan_restore(rows, ["m"])) == []
+    assert apply_restore(FileHistory(rows).plan(["m"])) == []
     files = {p.relative_to(context.root).as_posix(): p.read_text() for p in context.root.rglob("*") if p.is_file()}
     assert files == {"app.py": APP, "old.txt": "old\n"}
 

@@ -11,7 +11,7 @@ from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.builtin.write import WriteTool
-from agent_tui.tools.files.snapshots import RestorePlan, Snapshotter, apply_restore, plan_restore
+from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
 from tests.support.tool_context import make_context
 
 
@@ -29,7 +29,7 @@ class Project:
         await WriteTool().run({"path": name, "content": content}, self.context)
 
     def plan(self, *messages: str) -> RestorePlan:
-        return plan_restore(self.store.snapshots(self.session), messages)
+        return FileHistory(self.store.snapshots(self.session)).plan(messages)
 
     def text(self, name: str) -> str | None:
         path = self.context.root / name

@@ -28,7 +28,7 @@ def publish(run: Running, cold: ColdRequest | None, until: float | None = None) 
 async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         publish(run, EXPIRED)
-        hint = "Next request expected cold (idle for 6 min 2 s): ~$1.51 instead of ~$0.15"
+        hint = "Next input: expected cold (idle for 6 min 2 s): ~$1.51 instead of ~$0.15"
         await run.until(lambda: run.app.activity.hint_text == hint)
         await run.type("x")
         await run.until(lambda: not run.app.activity.hint_text)

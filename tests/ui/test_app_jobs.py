@@ -55,6 +55,19 @@ async def test_it_lists_those_that_run_first_and_nothing_acts(tmp_path: Path) ->
         assert "\x1b]" not in shown and "/cache/b3.txt" in shown
 
 
+async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for id, reach in (("b1", "all"), ("b2", "sandbox")):
+            run.agent.background[id] = job(id, "npm run dev", reach=reach)
+        await run.type("/jobs")
+        await run.pilot.press("enter")
+        await run.screen(JobPicker)
+        await run.until(lambda: "browser does" in " ".join(run.shown().split()))
+        await run.pilot.press("down")
+        await run.until(lambda: "/cache/b1.txt" in run.shown())
+        assert "browser" not in run.shown()
+
+
 async def test_keys_stop_keep_and_take_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await opened(run)
@@ -103,8 +116,8 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ("/jobs", "No commands run in the background."),
-        ("/jobs stop", "/jobs takes nothing, or stop, keep or end with an id."),
-        ("/jobs kill b1", "/jobs takes nothing, or stop, keep or end with an id."),
+        ("/jobs stop", "/jobs takes nothing, or output, stop, keep or end with an id."),
+        ("/jobs kill b1", "/jobs takes nothing, or output, stop, keep or end with an id."),
     ],
 )
 async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path, line: str, says: str) -> None:

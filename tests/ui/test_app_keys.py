@@ -5,14 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.config import Settings
-from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted
+from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.palette import Palette
 from agent_tui.ui.screens.past import HistoryPicker
 from agent_tui.ui.screens.rewind import RewindPicker
-from tests.support.app import running
+from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, UserCommand
+
+
+def shown_waiting(run: Running) -> list[tuple[str, str]]:
+    return [(waits.kind, waits.text) for waits in run.app.queue_view.entries]
 
 
 async def test_enter_sends_and_newline_keys_do_not(tmp_path: Path) -> None:
@@ -43,7 +47,7 @@ async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp
     async with app.run_test() as pilot:
         await pilot.press(*"early", "enter")
         await pilot.pause()
-        assert app.chat.sender.waiting == [("early", [], False)]
+        assert app.chat.sender.waiting == [(("early", [], []), False)]
         gate.set()
         await asyncio.wait_for(app.opened.wait(), 20)
         await pilot.pause()
@@ -53,8 +57,8 @@ async def test_what_is_typed_and_sent_before_the_agent_is_there_waits_for_it(tmp
 
 async def test_what_was_not_sent_is_shown_and_enter_on_empty_sends_it(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.agent.publish(QueueChanged([], [], ["from before"]))
-        assert run.app.queue_view.entries == [("not sent", "from before")]
+        run.agent.publish(QueueChanged([WaitingMessage("w", "from before", "held")]))
+        assert shown_waiting(run) == [("held", "from before")]
         await run.pilot.pause()
         assert "Enter sends" in run.shown()
         run.agent.busy = True
@@ -71,8 +75,8 @@ async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Pa
         run.agent.publish(TurnStarted("t"))
         await run.type("later please")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.queue)
-        assert run.app.queue_view.entries == [("queued", "later please")]
+        await run.until(lambda: run.agent.waiting)
+        assert shown_waiting(run) == [("queued", "later please")]
         assert "later please" in run.shown()
         await run.pilot.press("up")
         await run.until(lambda: not run.app.prompt.is_empty)
@@ -86,7 +90,7 @@ async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
         await run.type("use pytest")
         await run.pilot.press("ctrl+s")
         await run.until(lambda: run.agent.called("steer"))
-        assert run.app.queue_view.entries == [("next step", "use pytest")]
+        assert shown_waiting(run) == [("steer", "use pytest")]
 
 
 async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
@@ -95,10 +99,10 @@ async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
         run.agent.publish(TurnStarted("t"))
         await run.type("next")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.queue)
+        await run.until(lambda: run.agent.waiting)
         await run.pilot.press("escape")
         await run.until(lambda: run.agent.called("interrupt"))
-        assert run.agent.queue == ["next"]
+        assert shown_waiting(run) == [("queued", "next")]
         run.agent.publish(TurnEnded("interrupted"))
         await run.pilot.pause()
         assert "Interrupted" in run.shown()

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 from textual import events
 
+from agent_tui.history import History
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.ui.fuzzy import match_paths
-from agent_tui.ui.prompt.history import History
+from agent_tui.text.fuzzy import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
@@ -145,6 +145,7 @@ def test_placeholders_round_trip() -> None:
     assert kept.expand(f"{name} and {image} [Pasted text #9 · 3 lines]") == (
         f"{long} and {image} [Pasted text #9 · 3 lines]",
         [AttachmentPart("a.png", "image/png", data="eA==")],
+        [[0, 2000]],
     )
     assert kept.collapse("short") == "short"
     assert is_long("x\n" * 15) and not is_long("x\n" * 14) and not is_long("x" * 1000)

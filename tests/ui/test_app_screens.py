@@ -22,6 +22,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import user_message
+from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
@@ -125,7 +126,7 @@ async def test_find_counts_and_steps(tmp_path: Path) -> None:
         assert run.app.prompt.has_focus
 
 
-async def test_session_picker_lists_this_project_first_and_resumes(tmp_path: Path) -> None:
+async def test_session_picker_lists_this_project_or_all_as_its_key_says(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.store.listed = [
         SessionInfo("ses_far", "/elsewhere", title="far [red]away", updated=900.0, messages=4),
@@ -136,10 +137,18 @@ async def test_session_picker_lists_this_project_first_and_resumes(tmp_path: Pat
         await run.screen(SessionPicker)
         picker = run.app.screen
         assert isinstance(picker, SessionPicker)
-        assert [s.id for s in picker.shown] == ["ses_near", "ses_far"]
-        assert "far [red]away" in run.shown()
+        assert [hit.session.id for hit in picker.shown] == ["ses_near"]
+        assert "this project" in run.shown() and "Ctrl+A all projects" in run.shown()
         await run.type("far")
-        await run.pilot.press("enter")
+        await run.until(lambda: "No session matches." in run.shown())
+        await run.pilot.press("ctrl+a")
+        await run.until(lambda: "far [red]away" in run.shown())
+        assert "all projects" in run.shown() and "Ctrl+A this project" in run.shown()
+        for _ in "far":
+            await run.pilot.press("backspace")
+        await run.until(lambda: [hit.session.id for hit in picker.shown] == ["ses_near", "ses_far"])
+        # Enter at once means what was typed, not what is still shown.
+        await run.pilot.press(*"far", "enter")
         await run.until(lambda: agent.called("resume"))
         assert agent.called("resume") == ["ses_far"]
 
@@ -150,8 +159,8 @@ async def test_ten_thousand_sessions_draw_only_what_is_seen(tmp_path: Path) -> N
     drawn: list[str] = []
     original = SessionPicker.draw
 
-    def counting(self: SessionPicker, entry: SessionInfo, *rest: Any) -> Any:
-        drawn.append(entry.id)
+    def counting(self: SessionPicker, entry: SessionHit, *rest: Any) -> Any:
+        drawn.append(entry.session.id)
         return original(self, entry, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -259,7 +268,7 @@ async def test_search_line_of_a_picker_takes_hostile_text(tmp_path: Path) -> Non
         run.app.open_screen("sessions", "[/nothing")
         await run.screen(SessionPicker)
         assert run.app.screen.query_one("#search", Input).value == "[/nothing"
-        assert "No session matches." in run.shown()
+        await run.until(lambda: "No session matches." in run.shown())
 
 
 async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: Path) -> None:

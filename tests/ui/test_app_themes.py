@@ -98,6 +98,15 @@ async def test_a_chosen_theme_is_there_at_the_next_start(tmp_path: Path) -> None
         assert run.app.theme == "nord"
 
 
+async def test_a_theme_that_nothing_is_like_is_said_with_those_there_are(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/theme zzz")
+        await run.pilot.press("enter")
+        await run.until(lambda: "No theme is called zzz" in run.shown())
+        assert "agent-light" in run.shown()
+        assert len(run.app.screen_stack) == 1
+
+
 async def test_a_configured_theme_wins_over_the_chosen_one(tmp_path: Path) -> None:
     settings = Settings()
     settings.ui.theme = "agent-light"

@@ -21,6 +21,7 @@ from agent_tui.models.events import (
     StepStarted,
     TurnEnded,
     TurnStarted,
+    WaitingMessage,
 )
 from agent_tui.models.failure import INTERRUPTED, Failure
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, user_message
@@ -49,7 +50,7 @@ def step(**more: object) -> Step:
 async def test_a_failure_that_no_step_told_is_shown(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(TurnStarted("t"))
-        run.agent.publish(QueueChanged(["what I asked"], []))
+        run.agent.publish(QueueChanged([WaitingMessage("w", "what I asked", "queued")]))
         run.agent.publish(TurnEnded("error", Failure("invalid_request", "The database is full.")))
         await run.until(lambda: "The database is full." in run.shown())
         await run.until(lambda: "queued  what I asked" in run.shown())
@@ -127,7 +128,7 @@ async def test_a_queued_image_comes_back_and_is_sent_again(tmp_path: Path) -> No
         run.app.prompt.post_message(events.Paste(str(image)))
         await run.type(" look")
         await run.pilot.press("enter")
-        await run.until(lambda: run.agent.queue)
+        await run.until(lambda: run.agent.waiting)
         await run.pilot.press("up")
         await run.until(lambda: run.app.prompt.text == "[Image #2] look")
         await run.pilot.press("ctrl+s")

@@ -64,6 +64,21 @@ async def test_it_lists_calls_newest_first_with_cause_and_price(tmp_path: Path, 
         assert "1,024" in run.shown() and "5 min" in run.shown()
 
 
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+async def test_every_column_stands_below_its_name(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with running(tmp_path, size=size) as run:
+        await opened(run, steps())
+        lines = run.shown().splitlines()
+        at = next(n for n, line in enumerate(lines) if " age " in line and " why " in line)
+        head, row = lines[at], next(line for line in lines[at:] if "$0.31" in line)
+        # Words stand at the left of their column, numbers at the right.
+        assert row[head.index("why") :].startswith(("tools", "AGENTS")), f"{head}\n{row}"
+        for name in ("input", "read", "price"):
+            end = head.index(name) + len(name)
+            assert row[end - 1] != " " and row[end : end + 1] in (" ", "", "│"), f"{name}\n{head}\n{row}"
+        assert ("expected" in head) == (size[0] >= 80)
+
+
 async def test_causes_can_be_searched(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         screen = await opened(run, steps())

@@ -62,7 +62,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.press("left")
         await chat.shows("Step 8 of 8", "the past", "rewound: 1 message of yours left behind", "change")
         await chat.press("left")
-        await chat.shows("Step 7 of 8", "left by a rewind", "compaction undone")
+        await chat.shows("Step 7 of 8", "on another branch", "compaction undone")
         await chat.press("left")
         await chat.shows("Step 6 of 8", "compacted with /compact", "1 call for a summary")
         screen = chat.app.screen

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.context_texts import part_text, sent_text
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import adds_up
 from agent_tui.context.accounting.why import calculation_text
@@ -19,7 +20,6 @@ from agent_tui.ui.screens.context.bar import bar_cells
 from agent_tui.ui.screens.context.bookkeeping import Words
 from agent_tui.ui.screens.context.rows import flatten
 from agent_tui.ui.screens.context.screen import ContextScreen
-from agent_tui.ui.screens.context.texts import part_text, sent_text
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, row, sample_usage

@@ -22,7 +22,7 @@ from agent_tui.ui.screens.context.columns import Columns, columns, headings
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.rows import Shown
 from agent_tui.ui.screens.context.view import ContextView
-from agent_tui.ui.screens.context.wrapping import LEAST, wrapped
+from agent_tui.ui.screens.context.wrapping import LEAST, fitting, wrapped
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
 from tests.support.fake_agent import sample_usage
@@ -179,3 +179,13 @@ async def test_sixteen_colours_are_told_apart_by_their_pattern_too() -> None:
 def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
     kinds: list[Any] = [kind for kind in MESSAGE_ROWS.values() if kind.drawn]
     assert {kind.variable for kind in kinds} == {"context-messages"}
+
+
+def test_what_does_not_fit_is_said_shorter_or_not_at_all_and_never_cut() -> None:
+    cold = "next input: expected cold (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
+    text = f"demo · 11.0 % of the window · {cold} · derived"
+    assert fitting(text, 9, 58) == wrapped(text, 58)
+    short = "next input: expected cold: ~$1.51 instead of ~$0.15"
+    assert fitting(text, 2, 58) == ["demo · 11.0 % of the window", short]
+    assert fitting(text, 1, 58) == ["demo · 11.0 % of the window · derived"]
+    assert fitting(text, 0, 58) == []

@@ -85,7 +85,7 @@ def spoken(home: Home) -> list[tuple[str, str, str]]:
 
 
 def newest_is(text: str) -> Callable[[QueueChanged], bool]:
-    return lambda event: event.queued[-1:] == [text]
+    return lambda event: [waits.text for waits in event.waiting][-1:] == [text]
 
 
 async def ask(chat: Chat, text: str) -> TurnEnded:
@@ -255,12 +255,12 @@ async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) 
         await ask(chat, "two")
         await chat.shows("The second answer.")
         await chat.press("escape", "escape")
-        await chat.shows("Go back to before", "1 message after it leaves the conversation")
+        await chat.shows("Go back to before", "2 messages leave the conversation and stay here")
         await chat.look()
         await chat.press("enter")
         await chat.seen.next(SessionChanged, lambda event: event.reload)
         await chat.until(lambda: chat.prompt == "two")
-        await chat.shows("The first answer.")
+        await chat.shows("The first answer.", "2 messages left the conversation and are kept. /rewind back returns.")
         await chat.hides("The second answer.")
         assert [text for _, text, _ in spoken(home)] == ["one", "The first answer."]
         await chat.press("enter")

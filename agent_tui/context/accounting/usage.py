@@ -79,7 +79,7 @@ def usage_of(
         calculation=size.calculation,
         rows=made_of.rows,
         accuracy=accuracy,
-        session=totals(inputs.steps, records),
+        session=totals(inputs.steps[inputs.inherited :] if inputs.inherited else inputs.steps, records),
         pending=size.pending,
         anchor_step=anchor.id if anchor else None,
         expected_read=_expected_read(ground, sizes, size.total),

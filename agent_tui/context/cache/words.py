@@ -47,7 +47,7 @@ def short_words(cold: ColdRequest) -> str:
 
 def cold_words(cold: ColdRequest) -> str:
     """The whole of it: what is expected, at which price, and why."""
-    return f"Next request expected {_why_and_price(cold)}"
+    return f"Next input: expected {_why_and_price(cold)}"
 
 
 def until_words(until: float) -> str:

@@ -135,11 +135,12 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
     )
 
 
-def overflow_stop_text(usage: ContextUsage, why: str) -> str:
-    """The provider refused the request as too long and nothing more will be tried."""
+def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
+    """The provider refused the request as too long and nothing more will be tried. ``said`` is the sentence with its
+    own words."""
     window = f" of a window of {_known(usage.window)}" if usage.window else ""
     return (
-        f"The provider says the conversation is too long: the next input is {_whole(usage)} tokens{window}. "
+        f"{said} The next input is {_whole(usage)} tokens{window}. "
         f"Not compacted: {why}. "
         "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
     )

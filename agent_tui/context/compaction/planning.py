@@ -277,9 +277,9 @@ class _Planner:
         best = max(tried, key=self._gain)
         gain, after = self._gain(best), tokens(best.expected_after or 0, True)
         if gain < self._enough():
-            freed = f"only {tokens(max(0, gain), True)} of {tokens(s.before, s.usage.approximate)}"
+            freed = f"only {tokens(gain, True)} of {tokens(s.before, s.usage.approximate)}"
             of = f"the limit ({tokens(s.scale, False)})" if s.usage.limit and not self.asked else "the conversation"
-            why = f"it would free {freed}, less than 5 % of {of}"
+            why = f"it would free {freed}, less than 5 % of {of}" if gain > 0 else "it would free nothing"
         else:
             why = f"{after} would be left, still over the limit of {tokens(s.usage.limit or 0, False)}"
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)

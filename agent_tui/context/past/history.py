@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from agent_tui.context.accounting.given.inputs import ContextInputs
 from agent_tui.context.incremental.usage import Incremental
 from agent_tui.context.past.rebuilt import Rebuilder, Session
+from agent_tui.context.sent.branch import made_on
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
@@ -125,7 +126,8 @@ class History:
         if isinstance(inputs, str):
             return PastMoment(number, step, problem=inputs, path=path)
         usage = self._accounts.usage(inputs)
-        return PastMoment(number, step, usage, "", inputs.view, path, inputs.records)
+        records = made_on(inputs.records, {message.id for message in path})
+        return PastMoment(number, step, usage, "", inputs.view, path, records)
 
     def inputs(self, number: int) -> ContextInputs | str:
         """What the calculator was given before a step; a string says why that cannot be had."""

@@ -131,9 +131,10 @@ class _Compared:
         for name in differing_settings(before.step, now.step):
             yield Reason("setting", setting_difference(name, before.step, now.step).what)
         if self.gone:
-            yield Reason("rewind", f"rewound: {_made_of(self.gone)} left behind", -_of(left, "rewind"))
+            how = "another branch" if self._returned else "rewound"
+            yield Reason("rewind", f"{how}: {_made_of(self.gone)} left behind", -_of(left, "rewind"))
         # Of several operations only the sum is known: the last one has it.
-        operations = list(_compactions(before.records, now.records))
+        operations = list(_compactions(before.records, now.records, before.step.created))
         if operations:
             tokens = _of(entered, "compaction", "undo") - _of(left, "compaction", "undo") + self._resent()
             yield from (*operations[:-1], replace(operations[-1], tokens=tokens))
@@ -147,6 +148,11 @@ class _Compared:
         )
         if dropped:
             yield Reason("reasoning", "reasoning of earlier answers no longer sent", -dropped)
+
+    @property
+    def _returned(self) -> bool:
+        """Whether what came had been said before: the user went to another branch."""
+        return bool(self.came) and 0 < self.came[0].created < self.before.step.created
 
     def _resent(self) -> int:
         """By how much the messages grew that were sent otherwise before: cleared or cut since, or whole again."""
@@ -162,13 +168,19 @@ def _total(moment: PastMoment) -> int:
     return 0 if moment.usage is None else moment.usage.total
 
 
-def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRecord]) -> Iterator[Reason]:
+def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRecord], since: float) -> Iterator[Reason]:
+    # One that was made on another branch is neither undone by going elsewhere nor made again by coming back.
     old = {record.id for record in before if record.active}
     new = {record.id for record in now if record.active}
+    known = {record.id for record in now}
     for operation in dict.fromkeys(r.operation_id for r in now if r.active and r.id not in old):
         records = [r for r in now if r.operation_id == operation]
-        yield Reason("compaction", f"{COMPACTIONS[records[0].reason]}: {_done(records)}")
-    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id not in new)
+        how = COMPACTIONS[records[0].reason] if records[0].created > since else "compacted on this branch before"
+        yield Reason("compaction", f"{how}: {_done(records)}")
+    for operation in dict.fromkeys(r.operation_id for r in before if r.active and r.id not in known):
+        records = [r for r in before if r.operation_id == operation]
+        yield Reason("undo", f"compacted on the other branch alone: {_done(records, stood=True)}")
+    undone = dict.fromkeys(r.operation_id for r in before if r.active and r.id in known - new)
     for operation in undone:
         records = [r for r in before if r.operation_id == operation]
         yield Reason("undo", f"compaction undone: {_done(records, stood=True)}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from agent_tui.context.accounting.given.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.past.given import effort_of, model_of, rule_of, settings_of
 from agent_tui.context.sent.anchor import SentPrefixes
+from agent_tui.context.sent.branch import on_branch
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
@@ -27,6 +28,7 @@ class Session:
     records: Sequence[CompactionRecord]
     summaries: Mapping[str, Message]
     settings: CompactionSettings = field(default_factory=CompactionSettings)
+    inherited: int = 0
 
 
 class Rebuilder:
@@ -49,7 +51,8 @@ class Rebuilder:
         problem = self._walk(step)
         if problem is not None:
             return problem
-        for records in records_before(session.records, step):
+        for made in records_before(session.records, step):
+            records = on_branch(made, self._places.keys())
             view = self._builder.build(self.path, records, session.summaries)
             if self._is_sent(view, step):
                 return ContextInputs(
@@ -63,6 +66,7 @@ class Rebuilder:
                     fixed_fingerprint=step.fixed_fingerprint,
                     effort=effort_of(step),
                     replay=rule_of(step),
+                    inherited=min(index, session.inherited),
                 )
         return OTHER_VIEW
 

@@ -48,7 +48,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
         rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
     rows.append(("ok", "configuration", str(parts.paths.config_file)))
     rows.append(_database(parts))
-    rows.append(("ok", "log", str(parts.paths.log_file)))
+    rows.append(_log(parts.paths.log_file))
     rows.append(_model(info))
     said = "trusted" if trusted else "not trusted"
     rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
@@ -102,6 +102,12 @@ def _database(parts: AgentParts) -> Row:
     mode = file.stat().st_mode & 0o777
     detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
     return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
+
+
+def _log(file: Path) -> Row:
+    if os.access(file, os.W_OK):
+        return ("ok", "log", str(file))
+    return ("warn", "log", f"{file} cannot be written: nothing is logged")
 
 
 def _model(info: ModelInfo) -> Row:

@@ -25,6 +25,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter
 from agent_tui.models.steps import Step
+from agent_tui.paths import in_project
 
 if TYPE_CHECKING:
     from agent_tui.engine.runtime.foresight import Foresight
@@ -238,7 +239,8 @@ class Accounts:
         """Stops sending a pinned file. Raises AgentError when it is not pinned."""
         pinned, resolved = self._fixed.pinned, self._workspace.resolve(path)
         if not any(p in (resolved, path) for p in pinned):
-            raise AgentError(f"{path} is not pinned. Pinned: {', '.join(pinned) or 'nothing'}.")
+            shown = ", ".join(in_project(p, self._workspace.cwd) for p in pinned)
+            raise AgentError(f"{path} is not pinned. Pinned: {shown or 'nothing'}.")
         self._send([p for p in pinned if p not in (resolved, path)])
 
     def _send(self, pinned: list[str]) -> None:

@@ -148,12 +148,12 @@ class AutoCompaction:
     def _room_notice(usage: ContextUsage, why: str) -> Notice:
         return Notice("warning", make_room_text(usage, why), "making_room")
 
-    def on_overflow(self, usage: ContextUsage) -> Compact | Stop:
-        """The provider refused the step as too long: compact once and retry once, or stop."""
+    def on_overflow(self, usage: ContextUsage, said: str) -> Compact | Stop:
+        """The provider refused the step as too long, in the words of ``said``: compact once and retry once, or stop."""
         if self._overflowed:
-            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long"))
+            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long", said))
         if not self.auto_compact:
-            return Stop(overflow_stop_text(usage, self.held_back_text()))
+            return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
         if self.off:
             return Compact("overflow", True, self._room_notice(usage, self.held_back_text()))
@@ -216,6 +216,11 @@ class AutoCompaction:
         held = self.held_back()
         text = warning_text(usage, self.held_back_text() if held in ("setting", "off", "paused") else None)
         return Notice("warning", text, "context_80")
+
+    @property
+    def broke_budget(self) -> bool:
+        """Whether a compaction was tried since the model last answered and not made for what it would have cost."""
+        return self._tried is not None and self._tried.failure is not None and self._tried.failure.kind == "budget"
 
     def held_back(self) -> HeldBack | None:
         """What keeps automatic compaction from happening now; None when nothing does."""

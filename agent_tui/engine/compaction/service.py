@@ -40,6 +40,7 @@ class CompactionService:
         self._find = find
         self._compactor = Compactor(self._stream, counter, refusal=self._refusal)
         self._emit: Emit = lambda event: None
+        self._line: Notice | None = None
         self.auto = AutoCompaction.from_state(
             runtime.conversation.info.state, auto_compact=runtime.settings.context.auto_compact
         )
@@ -70,7 +71,9 @@ class CompactionService:
             emit(warning)
 
     async def before_step(self, emit: Emit, prepare: Prepare) -> str | None:
-        """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can."""
+        """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
+        to say of that waits for ``tell``."""
+        self._line = None
         while True:
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
@@ -86,24 +89,31 @@ class CompactionService:
                 case Proceed(notice):
                     warning = self.auto.warning(usage)
                     # A line about the limit says how full the context is, and more.
-                    if (line := notice or warning) is not None:
-                        emit(line)
+                    self._line = notice or warning
                     return None
 
-    async def after_overflow(self, emit: Emit, prepare: Prepare) -> bool:
-        """The provider said the request was too long: one compaction a step, then True when a retry makes sense. Else
-        the user is told what else there is."""
-        decision = self.auto.on_overflow(self._runtime.usage())
+    def tell(self, emit: Emit, *, refused: bool = False) -> None:
+        """Says what ``before_step`` found to say. Where the call itself is ``refused`` for what it costs and the
+        summary was, too, that is said once."""
+        line, self._line = self._line, None
+        if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
+            emit(line)
+
+    async def after_overflow(self, emit: Emit, prepare: Prepare, said: str) -> str | None:
+        """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
+        sense. Else what the user is told: that, why nothing helped, and what else there is."""
+        decision = self.auto.on_overflow(self._runtime.usage(), said)
         if isinstance(decision, Stop):
             emit(Notice("error", decision.text, "context_full"))
-            return False
+            return decision.text
         if decision.notice is not None:
             emit(decision.notice)
         result = await self.compact(decision.reason, emit, prepare, without_model=decision.without_model)
-        if not result.done:
-            text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text())
-            emit(Notice("error", text, "context_full"))
-        return result.done
+        if result.done:
+            return None
+        text = overflow_stop_text(self._runtime.usage(), self.auto.held_back_text(), said)
+        emit(Notice("error", text, "context_full"))
+        return text
 
     async def compact(
         self,

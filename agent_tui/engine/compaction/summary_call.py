@@ -19,7 +19,7 @@ from agent_tui.context.compaction.summary_prompt import (
     user_text,
 )
 from agent_tui.engine.runtime.answer_room import fitting_output
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (
     Delta,
@@ -201,7 +201,7 @@ class SummaryCall:
                     case Finished(reason=reason):
                         answer.finish = reason
                     case Failed(failure=failure):
-                        answer.failure = failure
+                        answer.failure = without_text_kept(failure)
             if answer.finish is None and answer.failure is None:
                 answer.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
             step.status = "failed" if answer.failure is not None else "complete"

@@ -17,7 +17,8 @@ from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState, RunStates
-from agent_tui.models.events import Notice, SessionChanged
+from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
+from agent_tui.store.search.fill import Filler
 
 
 class Lifetime:
@@ -50,6 +51,7 @@ class Lifetime:
         self._sessions = sessions
         self._mode = mode
         self._background = background
+        self._filler: Filler | None = None
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
@@ -73,10 +75,12 @@ class Lifetime:
             parts.extra_tools.start(self._accounts.tools_changed)
         self._sessions.tell_read_only()
         self._sessions.tell_missing()
+        self._sessions.tell_cut_off()
         self._binder.tell_model_gone()
         for notice in parts.notices:
             hub.publish(notice)
         self._mode.tell_reach()
+        self._keep_index()
         self._runner.opened()
 
     async def look(self) -> None:
@@ -105,12 +109,27 @@ class Lifetime:
         await parts.backend.close()
         if opened.is_open:
             await self._waiting.save_rest(opened.current)
+        if self._filler is not None:
+            await asyncio.to_thread(self._filler.close)
         opened.leave()
         if parts.jail is not None:
             parts.jail.close()
         parts.store.close()
         if opened.lost is not None:
             raise opened.lost
+
+    def _keep_index(self) -> None:
+        """Puts what was said into the index of texts from now on, and all that was said before."""
+        if not self._parts.keep_index:
+            return
+        filler = self._filler = self._parts.store.filler()
+
+        def heard(event: Event) -> None:
+            if isinstance(event, (TurnEnded, SessionChanged)):
+                filler.wake()
+
+        self._hub.subscribe(heard)
+        filler.begin()
 
     def _tell_server_failed(self, name: str, why: str) -> None:
         self._hub.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))

@@ -1,4 +1,4 @@
-"""What is done to a session as a whole: a new one, another one, a fork, a rewind, a compaction and its undo."""
+"""What is done to a session as a whole: a new one, another one, a fork, a compaction and its undo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
-from agent_tui.context.sent.view import build_view
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
 from agent_tui.engine.project.toolbox import Toolbox
@@ -19,13 +18,18 @@ from agent_tui.engine.session.sessions import Sessions
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.engine.state.run import RunState
-from agent_tui.errors import READ_ONLY, AgentError
+from agent_tui.errors import READ_ONLY
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.store.tables.salvage import lacks
 
+CUT_OFF = (
+    "agent-tui ended while it put files as they are on another branch: some may be as they are there. "
+    "/rewind, and Ctrl+R on that branch, goes on with it."
+)
+
 
 class SessionControl:
-    """Switches, compacts, undoes, rewinds and forks; none of it while a turn runs."""
+    """Switches, compacts, undoes and forks; none of it while a turn runs."""
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class SessionControl:
         self._tell_switched()
         self.tell_read_only()
         self.tell_missing()
+        self.tell_cut_off()
         if changed:
             self._background.session_ended()
             self._waiting.tell_held()
@@ -83,7 +88,10 @@ class SessionControl:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
+        before = self._bindings.current.runtime
         self._bind(self._sessions.fork(message_id))
+        # Whoever waits for an answer of a certain form waits for it in the copy.
+        self._bindings.current.runtime.expect(before.output_schema, before.output_due)
         self._tell_switched()
 
     async def _look(self, what: str) -> None:
@@ -117,39 +125,17 @@ class SessionControl:
             text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
             self._hub.publish(Notice("warning", text, "damaged"))
 
+    def tell_cut_off(self) -> None:
+        """The program was killed while it put files as they are on another branch."""
+        conversation = self._bindings.current.conversation
+        if conversation.info.state.going is not None and not conversation.read_only:
+            self._hub.publish(Notice("warning", CUT_OFF, "branch_cut_off"))
+
     def rename(self, title: str) -> None:
         """Gives the session a title."""
         conversation = self._bindings.current.conversation
         conversation.rename(" ".join(title.split()))
         self._hub.publish(SessionChanged(conversation.info))
-
-    def lost_by_rewind(self, message_id: str) -> LostReasoning | None:
-        """The reasoning that would no longer be sent after going back to before a message of the user's."""
-        binding = self._bindings.current
-        conversation, inputs = binding.conversation, binding.runtime.inputs()
-        position = next((i for i, m in enumerate(conversation.path) if m.id == message_id), len(conversation.path))
-        view = build_view(conversation.path[:position], conversation.records, conversation.summaries)
-        return lost_reasoning(inputs, replace(inputs, view=view))
-
-    async def rewind(self, message_id: str, restore_files: bool = False) -> str:
-        """Goes back to before one of the user's messages and returns its text; files too where asked."""
-        text = await self._runner.exclusively(self._rewind(message_id, restore_files), "rewind")
-        if text is None:
-            raise AgentError("Interrupted: not every file is as it was then.")
-        return text
-
-    async def _rewind(self, message_id: str, restore_files: bool) -> str:
-        path = self._bindings.current.conversation.path
-        position = next((i for i, m in enumerate(path) if m.id == message_id), None)
-        after = [m.id for m in path[position:]] if position is not None else []
-        message = self._sessions.rewind(message_id)
-        if restore_files:
-            for line in await self._toolbox.restore_files(after):
-                self._hub.publish(Notice("info", line, "restored"))
-        self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))
-        self._accounts.metrics.recalculation()
-        self._accounts.recount()
-        return message.text
 
     async def compact(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 
 from agent_tui.engine.project.prelude import FILE_ROWS, Prelude, build_prelude, change_part, known_counts, schema_text
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CompactionRecord, Step
-
-CHANGE = "document change"
-"""Name of the attachment that tells what has become of a file since it was sent."""
 
 COLD_SECONDS = 3_600.0
 """Without a request for so long no provider has the conversation in its cache (an hour is the longest life sold)."""

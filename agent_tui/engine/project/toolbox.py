@@ -9,6 +9,7 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.engine.session.conversation import Conversation
+from agent_tui.models.branches import FilesMoved
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, OfferedTool
 from agent_tui.models.usage import Limits
@@ -19,7 +20,7 @@ from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
 from agent_tui.tools.files.seen import remember_attached
-from agent_tui.tools.files.snapshots import Snapshotter, apply_restore, plan_restore
+from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
@@ -144,11 +145,21 @@ class Toolbox:
     def session_changed(self) -> None:
         self.memory = ToolMemory()
 
-    async def restore_files(self, message_ids: Sequence[str]) -> list[str]:
-        """Puts files back as they were before the given messages; one line for each file restored or
-        left as it is."""
+    def files(self) -> FileHistory:
+        """What is kept of the files that tools changed in this session."""
         current = self._conversation()
-        snapshots = current.store.snapshots(current.info.id)
-        plan = plan_restore(snapshots, message_ids)
+        return FileHistory(current.store.snapshots(current.info.id))
+
+    def keep_files(self, history: FileHistory, plan: RestorePlan | None, leaving: Sequence[str]) -> None:
+        """Keeps the files of a branch that is left as they are: what its messages changed, and all that ``plan`` would
+        write over. ``leaving`` are the ids of its messages. Raises StoreError."""
+        paths = dict.fromkeys(history.to_keep(leaving))
+        paths.update(dict.fromkeys(restore.path for restore in plan.restores) if plan is not None else {})
+        with self._conversation().store.transaction():
+            self._snapshots.keep(paths, leaving[-1] if leaving else "")
+
+    async def restore_files(self, plan: RestorePlan) -> FilesMoved:
+        """Does what ``plan`` says."""
         problems = await asyncio.to_thread(apply_restore, plan)
-        return [*(f"Restored {restore.path}" for restore in plan.restores), *problems]
+        failed = {line.partition(": ")[0] for line in problems}
+        return FilesMoved([r.path for r in plan.restores if str(r.path) not in failed], problems)

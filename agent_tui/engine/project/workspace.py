@@ -9,12 +9,9 @@ from pathlib import Path
 from agent_tui.context.project.prompt import SYSTEM_PROMPT, GitFacts, environment_text, git_facts
 from agent_tui.context.project.text_files import Stamp, stamp
 from agent_tui.errors import AgentError
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import SentMessage, SystemBlock
 from agent_tui.text.numbers import size
-
-UPDATE = "environment update"
-"""Name of the attachment that tells what has changed."""
 
 MAX_DOCUMENT_BYTES = 2_000_000
 
@@ -94,6 +91,10 @@ class Workspace:
             *self._skills(),
             *self._servers(),
         ]
+
+    @property
+    def cwd(self) -> Path:
+        return self._cwd
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""

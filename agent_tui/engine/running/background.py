@@ -6,17 +6,22 @@ import re
 from collections.abc import Sequence
 
 from agent_tui.engine.state.hub import Hub
-from agent_tui.models.events import CompactionEnded, Event, JobsChanged, MessageAdded, Notice, SessionChanged
+from agent_tui.models.events import (
+    CompactionEnded,
+    Event,
+    JobsChanged,
+    MessageAdded,
+    MessagesWithdrawn,
+    Notice,
+    SessionChanged,
+)
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, ToolResultPart
+from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.background.job import Job
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.background.starting import STARTED
-
-NEWS = "background commands"
-"""Name of the attachment that tells what has become of them."""
 
 _STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
 _ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")
@@ -47,7 +52,7 @@ class Background:
 
     def _listen(self, event: Event) -> None:
         match event:
-            case CompactionEnded("done" | "undone") | SessionChanged(_, True):
+            case CompactionEnded("done" | "undone") | SessionChanged(_, True) | MessagesWithdrawn():
                 self._lost_sight = {job.id for job in self.jobs.running()}
                 self._reopened = True
             case MessageAdded(message) if message.role == "user":

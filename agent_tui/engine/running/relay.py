@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from agent_tui.engine.project.told_mode import ToldMode
 from agent_tui.engine.project.toolbox import Toolbox
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.running.background import Background
-from agent_tui.engine.running.waiting import Waiting
+from agent_tui.engine.running.waiting import Waiting, wordless
 from agent_tui.engine.session.storing import store_failure
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
@@ -58,14 +58,15 @@ class TurnRelay:
         self._prepare = prepare
 
     def begin(self, message: Message) -> TurnExecutor | None:
-        """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits then, and
-        the user is told."""
+        """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits for the
+        user's word then, and they are told."""
         try:
             return self._executor(message)
         except Exception as error:
             log.exception("The turn could not begin")
-            self._waiting.put_back([message])
-            self._hub.publish(TurnEnded("error", _failure(error)))
+            failure = _failure(error)
+            self._waiting.fail([message], failure.message)
+            self._hub.publish(TurnEnded("error", failure))
             return None
 
     def _executor(self, message: Message) -> TurnExecutor:
@@ -90,24 +91,40 @@ class TurnRelay:
     async def run(self, executor: TurnExecutor, message: Message) -> bool:
         """The turn; False when what is queued has to wait for the user."""
         conversation, ended = self._bindings.current.conversation, TurnEnded("error")
+        asked: list[Message] = []
         async with aclosing(executor.run(message)) as events:
             async for event in events:
                 if isinstance(event, TurnEnded):
                     ended = event
-                    self._waiting.put_back(executor.unsent)
+                    self._keep_what_failed(event, executor.unsent, asked)
                 self._hub.publish(event)
                 match event:
                     case StepEnded(step, answer):
                         self._accounts.learn(step)
-                        self._tell_empty(answer)
+                        if answer.status == "complete" and answer.note:
+                            self._hub.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
                         self._toolbox.message_added(added)
                         if added.role == "user":
+                            asked.append(added)
                             self._accounts.count_exact_soon()
         unsaved = ended.failure is not None and ended.failure.kind == "store"
         if conversation.unsaved and not unsaved:
             self._hub.spawn(self._waiting.save_rest(conversation), "store")
-        return ended.stop_reason != "interrupted" and not unsaved
+        # What failed would fail again, and what follows may build on it.
+        return ended.stop_reason not in ("interrupted", "error", "budget")
+
+    def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
+        """What could not be sent waits for the user's word, and so does what got no word of an answer."""
+        why = ended.failure.message if ended.failure is not None else ""
+        if ended.stop_reason == "interrupted":
+            self._waiting.put_back(unsent)
+            return
+        self._waiting.fail(unsent, why)
+        path = self._bindings.current.conversation.path
+        tail = path[:-1] if path and wordless(path[-1]) else path
+        if ended.stop_reason in ("error", "budget") and asked and tail[-len(asked) :] == asked:
+            self._waiting.leave_unanswered(asked, why)
 
     def ended(self) -> None:
         """After each turn, however it ended."""
@@ -130,12 +147,6 @@ class TurnRelay:
             self._background.attach(taken[0], self._bindings.current.conversation.view())
             self._told_mode.tell(taken[0], self._bindings.current.conversation.view)
         return taken
-
-    def _tell_empty(self, answer: Message) -> None:
-        """An answer that is complete and says nothing looks like one that got lost."""
-        if answer.status == "complete" and not answer.text.strip() and not answer.tool_calls:
-            key = self._bindings.current.runtime.info.spec.key
-            self._hub.publish(Notice("info", f"{key} answered without a word.", "empty_answer"))
 
     def _tell_environment(self, message: Message) -> None:
         """Keeps the environment's text with the session, so that the prompt stays the same bytes; the message brings

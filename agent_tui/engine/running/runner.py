@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any, Literal, TypeVar
 
 from agent_tui.engine.running.relay import TurnRelay
@@ -16,7 +16,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import mask_attachments
 from agent_tui.errors import READ_ONLY, AgentError
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import AttachmentPart, Message, user_message
+from agent_tui.models.messages import Message, Written, user_message
 from agent_tui.providers.failures.secrets import Redactor
 
 log = logging.getLogger(__name__)
@@ -46,40 +46,51 @@ class Runner:
         self._next()
         self._waiting.keep()
 
-    def submit(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
-        """Sends a message, or queues it while a turn runs or the session is still opening. One that comes when the turn
-        was interrupted already goes out after it: it is what the user wants instead."""
+    def submit(self, typed: Written, behind: str | None = None) -> None:
+        """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
+        ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
+        what the user wants instead."""
         if self._bindings.opened and self._bindings.current.conversation.read_only:
             self._hub.publish(Notice("warning", READ_ONLY))
             return
-        message = self._message(text, attachments)
-        self._waiting.add(message)
+        message = self._message(typed)
+        self._waiting.add(message, behind=behind)
         self._goes_on = self._goes_on or self._states.now is RunState.INTERRUPTED
         self._next()
         self._waiting.keep([message])
+        if behind is not None:
+            self._waiting.keep_order()
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
+    def steer(self, typed: Written) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self._states.busy:
-            self.submit(text, attachments)
+            self.submit(typed)
             return
-        message = self._message(text, attachments)
+        message = self._message(typed)
         self._waiting.add(message, steering=True)
         self._waiting.keep([message])
 
-    def _message(self, text: str, attachments: Sequence[AttachmentPart]) -> Message:
-        return user_message(text, attachments=mask_attachments(attachments, self._secrets))
+    def _message(self, typed: Written) -> Message:
+        attachments = mask_attachments(typed.attachments, self._secrets)
+        return user_message(typed.text, attachments=attachments, pasted=typed.pasted)
 
-    def send_waiting(self) -> bool:
-        """Sends what waits, what waited when the session was last left included; right after the turn where one has
-        been interrupted and is coming to its end. False when nothing waits, and while anything else runs."""
+    def send_waiting(self, message_id: str | None = None) -> bool:
+        """Sends what waits, what could not be sent before included, or first of all the one of that id; right after the
+        turn where one has been interrupted and is coming to its end. While a turn runs one goes in at its next step.
+        False when nothing waits, or something else runs."""
+        if self._states.now is RunState.TURN and message_id is not None:
+            return self._waiting.into_turn(message_id)
         if self._states.now not in (RunState.IDLE, RunState.INTERRUPTED):
             return False
-        if self._bindings.current.conversation.read_only or not self._waiting.release():
+        if self._bindings.current.conversation.read_only or not self._waiting.release(message_id):
             return False
         self._goes_on = True
         self._next()
         return True
+
+    def take_back(self, message_id: str | None = None) -> Message | None:
+        """The user wants a message that waits back, the newest where none is named; None when it waits no more."""
+        return self._waiting.take_back(message_id, idle=self._states.now is RunState.IDLE)
 
     def _next(self) -> None:
         if self._states.now is not RunState.IDLE or self._bindings.current.conversation.read_only:
@@ -117,6 +128,7 @@ class Runner:
     def _rest(self) -> None:
         if self._states.now is not RunState.CLOSING:
             self._states.change(RunState.IDLE)
+            self._waiting.rest()
             self._relay.rested()
 
     def interrupt(self) -> bool:

@@ -3,57 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
-from agent_tui.engine.project.prefix import CHANGE
-from agent_tui.engine.project.workspace import UPDATE
-from agent_tui.engine.running.background import NEWS
 from agent_tui.engine.running.inbox import Inbox
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
 from agent_tui.errors import StoreError
-from agent_tui.models.events import Notice, QueueChanged
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message
+from agent_tui.models.events import Event, MessagesWithdrawn, Notice, QueueChanged, SessionChanged, WaitingMessage
+from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id
+from agent_tui.text.numbers import plural
 
 
 class Waiting:
-    """The inbox of the session in force. What waits is stored with it: it is not lost with the process."""
+    """The inbox of the session in force, and before it what its newest turn left without an answer. What waits is
+    stored with the session: it is not lost with the process."""
 
     def __init__(self, hub: Hub, bindings: Bindings) -> None:
         self._hub = hub
         self._bindings = bindings
         self._inbox = Inbox()
+        self._paused = False
+        self._unanswered: list[Message] = []
+        self._why = ""
+        hub.subscribe(self._listen)
 
     @property
-    def queue(self) -> list[str]:
-        return self._inbox.queued_texts()
-
-    @property
-    def steering(self) -> list[str]:
-        return self._inbox.steer_texts()
-
-    @property
-    def held(self) -> list[str]:
-        """What waited when the session was last left; ``release`` lets it go."""
-        return self._inbox.held_texts()
+    def listed(self) -> list[WaitingMessage]:
+        """What waits, the next first."""
+        unanswered = [WaitingMessage(m.id, m.text, "unanswered", self._why) for m in self._unanswered]
+        return [*unanswered, *self._inbox.listed()]
 
     @property
     def count(self) -> int:
         """How many go out by themselves."""
         return len(self._inbox.to_send())
 
-    def add(self, message: Message, steering: bool = False) -> None:
-        """A message waits for the next turn, or (``steering``) for the next step."""
-        (self._inbox.steer if steering else self._inbox.queue)(message)
+    def add(self, message: Message, steering: bool = False, behind: str | None = None) -> None:
+        """A message waits for the next turn, or (``steering``) for the next step; ``behind`` another that waits."""
+        self._inbox.add(message, "steer" if steering else "queued", behind)
         self._tell()
 
     def next(self) -> Message | None:
         """Takes the message the next turn begins with."""
         message = self._inbox.next()
         if message is not None:
+            self._paused, self._unanswered = False, []
             self._tell()
         return message
+
+    def rest(self) -> None:
+        """No turn follows: what is left waits for the user."""
+        if not self._paused and self.count:
+            self._paused = True
+            self._tell()
 
     def take_steering(self) -> list[Message]:
         taken = self._inbox.take_steering()
@@ -61,9 +66,13 @@ class Waiting:
             self._tell()
         return taken
 
-    def take_back(self) -> Message | None:
-        """The user wants the newest that waits back."""
-        message = self._inbox.take_back()
+    def take_back(self, message_id: str | None = None, *, idle: bool) -> Message | None:
+        """The user wants the one of that id back, or the newest. ``idle``: nothing runs, so that what was not answered
+        may leave the conversation."""
+        unanswered = [m.id for m in self._unanswered]
+        if message_id in unanswered or (message_id is None and unanswered and not self._inbox.messages()):
+            return self._take_from_conversation(unanswered.index(message_id) if message_id else -1) if idle else None
+        message = self._inbox.take_back(message_id)
         self._tell()
         if message is not None and self._storable:
             conversation = self._bindings.current.conversation
@@ -71,46 +80,90 @@ class Waiting:
             self._store(conversation)
         return message
 
+    def move(self, message_id: str, by: int) -> bool:
+        """Sends one earlier (``by`` < 0) or later than it would go; False where it cannot be."""
+        if not self._inbox.move(message_id, by):
+            return False
+        self._tell()
+        self.keep_order()
+        return True
+
+    def into_turn(self, message_id: str) -> bool:
+        """One that is queued goes in at the next step; False when it waits no more."""
+        if not self._inbox.into_turn(message_id):
+            return False
+        self._tell()
+        self.keep_order()
+        return True
+
     def put_back(self, messages: Sequence[Message]) -> None:
-        """Lets messages wait again that could not be sent."""
-        for message in messages:
-            # What has changed around the session is told when it goes out.
-            message.parts = [
-                p
-                for p in message.parts
-                if not (isinstance(p, AttachmentPart) and p.name in (UPDATE, CHANGE, TOLD_MODE, NEWS))
-            ]
+        """Lets messages wait again that were not sent, because the user was faster."""
         if messages:
-            self._inbox.put_back(messages)
+            self._inbox.put_back([_bare(message) for message in messages])
             self._tell()
             self.keep(messages)
 
-    def release(self) -> bool:
-        """What is held may go too; False when nothing waits at all."""
-        if not (self.held or self.count):
-            return False
-        self._inbox.release()
+    def fail(self, messages: Sequence[Message], why: str) -> None:
+        """Messages that could not be sent wait for the user's word."""
+        if messages:
+            self._inbox.fail([_bare(message) for message in messages], why)
+            self._tell()
+            if self._storable:
+                for message in messages:
+                    self._bindings.current.conversation.keep_waiting(message)
+                # Why it could not be stored is being told already.
+                self._bindings.current.conversation.save_if_possible()
+
+    def leave_unanswered(self, messages: Sequence[Message], why: str) -> None:
+        """The request with these messages failed, and nothing of an answer came. They are in the conversation."""
+        self._unanswered, self._why = list(messages), why
         self._tell()
+
+    def release(self, message_id: str | None = None) -> bool:
+        """All that waits may go, or one of them; False when nothing does. What was not answered leaves the
+        conversation, to be sent anew."""
+        unanswered = [m.id for m in self._unanswered]
+        if unanswered and (message_id is None or message_id in unanswered):
+            again = self._withdraw()
+            if message_id is not None:
+                message_id = again[unanswered.index(message_id)].id
+            self._inbox.fail(again, self._why)
+        if not self._inbox.release(message_id):
+            return False
+        self._tell()
+        self.keep()
+        if message_id is not None:
+            self.keep_order()
         return True
 
     def opened(self) -> None:
         """The first session is in force: what waits in it is held, before what was typed meanwhile."""
         self._inbox.hold(self._bindings.current.conversation.waiting)
+        self._find_unanswered()
         self.tell_held()
 
     def become(self) -> None:
         """Another session is in force: what waits there, and nothing else."""
         self._inbox.become(self._bindings.current.conversation.waiting)
+        self._paused = False
+        self._find_unanswered()
         self._tell()
+
+    def _listen(self, event: Event) -> None:
+        """The conversation was cleared, forked or rewound: what was unanswered may be in it no longer."""
+        if isinstance(event, SessionChanged) and event.reload and self._unanswered:
+            self._find_unanswered()
+            self._tell()
 
     def tell_held(self) -> None:
         """What was typed and not sent when the session was last left."""
-        count = len(self.held)
+        count = sum(waits.kind == "held" for waits in self.listed)
         if count:
-            waits = "1 message waits" if count == 1 else f"{count} messages wait"
+            waits = f"{plural(count, 'message')} {'waits' if count == 1 else 'wait'}"
             sends = "it" if count == 1 else "them"
             text = f"{waits} from when this session was left: Enter on an empty prompt sends {sends}, ↑ takes back."
             self._hub.publish(Notice("info", text, "waiting"))
+        if self.listed:
             self._tell()
 
     def keep(self, messages: Sequence[Message] | None = None) -> None:
@@ -125,12 +178,53 @@ class Waiting:
         if kept:
             self._store(conversation)
 
+    def keep_order(self) -> None:
+        """Stores in which order they wait."""
+        if self._storable:
+            conversation = self._bindings.current.conversation
+            conversation.order_waiting([message.id for message in self._inbox.messages()])
+            self._store(conversation)
+
     @property
     def _storable(self) -> bool:
         return self._bindings.opened and not self._bindings.current.conversation.read_only
 
+    def _withdraw(self) -> list[Message]:
+        """What was not answered leaves the conversation; what waits for a word is a message of its own."""
+        conversation, taken = self._bindings.current.conversation, self._unanswered
+        self._unanswered = []
+        gone = conversation.path[conversation.path.index(taken[0]) :]
+        try:
+            conversation.go_to(taken[0].parent_id)
+        except StoreError:
+            self._hub.spawn(self.save_rest(conversation), "store")
+        self._hub.publish(MessagesWithdrawn([message.id for message in gone]))
+        self._tell()
+        self._hub.publish(self._bindings.current.runtime.changed())
+        # The news it brings of background commands count as told, and go with it again.
+        again = [replace(message, id=new_id("msg"), parent_id=None, created=0.0) for message in taken]
+        return [_bare(message, TOLD - {NEWS}) for message in again]
+
+    def _take_from_conversation(self, index: int) -> Message:
+        """One of what was not answered; the others wait for the user's word."""
+        again = self._withdraw()
+        message = again.pop(index)
+        self.fail(again, self._why)
+        return message
+
+    def _find_unanswered(self) -> None:
+        """As a session is opened: its newest message, where the request failed before a word of an answer."""
+        conversation = self._bindings.current.conversation
+        path, step = conversation.path, next(iter(conversation.steps[-1:]), None)
+        newest = next((m for m in reversed(path) if not wordless(m)), None)
+        self._unanswered, self._why = [], ""
+        if newest is None or newest.role != "user" or step is None or conversation.read_only:
+            return
+        if step.failure is not None and step.created >= newest.created:
+            self._unanswered, self._why = [newest], step.failure.message
+
     def _tell(self) -> None:
-        self._hub.publish(QueueChanged(self.queue, self.steering, self.held))
+        self._hub.publish(QueueChanged(self.listed, self._paused))
 
     def _store(self, conversation: Conversation) -> None:
         try:
@@ -144,3 +238,14 @@ class Waiting:
             await patiently(conversation.save)
         except StoreError as error:
             self._hub.publish(Notice("error", store_failure(error).message, "store"))
+
+
+def wordless(message: Message) -> bool:
+    """Whether an answer failed before a word of it came."""
+    return message.role == "assistant" and message.status == "failed" and not message.parts
+
+
+def _bare(message: Message, told: AbstractSet[str] = TOLD) -> Message:
+    """Without what was told with it of changes around the session: that is told when it goes out."""
+    message.parts = [p for p in message.parts if not (isinstance(p, AttachmentPart) and p.name in told)]
+    return message

@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 
 
 class Purse:
-    """One a session, shared with its subagents. The limits are those of the configuration, and what the user said for
+    """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
+    spent by the session it was forked from. The limits are those of the configuration, and what the user said for
     this session over them; ``run_usd`` holds for the calls since it was opened."""
 
     def __init__(self, conversation: Conversation, config: BudgetConfig, run_usd: float | None = None) -> None:
@@ -66,7 +67,7 @@ class Purse:
     def lines(self) -> list[BudgetLine]:
         """All budgets, with what was spent of them."""
         steps, limit = self._conversation.steps, self.limit
-        whole = self._totals.follow(steps, ())
+        whole = self._totals.follow(steps[self._conversation.inherited :], ())
         today, held = self._today()
         lines = [
             dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),

@@ -194,6 +194,7 @@ class Runtime:
             fixed_fingerprint=self.prelude.fingerprint,
             effort=self.effort,
             replay=self.replay,
+            inherited=self.conversation.inherited,
         )
 
     def rule(self) -> ReplayRule:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from agent_tui.context.sent.branch import beside, made_on, on_branch
 from agent_tui.context.sent.view import ViewBuilder
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 
@@ -28,6 +29,9 @@ class Conversation:
     changed. What a running turn produces (``keep``, ``finish``, ``save_step``) is in memory at once and written by
     ``save``; where that fails it is written ahead of whatever is stored next, so that the store never has a gap.
 
+    ``every_record`` are all compactions of the session, ``records`` the same as they hold for the conversation,
+    ``own_records`` those that were not made on another branch.
+    So many leading steps are ``inherited``: a fork's, of the session it was forked from, which paid for them.
     ``missing`` says what of a damaged session could not be read. ``path`` runs from the first message to the session's
     head and includes an answer that is still streaming. ``waiting`` is what was typed and not sent when the session was
     last left. ``read_only`` conversations refuse changes with an AgentError;
@@ -40,20 +44,25 @@ class Conversation:
         self.read_only = read_only
         self.messages: dict[str, Message] = {}
         self.steps: list[Step] = []
-        self.records: list[CompactionRecord] = []
+        self.every_record: list[CompactionRecord] = []
         self.summaries: dict[str, Message] = {}
         self.missing: list[str] = []
         self.waiting: list[Message] = []
         if info.id:
             content = store.content(info.id)
             self.messages, self.summaries = content.messages, content.summaries
-            self.steps, self.records = content.steps, content.records
+            self.steps, self.every_record = content.steps, content.records
             self.missing, info.head_id = content.missing, content.head_id
             if not read_only:
                 self.waiting, unreadable = store.waiting(info.id)
                 if unreadable:
                     self.missing.append("text that waited to be sent")
+        self.inherited = inherited(self.steps, info.created) if info.copied else 0
         self.path: list[Message] = self._walk(info.head_id)
+        info.messages = len(self.path)
+        self.records: list[CompactionRecord] = []
+        self.own_records: list[CompactionRecord] = []
+        self._sort_records()
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
         self._unsaved: dict[str, Callable[[], None]] = {}
@@ -67,7 +76,18 @@ class Conversation:
         path.reverse()
         return path
 
-    def _writable(self) -> None:
+    def way_to(self, head: str | None) -> list[Message]:
+        """The conversation that ends with ``head``. Raises AgentError for a message that is not there."""
+        if head is not None and head not in self.messages:
+            raise AgentError("That message is not in this session.")
+        return self._walk(head)
+
+    def _sort_records(self) -> None:
+        path = {message.id for message in self.path}
+        self.records, self.own_records = on_branch(self.every_record, path), made_on(self.every_record, path)
+
+    def require_writable(self) -> None:
+        """Raises AgentError where the session is open elsewhere."""
         if self.read_only:
             raise AgentError(READ_ONLY)
 
@@ -115,7 +135,7 @@ class Conversation:
 
     def append(self, message: Message) -> None:
         """Adds a message at the head. Raises StoreError when it cannot be stored; then nothing has changed."""
-        self._writable()
+        self.require_writable()
         self.save()
         self._place(message)
         try:
@@ -127,7 +147,7 @@ class Conversation:
 
     def keep(self, message: Message) -> None:
         """Adds a message (complete, or a draft that will stream) at the head; ``save`` stores it."""
-        self._writable()
+        self.require_writable()
         self._place(message)
         self._unsaved[message.id] = lambda: self.store.add_message(self.info.id, message)
         self._join(message)
@@ -165,12 +185,18 @@ class Conversation:
 
     def keep_waiting(self, message: Message) -> None:
         """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
-        self._writable()
+        self.require_writable()
         self._unsaved[f"waiting {message.id}"] = lambda: self.store.add_waiting(self.info.id, message)
 
     def forget_waiting(self, message: Message) -> None:
         """The user took a waiting message back; ``save`` removes it from the store."""
         self._unsaved[f"waiting {message.id}"] = lambda: self.store.remove_waiting(self.info.id, message.id)
+
+    def order_waiting(self, ids: Sequence[str]) -> None:
+        """What waits goes out in this order; ``save`` stores that."""
+        # Behind what is kept or forgotten before: those change what there is to order.
+        self._unsaved.pop("waiting", None)
+        self._unsaved["waiting"] = lambda: self.store.order_waiting(self.info.id, ids)
 
     def set_raw_tokens(self, counts: dict[str, int]) -> None:
         """Stores o200k_base counts of messages by id."""
@@ -188,14 +214,14 @@ class Conversation:
 
     def add_step(self, step: Step) -> None:
         """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
-        self._writable()
+        self.require_writable()
         self.save()
         self.store.add_step(self.info.id, step)
         self.steps.append(step)
 
     def keep_step(self, step: Step) -> None:
         """Adds a step whose cost has arisen already; ``save`` stores it."""
-        self._writable()
+        self.require_writable()
         self._unsaved[step.id] = lambda: self.store.add_step(self.info.id, step)
         self.steps.append(step)
 
@@ -207,10 +233,14 @@ class Conversation:
         self, records: Sequence[CompactionRecord], summary: Message | None, step: Step | None
     ) -> None:
         """Makes a compaction effective, in one transaction."""
-        self._writable()
+        self.require_writable()
         self.save()
+        others = beside(self.messages, self.path)
+        for record in records:
+            record.beside = others
         self.store.commit_compaction(self.info.id, list(records), summary, step)
-        self.records.extend(records)
+        self.every_record.extend(records)
+        self._sort_records()
         if summary is not None:
             self.summaries[summary.id] = summary
         if step is not None:
@@ -219,7 +249,7 @@ class Conversation:
 
     def deactivate(self, operation_id: str) -> list[CompactionRecord]:
         """Takes a compaction out of force; returns its records."""
-        self._writable()
+        self.require_writable()
         undone = [r for r in self.records if r.operation_id == operation_id]
         now = time.time()
         switched = [[*r.switched, now] if r.active else r.switched for r in undone]
@@ -230,14 +260,18 @@ class Conversation:
         self.changed()
         return undone
 
-    def rewind_to(self, head: str | None) -> None:
-        """Moves the head; what comes after stays in the store."""
-        self._writable()
+    def go_to(self, head: str | None, state: SessionState | None = None) -> None:
+        """Makes the conversation the one that ends with ``head``, wherever that is; what is not on it stays in the
+        store. ``state`` is stored with it."""
+        self.require_writable()
+        self.path = self.way_to(head)
         self.info.head_id = head
-        self.path = self._walk(head)
         self.info.messages = len(self.path)
-        self.save_info()
+        if state is not None:
+            self.info.state = state
+        self._sort_records()
         self.changed()
+        self.save_info()
 
     def set_model(self, key: str) -> None:
         """The model the session is continued with; stored with whatever is stored next."""
@@ -253,7 +287,7 @@ class Conversation:
                 self.save_info()
 
     def rename(self, title: str) -> None:
-        self._writable()
+        self.require_writable()
         self.info.title = title
         self.save_info()
 

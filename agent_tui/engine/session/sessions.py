@@ -1,4 +1,4 @@
-"""Opening, switching, forking and rewinding sessions; one is current at a time, locked while it is."""
+"""Opening, switching and forking sessions; one is current at a time, locked while it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import AgentError, SessionBusyError, StoreError
-from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.lock import SessionLock
 from agent_tui.store.store import Store
@@ -131,12 +130,3 @@ class Sessions:
         if current.info.title and not info.title:
             info.title = current.info.title
         return self._enter(info, carry=True)
-
-    def rewind(self, message_id: str) -> Message:
-        """Goes back to before a user message, which is returned. Nothing is destroyed."""
-        current = self.current
-        message = current.messages.get(message_id)
-        if message is None or message not in current.path or message.role != "user":
-            raise AgentError("Only a message of yours in this conversation can be rewound to.")
-        current.rewind_to(message.parent_id)
-        return message

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from agent_tui.errors import StoreError, StoreLockedError
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import TEXT_KEPT, Failure
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def store_failure(error: StoreError, unsent: bool = False) -> Failure:
     text = str(error)
     line = text[:1].upper() + text[1:].rstrip(".")
     kept = (
-        "Your text is kept: it is sent with your next message."
+        f"{TEXT_KEPT} It waits until you send it again."
         if unsent
         else ("What was not saved is kept in memory and stored with your next message.")
     )

@@ -27,6 +27,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure, inner_failure
 from agent_tui.models.messages import Message, ToolCallPart, new_id
+from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,9 @@ class TurnExecutor:
         for number in range(limit + 1):
             await self._steer()
             if number == limit:
-                self.emit(Notice("warning", f"Stopped after {limit} steps. Send a message to go on.", "step_limit"))
+                self.emit(
+                    Notice("warning", f"Stopped after {plural(limit, 'step')}. Send a message to go on.", "step_limit")
+                )
                 return "step_limit", None
             result = await self._step()
             if result is None:
@@ -213,6 +216,7 @@ class TurnExecutor:
         usage = runtime.usage()
         most = max_output_for(usage, runtime.info.limits) if max_output is None else max_output
         refusal = runtime.refusal(runtime.expected(usage, most), runtime.info.spec.key, self.emit)
+        self._compaction.tell(self.emit, refused=refusal is not None)
         if refusal is not None:
             self.emit(Notice("warning", refusal, "budget"))
             return None

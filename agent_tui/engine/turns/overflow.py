@@ -20,7 +20,7 @@ from agent_tui.engine.runtime.runtime import Emit, Runtime
 from agent_tui.engine.session.storing import patiently
 from agent_tui.engine.turns.step import StepResult
 from agent_tui.models.events import Notice
-from agent_tui.models.failure import Overflow
+from agent_tui.models.failure import TEXT_KEPT, Overflow
 from agent_tui.models.messages import new_id
 from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import Step
@@ -67,7 +67,11 @@ class OverflowRecovery:
                 return Again(output)
         if alone:
             return None
-        if not await self._compaction.after_overflow(self._emit, self._prepare):
+        # What the provider said, without the ways on: which are left is known in a moment.
+        said = failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
+        stopped = await self._compaction.after_overflow(self._emit, self._prepare, said)
+        if stopped is not None:
+            result.told(stopped)
             return None
         self._shortened, self._compacted = set(), True
         return Again()

@@ -24,7 +24,7 @@ from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import (
     Delta,
@@ -32,6 +32,7 @@ from agent_tui.models.requests import (
     Finished,
     FinishReason,
     ModelRequest,
+    Reckoned,
     SentMessage,
     Started,
     UsageReport,
@@ -60,6 +61,11 @@ class StepResult:
     received: bool = False
     notes: list[str] = field(default_factory=list)
     usage_problem: str | None = None
+
+    def told(self, text: str) -> None:
+        """Why it failed was said like this, with what was tried: that is what the turn ends with."""
+        if self.failure is not None:
+            self.failure = replace(self.failure, message=text)
 
 
 class StepRunner:
@@ -102,6 +108,7 @@ class StepRunner:
             step_id=step.id,
         )
         request = build_request(runtime, step.id, step.max_output)
+        request.reckoned = None if usage.pending else Reckoned(usage.total, usage.limit, usage.would_compact)
         self._remember = record_sent(step, request, runtime)
         self._view = request.messages
         await patiently(lambda: conversation.add_step(step))
@@ -130,6 +137,8 @@ class StepRunner:
             raise
         if self._lost is not None:
             result.failure = store_failure(self._lost)
+        elif result.failure is not None and (runtime.parent is not None or not _from_user(self._view)):
+            result.failure = without_text_kept(result.failure)
         self._settle(processor, result, "failed" if result.failure else "complete")
         if self._lost is not None:
             conversation.save_if_possible()
@@ -307,6 +316,9 @@ class StepRunner:
         step.finished = time.time()
         if result.failure is not None:
             message.note = result.failure.message
+        elif status == "complete" and result.finish not in ("refused", "length") and _wordless(message):
+            # It looks like one that got lost.
+            message.note = f"{self._runtime.info.spec.key} answered without a word."
         if status == "complete":
             self._judge_usage(processor, result)
             line = after_step(step)
@@ -351,3 +363,13 @@ class StepRunner:
         why = problem or usage_problem(step.usage, runtime.info.limits.window)
         if why is not None:
             log.warning("Usage of step %s is not built on: %s", step.id, why)
+
+
+def _wordless(message: Message) -> bool:
+    """Whether an answer says nothing and does nothing."""
+    return not message.text.strip() and not message.tool_calls
+
+
+def _from_user(view: list[SentMessage]) -> bool:
+    """Whether the newest of what was sent is the user's."""
+    return bool(view) and view[-1].message.role == "user"

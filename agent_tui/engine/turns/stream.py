@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from agent_tui.context.tokens.estimate import char_tokens
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import Delta
@@ -11,13 +14,15 @@ class StreamProcessor:
     """Builds ``message`` from deltas. ``dirty`` are the part indexes changed since ``take_dirty``.
 
     ``prefix`` is the fingerprint of everything sent before this answer; each reasoning part remembers it. ``tokens``
-    is how long the answer is so far by the character rule, before the family's factor.
+    is how long the answer is so far by the character rule, before the family's factor. ``clock`` gives seconds.
     """
 
-    def __init__(self, message: Message, prefix: str) -> None:
+    def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.message = message
         self.prefix = prefix
         self.tokens = 0.0
+        self._clock = clock
+        self._since = 0.0
         self._dirty: set[int] = set()
         self._pieces: dict[int, list[str]] = {}
 
@@ -25,6 +30,8 @@ class StreamProcessor:
         """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
         parts = self.message.parts
         if delta.index == len(parts):
+            self._end_reasoning()
+            self._since = self._clock()
             parts.append(self._new_part(delta))
         elif delta.index > len(parts):
             raise ValueError(f"delta for part {delta.index} of {len(parts)}")
@@ -40,6 +47,16 @@ class StreamProcessor:
         if delta.metadata is not None:
             part.provider_metadata = delta.metadata
         self._dirty.add(delta.index)
+        if delta.closed and delta.index == len(parts) - 1:
+            self._end_reasoning()
+
+    def _end_reasoning(self) -> None:
+        """The newest part is complete; where it is a thought, its time is taken."""
+        index = len(self.message.parts) - 1
+        part = self.message.parts[index] if index >= 0 else None
+        if isinstance(part, ReasoningPart) and part.seconds is None:
+            part.seconds = round(self._clock() - self._since, 3)
+            self._dirty.add(index)
 
     def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart:
         if delta.kind == "text":
@@ -63,6 +80,7 @@ class StreamProcessor:
 
     def finish(self) -> None:
         """Settles the message: no part without content, and every tool call with an id of its own."""
+        self._end_reasoning()
         self.take_dirty()
         self.message.parts = [
             p

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -81,8 +82,15 @@ async def run_subagent(
     compaction = CompactionService(own, counter)
     asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
 
+    waited = 0.0
+
     async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
-        return await judge(call, tool, intent, asker)
+        nonlocal waited
+        begun = time.monotonic()
+        try:
+            return await judge(call, tool, intent, asker)
+        finally:
+            waited += time.monotonic() - begun
 
     runner = ToolRunner(ToolRegistry(tools), context, judged)
     executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)
@@ -108,10 +116,12 @@ async def run_subagent(
             parent.save_if_possible()
     answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
     if ended.failure is not None:
-        return ToolOutcome(f"The subagent failed: {ended.failure.message}\n{answer}".strip(), is_error=True)
+        text = f"The subagent failed: {ended.failure.message}\n{answer}".strip()
+        return ToolOutcome(text, is_error=True, waited=waited)
     if stopped:
         # As an error, with the numbers: another subagent would be stopped just so.
-        return ToolOutcome(f"The subagent was stopped. {stopped}\n\n{answer}".strip(), is_error=True)
+        text = f"The subagent was stopped. {stopped}\n\n{answer}".strip()
+        return ToolOutcome(text, is_error=True, waited=waited)
     if ended.stop_reason != "end":
         answer = f"{answer}\n\n(The subagent stopped early: {ended.stop_reason}.)".strip()
-    return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer)
+    return ToolOutcome(answer or "The subagent gave no answer.", is_error=not answer, waited=waited)

@@ -154,6 +154,9 @@ class ToolRunner:
                 outcome = await self._execute(job, emit, verdict)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
+        lasted = time.monotonic() - started
+        if job.intent is not None and job.intent.kind == "question":
+            outcome = replace(outcome, waited=lasted)
         if job.note:
             outcome = replace(outcome, text=f"{outcome.text}\n{job.note}")
         context = self._context()
@@ -165,7 +168,7 @@ class ToolRunner:
                 outcome.text,
                 is_error=outcome.is_error,
                 display=_display(outcome, job.intent),
-                seconds=round(time.monotonic() - started, 3),
+                seconds=round(max(0.0, lasted - outcome.waited), 3),
             ),
             *outcome.attachments,
         ]

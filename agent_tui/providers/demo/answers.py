@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from agent_tui.models.fingerprint import content_fingerprint
-from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart
-from agent_tui.models.requests import ModelRequest
+from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart
+from agent_tui.models.requests import ModelRequest, Reckoned
 from agent_tui.text.clean import cut
+from agent_tui.text.numbers import plural
 
 READ_WORDS = re.compile(r"\b(read|open|show|cat|look at|explain)\b", re.I)
 LIST_WORDS = re.compile(r"\b(list|files?|folder|directory|project|repo(sitory)?|ls)\b", re.I)
@@ -55,7 +56,7 @@ def compose(request: ModelRequest) -> Answer:
         "I should answer briefly, with one example, and say what the numbers in /context mean."
     )
     number = sum(1 for m in messages if m.role == "user")
-    return Answer(thought, body(question, results, number, seed))
+    return Answer(thought, body(question, results, number, seed, request.reckoned))
 
 
 def choose_calls(question: str, results: Sequence[Message], offered: set[str]) -> list[tuple[str, str]]:
@@ -69,27 +70,33 @@ def choose_calls(question: str, results: Sequence[Message], offered: set[str]) -
     return []
 
 
-def body(question: str, results: Sequence[Message], number: int, seed: int) -> str:
+def body(question: str, results: Sequence[Message], number: int, seed: int, reckoned: Reckoned | None) -> str:
     """The visible answer, in Markdown."""
     parts = [f"## Answer {number}\n"]
     for message in results:
         if (result := message.tool_result) is not None:
             lines = result.text.splitlines()
-            verdict = "could not be used" if result.is_error else f"gave {len(lines)} lines"
+            verdict = "could not be used" if result.is_error else f"gave {plural(len(lines), 'line')}"
             parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
             parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
-        f"You wrote **{len(question.split())} words**. I am the *demo model*: I need no key and no network, and I "
-        "answer the same way to the same conversation. What is real here is everything around me.\n"
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*: I need no key and no network, "
+        "and I answer the same way to the same conversation. What is real here is everything around me.\n"
     )
     parts.append(OPENERS[seed % len(OPENERS)])
-    parts.append(EXAMPLES[seed // 7 % len(EXAMPLES)])
+    examples = EXAMPLES if reckoned is None else (*EXAMPLES, example_of(reckoned))
+    parts.append(examples[seed // 7 % len(examples)])
     if number == 1 or seed % 3 == 0:
         parts.append(TABLE)
     if LONG_WORDS.search(question):
         parts.append(long_text(seed))
     parts.append(CLOSERS[seed // 11 % len(CLOSERS)])
     return "\n".join(parts)
+
+
+def example_of(reckoned: Reckoned) -> str:
+    """The numbers that ``/context`` had for the question, in the words of ``agent-tui context --json``."""
+    return f"As you asked, `/context` counted this:\n\n```json\n{json.dumps(asdict(reckoned))}\n```\n"
 
 
 def long_text(seed: int) -> str:
@@ -140,11 +147,11 @@ def unique(items: Sequence[str]) -> list[str]:
 
 
 def words_in(message: Message) -> str:
-    """A message's text, attachments named."""
+    """A message's text, attachments named; what the program told the model with it is not of its author."""
     return "\n".join(
         part.text if isinstance(part, (TextPart, SummaryPart)) else part.name
         for part in message.parts
-        if isinstance(part, (TextPart, SummaryPart, AttachmentPart))
+        if isinstance(part, (TextPart, SummaryPart)) or (isinstance(part, AttachmentPart) and part.name not in TOLD)
     )
 
 
@@ -161,7 +168,6 @@ OPENERS = (
 EXAMPLES = (
     "```python\ndef next_input(sent: int, answered: int, new: int) -> int:\n"
     '    """Tokens of the next request."""\n    return sent + answered + new\n```\n',
-    '```json\n{"total": 5120, "limit": 12288, "would_compact": false}\n```\n',
     "```bash\nagent-tui context --json | jq .total\n```\n",
 )
 

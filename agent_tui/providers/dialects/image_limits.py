@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart, Part
 from agent_tui.models.requests import SentMessage
-from agent_tui.text.numbers import size
+from agent_tui.text.numbers import plural, size
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
@@ -166,7 +166,7 @@ def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
 
 def _too_many(limits: ImageLimits, count: int) -> str:
     if limits.count is not None and count > limits.count:
-        return f"this model takes at most {limits.count} images at once, and newer ones are there"
+        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
     return "together with the newer ones it is more than this model takes"
 
 

@@ -22,8 +22,9 @@ def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         if _no_folder(path):
             raise
         folder = PassingFolder()
+        damaged = isinstance(error, StoreDamagedError)
         try:
-            make = _salvaged if isinstance(error, StoreDamagedError) else _copied
+            make = _salvaged if damaged else _copied
             database = make(path, folder.path, busy_timeout)
         except (OSError, sqlite3.Error, StoreError):
             folder.cleanup()
@@ -31,7 +32,7 @@ def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
         problem = str(error)
     database.forbid_writing()
     database.path = path
-    return Store(database, folder, problem)
+    return Store(database, folder, problem, damaged)
 
 
 def _no_folder(path: Path) -> bool:

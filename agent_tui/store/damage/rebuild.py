@@ -192,7 +192,7 @@ def _empty(new: Database, session_id: str) -> None:
 def write_content(store: Store, info: SessionInfo, content: Content, new: bool = True) -> None:
     """Writes a session and what was read of it, in one transaction of the caller's."""
     info.head_id = content.head_id
-    info.messages = len(content.messages)
+    info.messages = 0
     store.put_session(info, new)
     for message in content.messages.values():
         store.put_message(info.id, message, in_tree=True)
@@ -202,3 +202,4 @@ def write_content(store: Store, info: SessionInfo, content: Content, new: bool =
         store.add_step(info.id, step)
     store.put_records(info.id, content.records)
     store.save_session(info)
+    info.messages = store.session(info.id).messages

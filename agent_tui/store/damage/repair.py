@@ -17,6 +17,7 @@ from agent_tui.models.messages import new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.damage.rebuild import Report, rebuild, write_content
 from agent_tui.store.lock import SessionLock
+from agent_tui.store.search.index import remove_index
 from agent_tui.store.store import Store
 from agent_tui.store.tables.database import FAULTS, explain
 from agent_tui.store.tables.salvage import Content
@@ -132,6 +133,7 @@ def _exchange(path: Path, new: Path) -> Path:
         os.fsync(file.fileno())
     new.chmod(0o600)
     moved: list[tuple[Path, Path]] = []
+    remove_index(path)
     try:
         for suffix in (*_SIDES, ""):
             source, target = path.with_name(path.name + suffix), kept.with_name(kept.name + suffix)

@@ -19,7 +19,7 @@ from agent_tui.models.money import Cost
 from agent_tui.store.exports.export_data import to_json
 from agent_tui.store.exports.export_markdown import defused
 from agent_tui.text.clean import clean
-from agent_tui.text.numbers import money
+from agent_tui.text.numbers import money, plural
 
 _BACKTICKS = re.compile("`+")
 _SHOWN_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -98,12 +98,18 @@ def _title(session: Metadata) -> str:
 def _facts(export: Metadata) -> list[tuple[str, str]]:
     session = export["session"]
     created = datetime.datetime.fromtimestamp(session["created"], datetime.UTC)
+    others = sum(message["in_tree"] and not message["on_path"] for message in export["messages"])
     return [
         ("Session", _line(session["id"])),
         ("Project", _line(session["project"])),
         ("Model", _line(session["model"])),
         ("Created", f"{created:%Y-%m-%d %H:%M} UTC"),
         ("Cost", money(Cost(export["cost_known_usd"], export["unpriced_calls"]))),
+        *(
+            [("Other branches", f"{plural(others, 'message')}, not shown here; the JSON export has them")]
+            if others
+            else []
+        ),
     ]
 
 

@@ -12,8 +12,9 @@ from typing import Any
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.money import NO_COST, Cost, cost_fields
+from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.tables.session_state import dump_state
 
@@ -33,7 +34,7 @@ def export_session(
     return {
         "v": SCHEMA_VERSION,
         "session": {**to_dict(info), "state": dump_state(info.state)},
-        **cost_fields(session_cost(steps)),
+        **cost_fields(session_cost(steps[inherited(steps, info.created) :] if info.copied else steps)),
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
@@ -46,6 +47,21 @@ def export_session(
 def session_cost(steps: Sequence[Step]) -> Cost:
     """What all its model calls cost."""
     return sum((step.cost for step in steps), NO_COST)
+
+
+def hit_row(hit: SessionHit) -> Metadata:
+    """One row of ``sessions --search --json``: that of the session, and what was found in it. ``hit`` has the message
+    and one line of it, with the ranges of characters that the words take in it; its ``message_id`` is None where they
+    are in what the session is called."""
+    found = {
+        "message_id": hit.message_id,
+        "role": hit.role,
+        "created": hit.created if hit.message_id is not None else None,
+        "line": hit.line,
+        "spans": [list(span) for span in hit.spans],
+        "left_behind": hit.left_behind,
+    }
+    return {**session_row(hit.session), "hit": found}
 
 
 def session_row(info: SessionInfo) -> Metadata:

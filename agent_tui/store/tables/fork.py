@@ -35,6 +35,9 @@ class ForkTables(LedgerTables):
                 parent_session=source.id,
                 preview=source.preview if kept else "",
                 kind="user",
+                state=dataclasses.replace(
+                    source.state, going=None, back=source.state.back if source.state.back in kept else None
+                ),
             )
             self._insert_session(info)
             records = [r for r in self.records(source.id) if _applies(r, set(kept))]

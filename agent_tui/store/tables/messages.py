@@ -66,6 +66,20 @@ class MessageTables(SessionTables):
         """The summary messages of the session's compactions by id; they are not part of the tree."""
         return self._load(session_id, in_tree=False)
 
+    def tree_size(self, session_id: str) -> tuple[int, int]:
+        """How many messages a session has on all its branches, and how many branches beside the conversation."""
+        with self._db.reading():
+            self._require_session(session_id)
+            row = self._db.one(
+                "SELECT COUNT(*), COUNT(*) - COUNT(DISTINCT parent_id), "
+                "COALESCE(MAX(parent_id = (SELECT head_id FROM session WHERE id = ?1)), 0) "
+                "FROM message WHERE session_id = ?1 AND in_tree",
+                (session_id,),
+            )
+            ends = self._db.one("SELECT head_id IS NOT NULL FROM session WHERE id = ?", (session_id,))
+        here = 1 if ends[0] and not row[2] else 0
+        return int(row[0]), max(0, int(row[1]) - here)
+
     def path(self, session_id: str, head_id: str | None) -> list[Message]:
         """The conversation that ends with ``head_id``, first message first; empty for None."""
         if head_id is None:

@@ -216,6 +216,23 @@ _OFFERS: Migration = (
     ) WITHOUT ROWID""",
 )
 
+_MESSAGES_OF_THE_BRANCH: Migration = (
+    # ``messages`` counted the whole tree; it is the length of the conversation that is opened. The two differ only
+    # where a rewind left something behind: there the end of the conversation is not the newest message, or a message
+    # has more than one that follows it.
+    """UPDATE session SET messages = (
+        WITH RECURSIVE way (id, parent_id) AS (
+            SELECT id, parent_id FROM message WHERE session_id = session.id AND id = session.head_id AND in_tree
+            UNION
+            SELECT m.id, m.parent_id FROM way
+                JOIN message AS m ON m.session_id = session.id AND m.id = way.parent_id AND m.in_tree)
+        SELECT COUNT(*) FROM way)
+        WHERE messages > 0 AND (
+            head_id IS NOT (SELECT id FROM message WHERE session_id = session.id AND in_tree ORDER BY n DESC LIMIT 1)
+            OR (SELECT COUNT(*) - COUNT(DISTINCT COALESCE(parent_id, '')) FROM message
+                WHERE session_id = session.id AND in_tree) > 0)""",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -228,6 +245,7 @@ MIGRATIONS: list[Migration] = [
     _KINDS,
     _SPENDING,
     _OFFERS,
+    _MESSAGES_OF_THE_BRANCH,
 ]
 
 

@@ -19,6 +19,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "thinking": (str, type(None)),
     "environment": (str, type(None)),
     "budget": (dict,),
+    "back": (str, type(None)),
+    "going": (str, type(None)),
 }
 """Every key with the types its value may have; each is a field of ``SessionState``."""
 

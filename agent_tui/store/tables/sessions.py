@@ -15,6 +15,7 @@ from agent_tui.store.tables.rows import decode, encode
 from agent_tui.store.tables.salvage import scan
 from agent_tui.store.tables.session_rows import COLUMNS, infos_of, row_of, state_text
 from agent_tui.text.clean import printable_line
+from agent_tui.text.search import fold
 
 PREVIEW_LENGTH = 200
 
@@ -68,26 +69,25 @@ class SessionTables(Tables):
     def sessions(
         self,
         project: str | Path | None = None,
-        search: str = "",
         limit: int | None = None,
         *,
         empty: bool = True,
         subagents: bool = False,
     ) -> list[SessionInfo]:
-        """Sessions, newest first: of one project or of all, with every word of ``search`` in title, preview, id or
-        project. ``empty`` includes sessions without a message, not even one that waits, ``subagents`` those that worked
-        for a tool call."""
+        """Sessions, newest first: of one project or of all. ``empty`` includes sessions without a message, not even one
+        that waits, ``subagents`` those that worked for a tool call."""
         where, values = ["1"], []
         if project is not None:
             where.append("project = ?")
             values.append(encode(str(project)))
         if not empty:
-            where.append("(messages > 0 OR EXISTS (SELECT 1 FROM waiting WHERE waiting.session_id = session.id))")
+            # A conversation that was gone back from to before its first message has no message, and all of them.
+            where.append(
+                "(messages > 0 OR EXISTS (SELECT 1 FROM message WHERE message.session_id = session.id AND in_tree) "
+                "OR EXISTS (SELECT 1 FROM waiting WHERE waiting.session_id = session.id))"
+            )
         if not subagents:
             where.append("kind <> 'subagent'")
-        for word in search.casefold().split():
-            where.append("instr(search, ?)")
-            values.append(encode(word))
         try:
             rows = self._db.all(
                 f"SELECT {COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
@@ -96,7 +96,7 @@ class SessionTables(Tables):
         except StoreLockedError:
             raise
         except StoreError:
-            return self._readable_sessions(project, search, empty, subagents)[:limit]
+            return self._readable_sessions(project, empty, subagents)[:limit]
         return infos_of(rows)
 
     def _readable_rows(self) -> list[Any]:
@@ -111,18 +111,14 @@ class SessionTables(Tables):
             raise damaged(self._db.path, "no session can be read")
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
-    def _readable_sessions(
-        self, project: str | Path | None, search: str, empty: bool, subagents: bool
-    ) -> list[SessionInfo]:
+    def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
         """What ``sessions`` gives, of a damaged table."""
-        words = search.casefold().split()
         found = [
             info
             for info in infos_of(self._readable_rows())
             if (project is None or info.project == str(project))
-            and (empty or info.messages > 0)
+            and (empty or info.messages > 0 or info.preview)
             and (subagents or info.kind != "subagent")
-            and all(w in f"{info.title}\n{info.preview}\n{info.id}\n{info.project}".casefold() for w in words)
         ]
         return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
@@ -133,19 +129,22 @@ class SessionTables(Tables):
 
     def save_session(self, info: SessionInfo) -> None:
         """Stores title, model, head, state and ``updated``. What the store itself keeps (message count, preview) is
-        left alone. Raises ``StoreError`` when the session or its head does not exist."""
+        not taken from ``info``. Raises ``StoreError`` when the session or its head does not exist."""
         with self._db.writing():
-            row = self._db.one("SELECT preview FROM session WHERE id = ?", (info.id,))
+            row = self._db.one("SELECT preview, head_id, messages FROM session WHERE id = ?", (info.id,))
             if row is None:
                 self._require_session(info.id)
             if info.head_id is not None:
                 self._require_message(info.id, info.head_id)
+            count = row[2] if info.head_id == row[1] else self._length(info.id, info.head_id)
             self._db.run(
-                "UPDATE session SET title = ?, model = ?, head_id = ?, state = ?, updated = ?, search = ? WHERE id = ?",
+                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ?, "
+                "search = ? WHERE id = ?",
                 (
                     encode(info.title),
                     encode(info.model),
                     info.head_id,
+                    count,
                     state_text(info.state),
                     info.updated,
                     _search_text(info.id, info.project, info.title, decode(row[0])),
@@ -166,16 +165,31 @@ class SessionTables(Tables):
             (*row_of(info), _search_text(info.id, info.project, info.title, info.preview)),
         )
 
+    def _length(self, session_id: str, head_id: str | None) -> int:
+        """How many messages the conversation has that ends with ``head_id``."""
+        row = self._db.one(
+            "WITH RECURSIVE way (id, parent_id) AS ("
+            "SELECT id, parent_id FROM message WHERE session_id = ?1 AND id = ?2 AND in_tree UNION "
+            "SELECT m.id, m.parent_id FROM way JOIN message AS m "
+            "ON m.session_id = ?1 AND m.id = way.parent_id AND m.in_tree) SELECT COUNT(*) FROM way",
+            (session_id, head_id),
+        )
+        return int(row[0])
+
     def _touch(self, session_id: str, message: Message, head: bool) -> None:
-        """The session's row after a message joined its tree."""
-        row = self._db.one("SELECT project, title, preview FROM session WHERE id = ?", (session_id,))
-        project, title, preview = (decode(value) for value in row)
+        """The session's row after a message joined its tree. ``messages`` counts the conversation, not the tree."""
+        row = self._db.one("SELECT project, title, preview, head_id, messages FROM session WHERE id = ?", (session_id,))
+        project, title, preview = (decode(value) for value in row[:3])
+        count = row[4]
+        if head:
+            count = count + 1 if message.parent_id == row[3] else self._length(session_id, message.id)
         if not preview and message.role == "user":
             preview = preview_of(message)
         self._db.run(
-            "UPDATE session SET messages = messages + 1, updated = ?, preview = ?, search = ?, "
+            "UPDATE session SET messages = ?, updated = ?, preview = ?, search = ?, "
             "head_id = CASE WHEN ? THEN ? ELSE head_id END WHERE id = ?",
             (
+                count,
                 time.time(),
                 encode(preview),
                 _search_text(session_id, project, title, preview),
@@ -195,4 +209,4 @@ def preview_of(message: Message) -> str:
 
 
 def _search_text(session_id: str, project: str, title: str, preview: str) -> bytes:
-    return encode(f"{title}\n{preview}\n{session_id}\n{project}".casefold())
+    return encode(fold(f"{title}\n{preview}\n{session_id}\n{project}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 
 from agent_tui.errors import StoreError
 from agent_tui.models.codec import dumps, message_from_dict
@@ -31,6 +32,17 @@ class WaitingTables(Tables):
         """A message was taken back; nothing happens where it does not wait."""
         with self._db.writing():
             self._db.run("DELETE FROM waiting WHERE session_id = ? AND id = ?", (session_id, message_id))
+
+    def order_waiting(self, session_id: str, ids: Sequence[str]) -> None:
+        """What waits is to go out in this order; what is not among ``ids`` stays in front of it, as it was."""
+        place = {message_id: n for n, message_id in enumerate(ids)}
+        with self._db.writing():
+            rows = self._db.all("SELECT id, data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
+            self._db.run("DELETE FROM waiting WHERE session_id = ?", (session_id,))
+            for message_id, data in sorted(rows, key=lambda row: place.get(row[0], -1)):
+                self._db.run(
+                    "INSERT INTO waiting (session_id, id, data) VALUES (?, ?, ?)", (session_id, message_id, data)
+                )
 
     def move_waiting(self, source: str, target: str) -> None:
         """What waits in one session waits in another from now on."""

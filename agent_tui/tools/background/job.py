@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from agent_tui.models.jobs import JobInfo, JobState
+from agent_tui.models.jobs import JobInfo, JobState, Reach
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import duration
 from agent_tui.tools.background.output import Cleaned, JobOutput
@@ -92,7 +92,19 @@ class Job:
             self._code,
             self._finished,
             self._kept,
+            self.reach,
         )
+
+    @property
+    def reach(self) -> Reach:
+        """Who reaches the ports it opens."""
+        jail, domain = self._jail, self._domain
+        if jail is None or domain == "free" or not jail.holds(domain):
+            return "all"
+        network = jail.policy(self._network).network if domain == "work" else "deny"
+        if network == "allow":
+            return "all"
+        return "sandbox" if domain == "work" and jail.shares(network) else "itself"
 
     @property
     def shown(self) -> str:

@@ -13,6 +13,7 @@ from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import Stop, in_thread
@@ -80,7 +81,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
     if not response.complete:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
     capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
-    summary = f"{response.status}, {capped.characters:,} characters"
+    summary = f"{response.status}, {plural(capped.characters, 'character')}"
     return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary} | capped.counted())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.list import require_folder
@@ -84,7 +85,7 @@ def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> Too
             more = True
             break
         found.append(pictured_line(pictured(prefix) + entry.path))
-    display = {"kind": "text", "summary": f"{len(found)}{'+' if more else ''} files"}
+    display = {"kind": "text", "summary": f"{len(found)}+ files" if more else plural(len(found), "file")}
     if more:
         found.append(f"[more than {MAX_FILES} files; narrow the pattern]")
     return ToolOutcome("\n".join(found) or "No files match.", display=display)

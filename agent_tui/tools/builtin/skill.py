@@ -10,6 +10,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, plain_line
+from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 
@@ -46,4 +47,4 @@ class SkillTool:
         text, folder = found
         lines = text.count("\n") + 1
         body = f"The skill's folder, to which its paths are relative: {folder}\n\n{pictured(text)}"
-        return ToolOutcome(body, display={"kind": "text", "summary": f"{lines} line{'s' * (lines != 1)}"})
+        return ToolOutcome(body, display={"kind": "text", "summary": plural(lines, "line")})

@@ -1,4 +1,4 @@
-"""Files as they were before a message changed them, so that ``/rewind`` can restore them.
+"""Files as they were before a message changed them and as each branch left them, so that ``/rewind`` can restore them.
 
 Git is never touched, nor any file a tool did not change. A file that others changed afterwards is left alone and named.
 What commands of ``bash`` change is not recorded: a restore then skips such a file if a tool had changed it too.
@@ -20,9 +20,9 @@ from typing import Protocol
 MAX_BYTES = 20_000_000
 
 # The store keeps the first state under a message and path. What the file was after each change is kept beside it, as
-# a digest, under a path no file can have.
-_AFTER = "\0after\0"
-_UNKNOWN = b"unknown"
+# a digest, and what it was when its branch was left, whole, under paths no file can have.
+_AFTER, _LEFT = "\0after\0", "\0left\0"
+_UNKNOWN, _MISSING = b"unknown", b"missing"
 
 Save = Callable[[str, str, bytes | None, int | None], None]
 
@@ -67,7 +67,22 @@ class Snapshotter:
     def after_change(self, path: Path) -> None:
         """Records what the file has become, to notice later changes by others."""
         if self.message_id:
-            self._save(self.message_id, f"{_AFTER}{time.time_ns()}\0{path}", _digest(path), None)
+            self._save(self.message_id, f"{_AFTER}{time.time_ns()}\0{path}", _digest(path), _mode(path))
+
+    def keep(self, paths: Iterable[Path], message_id: str) -> None:
+        """Records files as they are, whole, as what the branch of this message was left with."""
+        for path in paths:
+            try:
+                info = path.lstat()
+                if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
+                    continue
+                content, mode = path.read_bytes(), stat.S_IMODE(info.st_mode)
+            except FileNotFoundError:
+                self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", None, None)
+            except OSError:
+                continue
+            else:
+                self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", content, mode)
 
 
 @dataclass(slots=True, frozen=True)
@@ -87,32 +102,79 @@ class RestorePlan:
     skipped: list[str] = field(default_factory=list)
 
 
-def plan_restore(snapshots: Iterable[StoredSnapshot], message_ids: Collection[str]) -> RestorePlan:
-    """How to bring back the files as they were before the messages ``message_ids`` (all user messages that a rewind
-    takes back). ``snapshots`` are all of the session's, oldest first."""
-    wanted = set(message_ids)
-    first: dict[str, StoredSnapshot] = {}
-    became: dict[str, bytes] = {}
-    kept: dict[str, set[bytes]] = {}
-    for row in snapshots:
-        if row.path.startswith(_AFTER):
-            became[row.path.removeprefix(_AFTER).partition("\0")[2]] = row.content or _UNKNOWN
-            continue
-        kept.setdefault(row.path, set()).add(_digest_of(row.content))
-        if row.message_id in wanted:
-            first.setdefault(row.path, row)
-    plan = RestorePlan()
-    for name, row in first.items():
-        path = Path(name)
-        if name not in became:
-            continue  # the change was announced and never made
-        # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
-        problem = _problem(path, {became[name]} | kept[name])
-        if problem:
-            plan.skipped.append(f"{name}: {problem}")
-        elif _digest(path) != _digest_of(row.content):
-            plan.restores.append(FileRestore(path, row.content, row.mode))
-    return plan
+@dataclass(slots=True, frozen=True)
+class _State:
+    digest: bytes
+    content: bytes | None
+    mode: int | None
+
+
+class FileHistory:
+    """All that is kept of a session's files. ``rows`` are the snapshots of the session, oldest first."""
+
+    def __init__(self, rows: Iterable[StoredSnapshot]) -> None:
+        self._before: list[tuple[str, str, _State]] = []
+        self._after: list[tuple[str, str, _State]] = []
+        self._kept: dict[bytes, _State] = {}
+        self._ours: dict[str, set[bytes]] = {}
+        self._changed: set[str] = set()
+        for row in rows:
+            if row.path.startswith(_AFTER):
+                name = row.path.removeprefix(_AFTER).partition("\0")[2]
+                self._after.append((row.message_id, name, _State(row.content or _UNKNOWN, None, row.mode)))
+                self._ours.setdefault(name, set()).add(row.content or _UNKNOWN)
+                self._changed.add(name)
+                continue
+            state = _State(_digest_of(row.content), row.content, row.mode)
+            self._kept[state.digest] = state
+            if row.path.startswith(_LEFT):
+                self._after.append((row.message_id, row.path.removeprefix(_LEFT).partition("\0")[2], state))
+            else:
+                self._before.append((row.message_id, row.path, state))
+                self._ours.setdefault(row.path, set()).add(state.digest)
+
+    def plan(self, leaving: Collection[str], entering: Collection[str] = ()) -> RestorePlan:
+        """How to bring files from where the user messages ``leaving`` took them to where ``entering`` left them: both
+        are all that follow the message that the two branches share. A file that only the former changed becomes what
+        it was before them."""
+        plan = RestorePlan()
+        for name, wanted in self._wanted(set(leaving), set(entering)).items():
+            path = Path(name)
+            now = _digest(path)
+            if now == wanted.digest:
+                continue
+            known = self._kept.get(wanted.digest)
+            # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
+            problem = _problem(path, now, self._ours[name])
+            if not problem and known is None and wanted.digest != _MISSING:
+                problem = "what it was there is not kept; left as it is"
+            if problem:
+                plan.skipped.append(f"{name}: {problem}")
+            else:
+                content = None if known is None else known.content
+                mode = wanted.mode if wanted.mode is not None or known is None else known.mode
+                plan.restores.append(FileRestore(path, content, mode))
+        return plan
+
+    def to_keep(self, leaving: Collection[str]) -> list[Path]:
+        """The files that these messages changed and that are now what the messages, or the user after them, made of
+        them; of another branch's work nothing is to be kept for this one."""
+        last = {name: state.digest for message, name, state in self._after if message in leaving}
+        found = []
+        for name, digest in last.items():
+            now = _digest(Path(name))
+            if now != _UNKNOWN and (now == digest or now not in self._ours[name]):
+                found.append(Path(name))
+        return found
+
+    def _wanted(self, leaving: set[str], entering: set[str]) -> dict[str, _State]:
+        wanted: dict[str, _State] = {}
+        for message, name, state in self._before:
+            # Where nothing came after, the change was announced and never made.
+            if message in leaving and name in self._changed:
+                wanted.setdefault(name, state)
+        wanted.update((name, state) for message, name, state in self._after if message in entering)
+        return wanted
 
 
 def apply_restore(plan: RestorePlan) -> list[str]:
@@ -126,13 +188,13 @@ def apply_restore(plan: RestorePlan) -> list[str]:
     return lines
 
 
-def _problem(path: Path, ours: set[bytes]) -> str:
+def _problem(path: Path, now: bytes, ours: set[bytes]) -> str:
     try:
         if path.resolve() != path:
             return "a link leads elsewhere now; left as it is"
     except (OSError, RuntimeError):
         return "cannot be resolved; left as it is"
-    if _digest(path) not in ours:
+    if now not in ours:
         return "changed since by others; left as it is"
     return ""
 
@@ -142,19 +204,27 @@ def _restore(restore: FileRestore) -> None:
     if restore.content is None:
         path.unlink(missing_ok=True)
         return
+    mode = restore.mode if restore.mode is not None else _mode(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:12]}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(restore.content)
-        if restore.mode is not None:
-            temporary.chmod(restore.mode)
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.lstat().st_mode)
+    except OSError:
+        return None
 
 
 def _digest(path: Path) -> bytes:
@@ -169,4 +239,4 @@ def _digest(path: Path) -> bytes:
 
 
 def _digest_of(content: bytes | None) -> bytes:
-    return b"missing" if content is None else hashlib.blake2b(content, digest_size=20).digest()
+    return _MISSING if content is None else hashlib.blake2b(content, digest_size=20).digest()

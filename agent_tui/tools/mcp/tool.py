@@ -77,7 +77,7 @@ def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:
     capped = cap(context.secrets.mask(text), context.config.output_limit, context.spill_dir, "mcp")
     parts = [plural(capped.lines, "line")] if capped.lines else []
     if attachments:
-        parts.append(f"{len(attachments)} image{'s' * (len(attachments) != 1)}")
+        parts.append(plural(len(attachments), "image"))
     is_error = answer.is_error
     summary = "error" if is_error else ", ".join(parts) or "done"
     display: Metadata = {"kind": "text", "summary": summary} | capped.counted()

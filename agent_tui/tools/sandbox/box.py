@@ -106,6 +106,13 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
     UI's loop."""
     if mode == "off":
         return Sandbox(mode=mode, failed=("switched off",))
+    try:
+        return _proven(private_dir(base), mode)
+    except OSError as error:
+        return Sandbox(mode=mode, failed=(f"nothing can be kept in {base}: {error.strerror or error}",))
+
+
+def _proven(base: Path, mode: SandboxMode) -> Sandbox:
     from agent_tui.tools.sandbox.session_network import session_network
     from agent_tui.tools.sandbox.trials import trial
 
@@ -115,9 +122,9 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
     for backend in backends():
         proven: set[Domain] = set()
         joins = shared is not None and "own" in backend.loopback
-        shares = joins and not trial(backend, "work", private_dir(base), shared)
+        shares = joins and not trial(backend, "work", base, shared)
         for domain in ("look", "work"):
-            if (domain != "work" or not shares) and (why := trial(backend, domain, private_dir(base))):
+            if (domain != "work" or not shares) and (why := trial(backend, domain, base)):
                 failed.append(f"{backend.name}: {why}")
             else:
                 proven.add(domain)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.completion import FileIndex
+from agent_tui.history import History
 from agent_tui.ui.chat.attention import Attention
 from agent_tui.ui.chat.finding import Finding
 from agent_tui.ui.chat.freshness import Freshness
@@ -27,13 +29,12 @@ from agent_tui.ui.chat.session_view import SessionView
 from agent_tui.ui.chat.stage import Stage
 from agent_tui.ui.chat.tasks import Tasks
 from agent_tui.ui.chat.themes import ThemeChoice
-from agent_tui.ui.prompt.completion import FileIndex
-from agent_tui.ui.prompt.history import History
 from agent_tui.ui.terminal.window import Window
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
     from agent_tui.paths import Paths
+    from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import ChatHost
     from agent_tui.ui.chat.pictures import Pictures
 
@@ -42,10 +43,16 @@ class Chat:
     """The objects that the application hands its keys and messages to."""
 
     def __init__(
-        self, host: ChatHost, settings: Settings, paths: Paths, root: Path, clock: Callable[[], float]
+        self,
+        host: ChatHost,
+        settings: Settings,
+        paths: Paths,
+        root: Path,
+        clock: Callable[[], float],
+        last_words: Callable[[ChatAgent], list[str]],
     ) -> None:
         history = History(paths.state, str(root))
-        self.seat = seat = Seat()
+        self.seat = seat = Seat(last_words)
         self.stage = stage = Stage(settings.ui, history, clock)
         self.files = FileIndex(root)
         self.window = Window(host)
@@ -68,7 +75,7 @@ class Chat:
         self.interrupts = Interrupts(seat, stage, self.sender, self.finding, host, self.copying, host, clock)
         themes = ThemeChoice(host, stage, settings.ui.theme, paths.themes, paths.state)
         self.screens = Screens(
-            host, seat, stage, tasks, themes, history, self.sender, self.session, settings.keys, clock
+            host, seat, stage, tasks, themes, history, self.finding, self.sender, self.session, settings.keys, clock
         )
         self.freshness = Freshness(seat, host, host)
         self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_tui.ui.chat.needs import Closes
+    from agent_tui.ui.chat.needs import Closes, FindsWords
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.transcript import FindState
     from agent_tui.ui.widgets.find import FindBar
@@ -28,6 +28,18 @@ class Finding:
 
         if self.bar is None:
             await self._stage.screen.mount(FindBar(), before=self._stage.queue_view)
+
+    async def go_on(self, query: str, message_id: str | None) -> None:
+        """Goes on here with what was searched in all sessions: opens the bar with it, at that message where it is
+        shown."""
+        from agent_tui.text.search import search_words
+        from agent_tui.ui.widgets.find import FindBar
+
+        bar = self.bar
+        if bar is not None:
+            await bar.remove()
+        await self._stage.screen.mount(FindBar(query), before=self._stage.queue_view)
+        self.show(self._stage.transcript.find_in(message_id, query, search_words(query)))
 
     def close(self) -> bool:
         """Closes the bar; False when there is none."""
@@ -62,3 +74,4 @@ class Finding:
 
 
 _CLOSES: type[Closes] = Finding
+_FINDS: type[FindsWords] = Finding

@@ -10,11 +10,12 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
+from agent_tui.commands.agent_protocol import CompletesWords
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import Written
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, CompletesWords, RefreshesContext
+from agent_tui.ui.agent_protocol import AsksUser, ChatAgent, RefreshesContext
 
 
 class HasAgent(Protocol):
@@ -31,6 +32,11 @@ class Tells(Protocol):
 
     def hint(self, text: str) -> None:
         """A short line above the prompt, gone with the next key."""
+
+
+class FindsWords(Protocol):
+    async def go_on(self, query: str, message_id: str | None) -> None:
+        """Goes on in the transcript with what was searched in all sessions."""
 
 
 class Task(Protocol):
@@ -79,11 +85,16 @@ class RunsCommands(Protocol):
         """Runs a slash command and shows what it answers."""
 
 
+class EditsWaiting(RunsCommands, Protocol):
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt."""
+
+
 class Sends(Protocol):
-    def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
+    def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed; returns at once."""
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
 
 

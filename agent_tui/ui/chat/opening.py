@@ -50,7 +50,9 @@ class Opening:
         for problem in problems:
             self._stage.say("warning", problem)
         if first_prompt:
-            self._sender.send(first_prompt, [])
+            from agent_tui.models.messages import Written
+
+            self._sender.send(Written(first_prompt, []))
 
     async def open(self, factory: AgentFactory) -> None:
         """Makes the agent, shows its events and starts it. What waited for it is sent then. Raises what goes wrong."""

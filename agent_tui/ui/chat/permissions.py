@@ -85,6 +85,8 @@ class Permissions:
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
+        if self.panel is None:
+            self._stage.answered()
 
     def clear(self) -> None:
         """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
@@ -125,7 +127,7 @@ class Permissions:
             return
         self.panel, phase, hint = self._panel(self.open[0])
         self._stage.show_question(self.panel)
-        self._stage.phase(phase)
+        self._stage.phase(phase, waits=True)
         if self._stage.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
@@ -157,11 +159,14 @@ class Permissions:
         if stage.activity.hint_text and not stage.prompt.is_empty and self.panel is None:
             stage.hint("")
 
-    def go_there(self) -> None:
-        """Tab in the prompt. In the midst of typing it does not make the next key an answer."""
-        if self.panel is not None:
-            self.guard.accidental()
-            self.panel.focus()
+    def go_there(self) -> bool:
+        """Tab in the prompt; False when nothing is asked. In the midst of typing it does not make the next key an
+        answer."""
+        if self.panel is None:
+            return False
+        self.guard.accidental()
+        self.panel.focus()
+        return True
 
     def _typed(self, text: str, *, paste: bool = False) -> None:
         """Something typed or pasted at a question that is no answer to it: nothing of it is lost."""

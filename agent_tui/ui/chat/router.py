@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from agent_tui.context.accounting.totals import turn_figure
+from agent_tui.commands.turn_words import ending_lines, says_itself
 from agent_tui.models.events import (
     BackendChanged,
     CompactionEnded,
@@ -14,6 +14,7 @@ from agent_tui.models.events import (
     Event,
     JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
     PermissionAnswered,
@@ -31,10 +32,10 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import INTERRUPTED
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.session_view import is_demo
+from agent_tui.ui.transcript.entry import told_by_what_follows
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
@@ -46,13 +47,6 @@ WORKING = "Working"
 LOADING = ("starting", "litellm_loading")
 """States of the backend in which a request waits for it."""
 STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
-
-STOP_TEXT = {
-    "step_limit": "Stopped at the step limit. Send a message to go on.",
-    "interrupted": INTERRUPTED,
-    "refused": "The model refused to answer.",
-    "length": "The answer was cut off at its maximum length.",
-}
 
 
 class Router:
@@ -84,8 +78,7 @@ class Router:
     def _says_so(self) -> bool:
         """Whether the interrupted answer says itself that it was interrupted."""
         agent = self._seat.agent
-        newest = agent.messages[-1] if agent is not None and agent.messages else None
-        return newest is not None and newest.role == "assistant" and newest.status == "stopped"
+        return agent is not None and says_itself(agent.messages)
 
     def _show(self, event: Event) -> None:
         stage, session, transcript = self._stage, self._session, self._stage.transcript
@@ -110,7 +103,7 @@ class Router:
                 if stage.activity.phase in (WORKING, *STARTING.values()):
                     stage.phase(self._waiting_phase())
             case StepEnded(step, message):
-                if step.failure is not None:
+                if step.failure is not None and not told_by_what_follows(message, step):
                     self._told.add(step.failure.message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
@@ -140,24 +133,24 @@ class Router:
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
+            case Notice(_, _, "empty_answer"):
+                # The answer itself says so, here and when the session is opened again.
+                pass
             case Notice(level, text, _):
                 self._told.add(text)
                 stage.say(level, text)
-            case QueueChanged(queued, steer, held):
-                stage.queue_view.show(queued, steer, held)
+            case QueueChanged(waiting, paused):
+                known = stage.queue_view.keys
+                stage.queue_view.show(waiting, paused)
+                if (keys := stage.queue_view.keys) and keys != known and stage.prompt.is_empty:
+                    stage.hint(keys)
+            case MessagesWithdrawn(ids):
+                transcript.withdraw(ids)
             case JobsChanged(running):
                 session.jobs_changed(running)
-            case TurnEnded(reason, failure, spent):
-                if reason == "interrupted" and self._says_so():
-                    pass
-                elif reason in STOP_TEXT:
-                    stage.say("info" if reason == "interrupted" else "warning", STOP_TEXT[reason])
-                elif reason == "error" and failure is None:
-                    stage.say("error", "The turn ended with an error.")
-                if failure is not None and failure.message not in self._told:
-                    stage.say("error", failure.message)
-                if stage.turn_cost and (figure := turn_figure(spent)) is not None:
-                    stage.say("info", figure)
+            case TurnEnded(reason):
+                for tone, line in ending_lines(event, self._told, self._says_so(), stage.turn_cost):
+                    stage.say(tone, line)
                 self._told.clear()
                 session.turn_ended(reason)
             case _:

@@ -7,15 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_tui.errors import AgentError
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import HasAgent, RunsCommands, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import EditsWaiting, FindsWords, HasAgent, ShowsFacts, StartsTasks
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.screens.palette import Entry
+    from agent_tui.ui.screens.rewind import Choice
+    from agent_tui.ui.screens.sessions import ResumeAt
 
 R = TypeVar("R")
 
@@ -31,7 +34,8 @@ class Screens:
         tasks: StartsTasks,
         themes: ThemeChoice,
         history: History,
-        commands: RunsCommands,
+        finding: FindsWords,
+        sender: EditsWaiting,
         facts: ShowsFacts,
         rebound: dict[str, str],
         clock: Callable[[], float],
@@ -42,7 +46,8 @@ class Screens:
         self._tasks = tasks
         self._themes = themes
         self._history = history
-        self._commands = commands
+        self._finding = finding
+        self._sender = sender
         self._facts = facts
         self._rebound = rebound
         self._clock = clock
@@ -90,6 +95,10 @@ class Screens:
                 from agent_tui.ui.screens.jobs import JobPicker
 
                 pile.push_screen(JobPicker(agent))
+            case "queue":
+                from agent_tui.ui.screens.queue import QueuePicker
+
+                pile.push_screen(QueuePicker(agent, self._stage.queue_view.paused), self._edit)
             case "rewind":
                 self._open_rewind(agent)
             case _:
@@ -107,11 +116,16 @@ class Screens:
 
     def _command(self, name: str | None) -> None:
         if name:
-            self._tasks.begin(partial(self._commands.command, f"/{name}"))
+            self._tasks.begin(partial(self._sender.command, f"/{name}"))
 
     def _into_prompt(self, text: str | None) -> None:
         if text:
             self._stage.prompt.set_text(text)
+        self._stage.prompt.focus()
+
+    def _edit(self, message_id: str | None) -> None:
+        if message_id:
+            self._sender.edit(message_id)
         self._stage.prompt.focus()
 
     def _palette(self, entry: Entry | None) -> None:
@@ -133,31 +147,55 @@ class Screens:
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
 
-        if not name or not self._themes.wear(name):
-            self._pile.push_screen(ThemePicker(self._themes.load(), self._themes.current, name), self._themes.keep)
+        if name and self._themes.wear(name):
+            return
+        picker = ThemePicker(self._themes.load(), self._themes.current, name)
+        if picker.entries(name):
+            self._pile.push_screen(picker, self._themes.keep)
+        else:
+            names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
+            self._stage.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def _resume(self, agent: ChatAgent, session_id: str | None) -> None:
-        if session_id:
-            self._work(partial(agent.resume, session_id))
+    def _resume(self, agent: ChatAgent, at: ResumeAt | None) -> None:
+        async def go(at: ResumeAt) -> None:
+            if at.session_id != agent.info.id or not at.query:
+                await agent.resume(at.session_id)
+            if at.left_behind:
+                self._stage.say("info", "That was said on another branch of this session: /rewind goes there.")
+            if at.query:
+                await self._finding.go_on(at.query, at.message_id)
+
+        if at is not None:
+            self._work(partial(go, at))
 
     def _open_rewind(self, agent: ChatAgent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
         from agent_tui.ui.screens.rewind import RewindPicker
 
-        if not any(m.role == "user" for m in agent.messages):
+        if not any(m.role == "user" for m in agent.messages) and not agent.branches():
             self._stage.hint(NOTHING_TO_REWIND)
             return
 
-        async def go(message_id: str, files: bool, fork: bool) -> None:
-            if fork:
-                await agent.fork(message_id)
-                self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
-            text = "" if fork else await agent.rewind(message_id, files)
-            if text and self._stage.prompt.is_empty:
-                self._stage.prompt.set_text(text)
-
-        def done(answer: tuple[str, bool, bool] | None) -> None:
+        def done(answer: Choice | None) -> None:
             if answer is not None:
-                self._work(partial(go, *answer))
+                self._work(partial(self._rewind, agent, answer))
 
         self._pile.push_screen(RewindPicker(agent, clock=self._clock), done)
+
+    async def _rewind(self, agent: ChatAgent, choice: Choice) -> None:
+        from agent_tui.commands.branch_words import moved_text
+
+        message, branch = choice.message, choice.branch
+        if choice.fork:
+            await agent.fork(message.id if message is not None else branch.end if branch is not None else None)
+            self._stage.say("info", "Now in a copy that ends there; the original is unchanged (/resume).")
+            return
+        if message is not None:
+            moved = await agent.rewind(message.id, choice.files)
+        elif branch is not None:
+            moved = await agent.go_to(branch.end, choice.files)
+        else:
+            return
+        self._stage.say("info", moved_text(moved, agent.root))
+        if moved.text and self._stage.prompt.is_empty:
+            self._stage.prompt.set_text(moved.text)

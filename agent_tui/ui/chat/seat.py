@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import AgentError
@@ -13,9 +14,11 @@ if TYPE_CHECKING:
 
 class Seat:
     """``opening`` is the agent from its making on, also while it still opens its session; ``agent`` from then on.
-    ``farewell`` are lines to be said once the screen is gone."""
+    ``farewell`` are lines to be said once the screen is gone: what ``last_words`` makes of the agent that was closed,
+    and what goes on without it."""
 
-    def __init__(self) -> None:
+    def __init__(self, last_words: Callable[[ChatAgent], list[str]] = lambda agent: []) -> None:
+        self._last_words = last_words
         self.opening: ChatAgent | None = None
         self.agent: ChatAgent | None = None
         self.farewell: list[str] = []
@@ -31,14 +34,15 @@ class Seat:
 
     async def close(self) -> AgentError | None:
         """Lets the agent go; why something could not be stored, where that was so."""
-        agent, self.agent, self.opening = self.opening, None, None
+        agent, is_open = self.opening, self.agent is not None
+        self.agent = self.opening = None
         if agent is not None:
             try:
                 await agent.close()
             except AgentError as error:
                 return error
             finally:
-                self.farewell = agent.left_running()
+                self.farewell = [*(self._last_words(agent) if is_open else ()), *agent.left_running()]
         return None
 
 

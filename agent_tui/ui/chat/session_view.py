@@ -53,7 +53,7 @@ class SessionView:
             return
         if reload:
             self._questions.clear()
-            self._stage.transcript.load(agent.messages, agent.records, _summaries(agent))
+            self._stage.transcript.load(agent.messages, agent.records, _summaries(agent), agent.root)
             if not agent.messages:
                 self._show_banner(agent)
         self.facts_changed()
@@ -134,14 +134,13 @@ class SessionView:
         else:
             stage.activity.end()
         level = {"failed": "error", "not_worth_it": "warning"}.get(outcome, "info")
-        if text:
+        summaries = _summaries(agent) if agent is not None and outcome == "done" else {}
+        made = [(record, summaries[record.summary_id]) for record in records if record.summary_id in summaries]
+        # One line for one event: what came of it is the head of the summary, where there is one.
+        for record, summary in made:
+            stage.transcript.add_summary(record, summary, text)
+        if text and not made:
             stage.say(level, text)
-        if agent is not None and outcome == "done":
-            summaries = _summaries(agent)
-            for record in records:
-                summary = summaries.get(record.summary_id or "")
-                if summary is not None:
-                    stage.transcript.add_summary(record, summary)
         self.facts_changed()
 
 

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from agent_tui.config import UiConfig
+    from agent_tui.history import History
     from agent_tui.ui.chat.needs import Tells
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.transcript import Transcript
+    from agent_tui.ui.widgets.own_line import OwnLine
     from agent_tui.ui.widgets.queue import Queue
 
 ROOMY = 28
@@ -77,6 +78,14 @@ class Stage:
         self.queue_view.set_limit(self._queue_lines)
         self.furnished = True
 
+    async def own_line(self) -> OwnLine:
+        """The line below the status line that belongs to the user, made when first asked for."""
+        from agent_tui.ui.widgets.own_line import OwnLine
+
+        line = OwnLine()
+        await self.screen.mount(line, after=self.status)
+        return line
+
     def arrange(self, height: int) -> None:
         """The screen has ``height`` lines now."""
         self.prompt.set_class(height >= ROOMY, "-roomy")
@@ -101,11 +110,20 @@ class Stage:
         """A line in the transcript that is not part of the conversation."""
         self.transcript.add_notice(level, text)
 
-    def phase(self, phase: str) -> None:
-        """What the line above the prompt says while the agent works."""
-        if phase != self.activity.phase:
-            roomy = self.prompt.app.size.width > 70
-            self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}")
+    def phase(self, phase: str, *, waits: bool = False) -> None:
+        """What the line above the prompt says while the agent works, or ``waits`` for the user: then it says that,
+        whatever goes on beside it, until the user has ``answered``."""
+        if phase != self.activity.phase and (waits or not self.activity.waits):
+            self._begin(phase, waits)
+
+    def answered(self) -> None:
+        """The user is not waited for any more."""
+        if self.activity.waits:
+            self._begin("Working", False)
+
+    def _begin(self, phase: str, waits: bool) -> None:
+        roomy = self.prompt.app.size.width > 70
+        self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}", waits=waits)
 
 
 _TELLS: type[Tells] = Stage

@@ -38,9 +38,10 @@ class ThemeChoice:
 
     def wear(self, name: str) -> bool:
         """Changes to a theme by its name and keeps it; False when there is none of that name."""
-        from agent_tui.ui.theme import AUTO, load_themes
+        from agent_tui.config import AUTO_THEME
+        from agent_tui.ui.theme import load_themes
 
-        if name == AUTO:
+        if name == AUTO_THEME:
             self.keep(name)
             return True
         found = load_themes(self._folder)
@@ -56,7 +57,8 @@ class ThemeChoice:
 
     def keep(self, name: str | None) -> None:
         """Remembers the theme for the next start, and says whether that works; nothing for None."""
-        from agent_tui.ui.theme import AUTO, keep_choice, wanted_theme
+        from agent_tui.config import AUTO_THEME
+        from agent_tui.ui.theme import keep_choice, wanted_theme
 
         if not name:
             return
@@ -66,7 +68,7 @@ class ThemeChoice:
         elif wanted_theme(self._configured, self._state) != name:
             configured = one_line(self._configured, 60)
             self._tells.hint(f"Theme {one_line(name, 60)} until you leave: the configuration names {configured}")
-        elif name == AUTO:
+        elif name == AUTO_THEME:
             self._tells.hint("From the next start on the theme suits the terminal's background")
         else:
             self._tells.hint(f"Theme {one_line(name, 60)}, also next time")

@@ -22,7 +22,7 @@ Action: TypeAlias = tuple[str, str | list[str]]
 Wrap: TypeAlias = Literal["word", "char", "cut"]
 
 MAX_PROSE = 120
-"""Prose wider than this many cells is hard to read; code and tables use all there is."""
+"""Prose wider than this many cells is hard to read; tables, and lines of code that are longer, use all there is."""
 
 
 class Line:
@@ -58,13 +58,15 @@ class Flow:
 
     ``lead`` is what copying puts before the text when the row is copied from its start (a list's marker).
     ``silent`` rows are decoration only and never copied. ``right`` is drawn at the right end of the first line.
-    ``fill`` is the background; ``bare`` pieces of the decoration stay without it.
+    ``fill`` is the background; ``bare`` pieces of the decoration stay without it. ``boxed``: it ends where prose does,
+    or with the text where that is longer.
     """
 
     __slots__ = (
         "action",
         "bare",
         "base",
+        "boxed",
         "fill",
         "first",
         "lead",
@@ -88,6 +90,7 @@ class Flow:
         rest: Decoration | None = None,
         fill: str = "",
         bare: int = 0,
+        boxed: bool = False,
         wrap: Wrap = "word",
         wide: bool = False,
         lead: str = "",
@@ -103,6 +106,7 @@ class Flow:
         self.rest = first if rest is None else rest
         self.fill = fill
         self.bare = bare
+        self.boxed = boxed
         self.wrap: Wrap = wrap
         self.wide = wide
         self.lead = lead
@@ -119,7 +123,8 @@ class Flow:
         room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(right) + 2))
         if not self.wide:
             room = min(room, MAX_PROSE)
-        fill = palette(self.fill)
+        fill = palette("" if self.boxed else self.fill)
+        edge = min(width, _cells(first[: self.bare]) + MAX_PROSE) if self.boxed else width
         out: list[Line] = []
         for start, end in self._ranges(room):
             segments: list[tuple[str, Style]] = []
@@ -129,8 +134,18 @@ class Flow:
                 starts.append(-1)
             self._text(segments, starts, start, end, palette, room)
             out.append(Line(row, self.text, segments, starts, fill))
-        self._finish(out[0], right, width, palette)
+        self._finish(out[0], right, edge, palette)
+        if self.boxed:
+            for line in out:
+                self._fill_up(line, edge, palette)
         return out
+
+    def _fill_up(self, line: Line, edge: int, palette: Palette) -> None:
+        """Draws the background up to its edge."""
+        used = sum(cell_len(text) for text, _ in line.segments)
+        if used < edge:
+            line.segments.append((" " * (edge - used), palette(self.fill)))
+            line.starts.append(-1)
 
     def _right(self, width: int) -> str:
         """What is drawn at the right end: beside a text that is cut it takes no more than half of the line, unless the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
+from collections.abc import Iterable
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -66,11 +66,6 @@ def paint(line: Line, y: int, width: int, palette: Palette, marks: list[Mark], s
     return strip
 
 
-def found(pattern: re.Pattern[str] | None, text: str, current: int | None) -> list[Mark]:
+def found(places: Iterable[tuple[int, int]], current: int | None) -> list[Mark]:
     """Marks of all matches in a row; the one that starts at ``current`` looks different."""
-    if pattern is None or not text:
-        return []
-    return [
-        (match.start(), match.end(), "match_now" if match.start() == current else "match")
-        for match in pattern.finditer(text)
-    ]
+    return [(start, end, "match_now" if start == current else "match") for start, end in places]

@@ -57,10 +57,12 @@ def code_flows(
     if first:
         action = None if copy is None else ("copy", copy)
         right = f"{language} · copy" if language else "copy"
-        out.append(Flow(first=inside, fill="code", bare=bare, silent=True, right=right, right_action=action))
+        out.append(
+            Flow(first=inside, fill="code", bare=bare, boxed=True, silent=True, right=right, right_action=action)
+        )
     lines = [cap_line(line).expandtabs(4) for line in drawable(code).split("\n")]
     for line, runs in zip(lines, code_runs("\n".join(lines), language), strict=True):
-        out.append(Flow(line, runs, first=inside, fill="code", bare=bare, wrap="char", wide=True))
+        out.append(Flow(line, runs, first=inside, fill="code", bare=bare, boxed=True, wrap="char", wide=True))
     return out
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.models.messages import AttachmentPart, Written
 
 MAX_CHARS = 1_000
 MAX_LINES = 15
@@ -52,16 +51,31 @@ class Placeholders:
         self.images[name] = part
         return name
 
-    def expand(self, text: str) -> tuple[str, list[AttachmentPart]]:
+    def expand(self, text: str) -> Written:
         """The text with every paste in place, and the images it mentions."""
-        images = [part for name, part in self.images.items() if name in text]
-        return PLACEHOLDER.sub(lambda hit: self.texts.get(hit[0], hit[0]), text), images
+        from agent_tui.models.messages import Written
 
-    def restore(self, text: str, parts: Sequence[AttachmentPart]) -> str:
-        """The text of a message that comes back into the prompt, its images behind placeholders again.
+        images = [part for name, part in self.images.items() if name in text]
+        pieces: list[str] = []
+        pasted: list[list[int]] = []
+        at = length = 0
+        for hit in PLACEHOLDER.finditer(text):
+            if (whole := self.texts.get(hit[0])) is None:
+                continue
+            pieces += [text[at : hit.start()], whole]
+            length += hit.start() - at + len(whole)
+            pasted.append([length - len(whole), length])
+            at = hit.end()
+        return Written("".join([*pieces, text[at:]]), images, pasted)
+
+    def restore(self, typed: Written) -> str:
+        """The text of a message that comes back into the prompt, its pastes and images behind placeholders again.
 
         What the text names with ``@`` is read again when it is sent.
         """
+        text, parts, pasted = typed
+        for start, end in reversed(pasted):
+            text = text[:start] + self.collapse(text[start:end]) + text[end:]
         names = sorted(set(IMAGE.findall(text)), key=lambda name: (len(name), name))
         for part in parts:
             named = "@" in text and part.name.rpartition("/")[2] in text

@@ -14,7 +14,7 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.rows import RowList
 
 if TYPE_CHECKING:
-    from agent_tui.ui.prompt.completion import Proposal, Query
+    from agent_tui.completion import Proposal, Query
 
 
 class Completions(RowList, can_focus=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
@@ -11,14 +10,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
-from agent_tui.ui.prompt.completion import Query, query_at
+from agent_tui.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private import bindings_of, wait_after_escape
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart
-    from agent_tui.ui.prompt.history import History
+    from agent_tui.history import History
+    from agent_tui.models.messages import Written
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
@@ -42,8 +41,8 @@ class Host(Protocol):
     def typed(self) -> None:
         """A key was pressed here. Tab is none: it leaves."""
 
-    def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
-        """Enter. ``text`` has every paste in place. ``steer``: it is meant for the running turn."""
+    def sent(self, typed: Written, steer: bool) -> None:
+        """Enter. ``steer``: it is meant for the running turn."""
 
     def take_back(self) -> None:
         """↑ on an empty prompt."""
@@ -144,7 +143,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     @property
     def whole_text(self) -> str:
         """What was typed, with every paste in place."""
-        return self.placeholders.expand(self.text)[0]
+        return self.placeholders.expand(self.text).text
 
     def set_text(self, text: str) -> None:
         """Replaces everything (undoable) and puts the cursor at the end; long text becomes a placeholder."""
@@ -164,21 +163,22 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def insert_text(self, text: str) -> None:
         self.move_cursor(self.replace(text, *self.selection, maintain_selection_offset=False).end_location)
 
-    def give_back(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
+    def give_back(self, message: Written) -> None:
         """Puts a message that was not sent in front of what has been typed since."""
-        text, typed = self.placeholders.restore(text, attachments), self.text
+        text, typed = self.placeholders.restore(message), self.text
         self.set_text(f"{text}\n{typed}" if typed else text)
 
-    def take(self) -> tuple[str, list[AttachmentPart]]:
-        """What was typed, with pastes in place, and its images; the prompt is empty afterwards."""
-        text, images = self.placeholders.expand(self.text)
+    def take(self) -> Written:
+        """What was typed, with pastes in place, and its images; the prompt is empty afterwards. Empty lines around it
+        are left out."""
+        typed = self.placeholders.expand(self.text.strip("\n"))
         self.close_completions()
         self.load_text("")
         self.placeholders.clear()
         self.history_file.reset()
         if self.vim is not None:
             self.vim.begin()
-        return text, images
+        return typed
 
     # Vim
 
@@ -302,9 +302,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if not self.text.strip():
             self.host.send_waiting()
             return
-        text, images = self.take()
-        self.history_file.add(text)
-        self.host.sent(text.strip("\n"), images, steer)
+        typed = self.take()
+        self.history_file.add(typed.text)
+        self.host.sent(typed, steer)
 
     def action_newline(self) -> None:
         self.insert_text("\n")

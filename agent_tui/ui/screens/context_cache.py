@@ -19,18 +19,19 @@ from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.ui.agent_protocol import ExplainsContext
+    from agent_tui.commands.agent_protocol import ExplainsContext
 
 LOW = 20
 """Below this height the details are only shown on Enter."""
-AGE, COUNT, READ, PRICE = 7, 8, 15, 9
+AGE, COUNT, READ, EXPECTED, PRICE = 7, 8, 15, 10, 9
 """Columns of the numbers; the cause has the rest."""
 
 
 class CachePicker(Picker[CacheEntry, None]):
     """Enter shows all that is known of a call. The search looks at causes and models."""
 
-    TITLE_TEXT = "Prompt cache: input, read, expected, why"
+    TITLE_TEXT = "Prompt cache"
+    COLUMNS = True
     PLACEHOLDER = "search causes and models: expired, tools, switched …"
     PREVIEW_LINES = 8
     HINT = "↑↓ move · Enter details · Esc close"
@@ -47,17 +48,34 @@ class CachePicker(Picker[CacheEntry, None]):
             return self._entries
         return [e for e in self._entries if wanted in f"{e.model} {_why(e)} {e.miss.cause if e.miss else ''}".lower()]
 
+    def headings(self, width: int, paint: Paint) -> Sequence[Piece]:
+        expected, room = self._columns(width)
+        names = (
+            fit("age", AGE),
+            fit("input", COUNT, right=True),
+            fit("read", READ, right=True),
+            fit("expected", expected, right=True),
+            f"  {fit('why', room)}",
+            fit("price", PRICE, right=True),
+        )
+        return [("".join(names), paint("muted"))]
+
+    @staticmethod
+    def _columns(width: int) -> tuple[int, int]:
+        """Cells of what was expected, 0 where there is no room for it, and of the cause."""
+        expected = EXPECTED if width >= AGE + COUNT + EXPECTED + READ + PRICE + 16 else 0
+        return expected, max(8, width - AGE - COUNT - READ - PRICE - expected - 2)
+
     def draw(self, entry: CacheEntry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        wide = width >= AGE + 2 * COUNT + READ + PRICE + 16
-        room = max(8, width - AGE - COUNT - READ - PRICE - (COUNT if wide else 0) - 2)
-        expected = fit("" if entry.expected is None else tokens(entry.expected, True), COUNT, right=True)
+        wide, room = self._columns(width)
+        expected = fit("" if entry.expected is None else tokens(entry.expected, True), wide, right=True)
         price = money(entry.miss.cost_usd) if entry.miss is not None else ""
         color = "warning" if entry.miss is not None else "muted"
         return [
             (fit(age(entry.created, self._now), AGE), paint("faint")),
             (fit(tokens(entry.input, False), COUNT, right=True), paint("primary" if here else "foreground", bold=here)),
             (fit(read_words(entry), READ, right=True), paint("foreground")),
-            (expected if wide else "", paint("muted")),
+            (expected, paint("muted")),
             (f"  {fit(_why(entry), room)}", paint(color)),
             (fit(price, PRICE, right=True), paint("warning")),
         ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from agent_tui.commands.jobs import state_word
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, JobsChanged
-from agent_tui.models.jobs import JobInfo
+from agent_tui.models.jobs import JobInfo, Reach
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration
@@ -28,16 +30,22 @@ EVERY = 1.0
 """Seconds between two looks at times and last lines, while the screen is open and something runs."""
 
 
+PORTS: Mapping[Reach, str] = MappingProxyType(
+    {
+        "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
+        "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",
+    }
+)
+
+
 def state(job: JobInfo) -> tuple[str, str]:
     """How it is in a word or two, and its colour."""
+    word = state_word(job)
     if job.state == "running":
-        return ("kept" if job.kept else "running"), "primary"
+        return word, "primary"
     if job.state == "stopped":
-        return "stopped", "warning"
-    code = job.code or 0
-    if code < 0:
-        return f"signal {-code}", "error"
-    return f"exit {code}", "error" if code else "success"
+        return word, "warning"
+    return word, "error" if job.code else "success"
 
 
 class JobPicker(Picker[JobInfo, None]):
@@ -108,6 +116,8 @@ class JobPicker(Picker[JobInfo, None]):
 
     def preview(self, entry: JobInfo) -> str:
         lines = [one_line(entry.last_line, 200) or "no output yet", f"pid {entry.pid} · {one_line(entry.log, 300)}"]
+        if entry.state == "running" and entry.reach in PORTS:
+            lines.append(PORTS[entry.reach])
         said = self._said.get(entry.id)
         return "\n".join([said, *lines] if said else lines)
 

@@ -11,9 +11,9 @@ from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.text.cells import fit
 from agent_tui.text.clean import one_line
+from agent_tui.text.fuzzy import match
 from agent_tui.text.numbers import money, tokens
 from agent_tui.ui.draw import Piece
-from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from agent_tui.commands.registry import load
 from agent_tui.text.cells import fit, shorten
+from agent_tui.text.fuzzy import match
 from agent_tui.ui.draw import Piece
-from agent_tui.ui.fuzzy import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent_tui.history import History
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import clean, one_line
+from agent_tui.text.numbers import plural
 from agent_tui.ui.draw import Piece
-from agent_tui.ui.prompt.history import History
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
@@ -29,7 +30,7 @@ class HistoryPicker(Picker[str, str]):
 
     def draw(self, entry: str, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         lines = entry.count("\n") + 1
-        more = f"  +{lines - 1} lines" if lines > 1 else ""
+        more = f"  +{plural(lines - 1, 'line')}" if lines > 1 else ""
         text = shorten(one_line(entry, 400), max(4, width - len(more)))
         return [(text, paint("primary" if here else "foreground")), (more, paint("faint"))]
 

@@ -20,6 +20,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.rows import RowList
 
 T = TypeVar("T")
@@ -54,6 +55,18 @@ class PickerRows(RowList, can_focus=False):
         return self.picker.can_choose(self.picker.shown[index])
 
 
+class Headings(Lines):
+    """The names of a picker's columns, above its rows and in line with them."""
+
+    def __init__(self, picker: Picker[T, R]) -> None:
+        super().__init__(id="headings", height=1)
+        self.picker = picker
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        room = self.picker.rows.scrollable_content_region.width
+        return [("  ", paint()), *self.picker.headings(room - 3, paint)]
+
+
 class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     """Subclasses give the entries that match a search and draw one; ``chosen`` says what the screen answers."""
 
@@ -61,6 +74,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     PLACEHOLDER: ClassVar[str] = "type to search"
     HINT: ClassVar[str] = "↑↓ move · Enter choose · Esc close"
     EMPTY: ClassVar[str] = "Nothing matches."
+    COLUMNS: ClassVar[bool] = False
+    """Whether the rows have columns with names (``headings``)."""
     PREVIEW_LINES: ClassVar[int] = 0
     """Lines that are kept free for the preview, so that the dialog does not change its size while one looks around."""
 
@@ -72,6 +87,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         border-subtitle-color: $muted;
     }
     Picker #search { height: 1; border: none; padding: 0 1; background: $panel; margin: 0 0 1 0; }
+    Picker #headings { background: $surface; }
     Picker #rows { background: $surface; height: 1fr; }
     Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; }
     Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
@@ -93,6 +109,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def __init__(self, search: str = "") -> None:
         super().__init__()
         self.first_search = search
+        self.hint = self.HINT
         self.searched = search
         self.shown: Sequence[T] = ()
         self.most = LEAST_ROWS
@@ -111,6 +128,10 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     @abstractmethod
     def chosen(self, entry: T) -> None:
         """Enter on an entry; usually dismisses the screen."""
+
+    def headings(self, width: int, paint: Paint) -> Sequence[Piece]:
+        """The names of the columns as ``draw`` sets them; none where they need no names."""
+        return ()
 
     def preview(self, entry: T) -> str:
         """Text below the rows about the entry under the cursor; none when empty."""
@@ -133,7 +154,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
 
     def extra_lines(self, width: int) -> int:
         """Lines of whatever else a subclass shows beside rows and preview, when the dialog is so wide."""
-        return 0
+        return int(self.COLUMNS)
 
     # Screen
 
@@ -142,6 +163,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             frame.border_title = Content(self.TITLE_TEXT).plain
             yield Input(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
+            if self.COLUMNS:
+                yield Headings(self)
             yield from self.compose_rows()
             yield Static(Content(""), id="preview")
 
@@ -166,7 +189,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             return
         self.most = max(self.most, len(self.shown))
         self._widest = max(self._widest, *map(self.width_of, self.shown[:MEASURED]), 0)
-        words = max(cell_len(text) for text in (self.TITLE_TEXT, self.HINT, self.PLACEHOLDER)) + 2
+        words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
         wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
         width = min(wanted, screen.width - (MARGIN if screen.width >= SMALL else 0))
         lines = self.preview_lines(screen.height)
@@ -174,7 +197,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         frame.styles.width = width
         frame.styles.height = min(self.most + self.extra_lines(width) + (lines + 1 if lines else 0) + 4, room, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(fitting(self.HINT, width - 6)).plain
+        frame.border_subtitle = Content(fitting(self.hint, width - 6)).plain
 
     @property
     def rows(self) -> PickerRows:

@@ -1,80 +1,275 @@
-"""Choosing a session: this project's first, with age, size and a preview."""
+"""Choosing a session: this project's, or all; with words, those in which they were said, and where."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
 
+from agent_tui.errors import StoreError
+from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
-from agent_tui.text.numbers import age, plural
-from agent_tui.ui.draw import Piece
+from agent_tui.text.numbers import age, plural, whole_percent
+from agent_tui.text.search import search_words
+from agent_tui.ui.draw import Piece, width_of
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
+    from rich.style import Style
+
+    from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.ui.agent_protocol import ListsSessions
 
+MOST = 500
+"""Sessions that a search shows."""
+_BATCH = 0.05
+"""Seconds between two looks at what a search has found so far."""
+_YIELD = 0.0005
+"""Seconds after each hit that the interpreter is left to the screen."""
+_WHO = {"user": "you", "assistant": "model"}
 
-class SessionPicker(Picker[SessionInfo, str]):
-    """Answers the chosen session's id. Ctrl+A shows all projects' sessions or this project's alone."""
+
+class ResumeAt(NamedTuple):
+    """The chosen session, and what was looked for in it: words, and the message with them where one is known."""
+
+    session_id: str
+    query: str = ""
+    message_id: str | None = None
+    left_behind: bool = False
+
+
+class SessionPicker(Picker[SessionHit, ResumeAt]):
+    """Answers what is to be resumed. Ctrl+A shows all projects' sessions or this project's alone.
+
+    A search runs in a thread of its own and its hits come as they are found, so that no key waits for it; until the
+    first are there the rows stay what they were.
+    """
 
     TITLE_TEXT = "Resume a session"
-    PLACEHOLDER = "search titles and texts"
+    PLACEHOLDER = "search titles, your messages and answers"
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
     PREVIEW_LINES = 2
     EMPTY = "No session matches."
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
+    @dataclass
+    class Found(Message):
+        """More of what search number ``number`` finds. ``ended`` with the last, ``problem`` where it failed."""
+
+        number: int
+        hits: list[SessionHit]
+        state: IndexState
+        ended: bool = False
+        problem: str = ""
+
     def __init__(self, agent: ListsSessions, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
-        self.everywhere = True
+        self.everywhere = False
         self.project = str(agent.root)
         self.now = time.time()
+        self._listed: dict[bool, list[SessionHit]] = {}
+        self._searches = 0
+        self._reader: SearchesSessions | None = None
+        self._waits = False
+        self._entered = False
 
-    def entries(self, search: str) -> Sequence[SessionInfo]:
-        found = self.agent.store.sessions(search=search)
-        here = [s for s in found if s.project == self.project]
-        shown = [*here, *(s for s in found if s.project != self.project)] if self.everywhere else here
-        return [s for s in shown if s.messages or s.id != self.agent.info.id]
+    def entries(self, search: str) -> Sequence[SessionHit]:
+        """What is there without a search, newest first."""
+        if self.everywhere not in self._listed:
+            found = self.agent.store.sessions(None if self.everywhere else self.project)
+            found = [s for s in found if s.messages or s.id != self.agent.info.id]
+            here, there = _parted(found, self.project)
+            self._listed[self.everywhere] = [SessionHit(info, created=info.updated) for info in (*here, *there)]
+        return self._listed[self.everywhere]
 
-    def draw(self, entry: SessionInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        current = entry.id == self.agent.info.id
-        when = fit(age(entry.updated, self.now), 7, right=True)
-        count = fit(f"{entry.messages:,}", 7, right=True)
-        elsewhere = "" if entry.project == self.project else one_line(Path(entry.project).name, 24)
-        place = fit(elsewhere, 18) if width > 70 else ""
-        title = one_line(entry.title or entry.preview, 200) or "untitled"
-        room = max(8, width - 7 - 7 - len(place) - (10 if current else 0) - 3)
-        return [
-            (fit(title, room), paint("primary" if here else "foreground", bold=here)),
-            (" current  " if current else "", paint("accent")),
-            (f" {place}" if place else "", paint("secondary")),
-            (count, paint("faint")),
-            (when, paint("muted")),
-        ]
+    def search(self, text: str, *, first: bool = False) -> None:
+        self._stop()
+        self._entered = False
+        if not search_words(text):
+            super().search(text, first=first)
+            self._say("" if self.shown else " · none")
+            return
+        self.searched = text
+        self._waits = True
+        self._say(" · searching…")
+        reader = self._reader = self.agent.store.search_reader()
+        project = None if self.everywhere else self.project
+        work = partial(self._look, reader, self._searches, text, project)
+        self.run_worker(work, thread=True, group="search", exit_on_error=False)
 
-    def width_of(self, entry: SessionInfo) -> int:
-        place = 0 if entry.project == self.project else 18
-        return cell_len(one_line(entry.title or entry.preview, 200)) + 10 + place + 7 + 7 + 3
+    def _stop(self) -> None:
+        """Ends the search that runs; what it still tells is not heard."""
+        self._searches += 1
+        self._waits = False
+        if self._reader is not None:
+            self._reader.stop()
+            self._reader = None
 
-    def preview(self, entry: SessionInfo) -> str:
-        first = " ".join(clean(entry.preview).split())
-        facts = [one_line(entry.model, 60), plural(entry.messages, "message"), entry.id]
-        if entry.project != self.project:
-            facts.insert(0, one_line(entry.project, 200))
-        return f"{shorten(first, 300) or 'no text'}\n{' · '.join(f for f in facts if f)}"
+    def on_unmount(self) -> None:
+        self._stop()
 
-    def chosen(self, entry: SessionInfo) -> None:
-        self.dismiss(entry.id)
+    def _look(self, reader: SearchesSessions, number: int, text: str, project: str | None) -> None:
+        """In the thread: one search from its beginning to its end."""
+        state = IndexState()
+        found: list[SessionHit] = []
+        count, told = 0, time.monotonic()
+
+        def tell(**more: object) -> None:
+            self.post_message(self.Found(number, found, state, **more))  # type: ignore[arg-type]
+
+        with contextlib.closing(reader):
+            try:
+                state = reader.state()
+                for hit in reader.hits(text, project):
+                    if not hit.session.messages:
+                        continue
+                    found.append(hit)
+                    count += 1
+                    if count >= MOST:
+                        break
+                    if count == 1 or time.monotonic() - told > _BATCH:
+                        tell()
+                        found, told = [], time.monotonic()
+                    # The screen's thread may be waiting for the interpreter, and comes first.
+                    time.sleep(_YIELD)
+            except StoreError as error:
+                tell(ended=True, problem=str(error))
+            else:
+                tell(ended=True)
+
+    def on_session_picker_found(self, event: Found) -> None:
+        event.stop()
+        if event.number != self._searches:
+            return
+        new, self._waits = self._waits, False
+        known = [] if new else list(self.shown)
+        self.shown = [*known, *event.hits]
+        count = len(self.shown)
+        self.set_class(not self.shown and event.ended, "-empty")
+        self.rows.set_count(count, 0 if new else None)
+        if new:
+            self._preview()
+        if event.problem:
+            self._say(f" · {one_line(event.problem, 80)}")
+        elif not event.ended:
+            self._say(f" · {plural(count, 'session')}…{_how(event.state)}")
+        else:
+            self._say(f" · the first {count:,}" if count >= MOST else f" · {plural(count, 'session')}")
+        if self._entered and self.shown:
+            self._choose(0)
+
+    def _say(self, text: str) -> None:
+        scope = "all projects" if self.everywhere else "this project"
+        other = "this project" if self.everywhere else "all projects"
+        frame = self.query_one("#frame")
+        frame.border_title = Content(f" {self.TITLE_TEXT} · {scope}{text} ")
+        self.hint = self.HINT.replace("all projects", other)
+        self.fit(self.size)
+
+    def draw(self, entry: SessionHit, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        info = entry.session
+        current = " current" if info.id == self.agent.info.id else ""
+        fork = " fork" if info.copied else ""
+        when = fit(age(entry.created or info.updated, self.now), 7, right=True)
+        elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
+        roomy = width > (70 if entry.message_id is None else 100)
+        place = f" {fit(elsewhere, 18)}" if roomy and self.everywhere else ""
+        name = one_line(info.title or info.preview, 200) or "untitled"
+        style = paint("primary" if here else "foreground", bold=here)
+        end: list[Piece] = [(fork, paint("secondary")), (current, paint("accent")), (place, paint("secondary"))]
+        if entry.message_id is None:
+            end += [(fit(f"{info.messages:,}", 7, right=True), paint("faint")), (when, paint("muted"))]
+            room = max(8, width - width_of(end))
+            marked = entry.line == name and entry.spans
+            return [*(_marked(name, entry.spans, room, style, paint) if marked else [(fit(name, room), style)]), *end]
+        end.append((when, paint("muted")))
+        room = max(8, width - width_of(end))
+        title = fit(name, room * 2 // 5) + "  " if room > 50 else ""
+        who = "other branch" if entry.left_behind else _WHO.get(entry.role or "", "")
+        left = room - cell_len(title) - len(who) - 2
+        line = _marked(entry.line, entry.spans, left, paint("foreground"), paint)
+        return [(title, style), (f"{who}: ", paint("muted")), *line, *end]
+
+    def width_of(self, entry: SessionHit) -> int:
+        info = entry.session
+        place = 19 if self.everywhere else 0
+        said = 0 if entry.message_id is None else cell_len(entry.line) + 14
+        return cell_len(one_line(info.title or info.preview, 200)) + said + 10 + place + 7 + 7 + 3
+
+    def preview(self, entry: SessionHit) -> str:
+        info = entry.session
+        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
+        facts = [one_line(info.model, 60), plural(info.messages, "message"), info.id]
+        try:
+            others = self.agent.store.tree_size(info.id)[1]
+        except StoreError:
+            facts.append("parts of it cannot be read")
+            others = 0
+        if others:
+            facts[1] += f" and {plural(others, 'more branch', 'more branches')}"
+        if info.copied:
+            facts.insert(1, "a fork of another session")
+        if entry.left_behind:
+            facts.insert(0, "on another branch (/rewind goes there)")
+        if entry.message_id is not None:
+            facts.insert(0, one_line(info.title, 80))
+        if info.project != self.project:
+            facts.insert(0, one_line(info.project, 200))
+        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(f for f in facts if f)}"
+
+    def chosen(self, entry: SessionHit) -> None:
+        query = self.searched if search_words(self.searched) else ""
+        self.dismiss(ResumeAt(entry.session.id, query, entry.message_id, entry.left_behind))
+
+    def _choose(self, index: int) -> None:
+        """Enter means what the typed text finds, also where that is not there yet."""
+        if self._waits:
+            self._entered = True
+        else:
+            super()._choose(index)
 
     def action_all(self) -> None:
         self.everywhere = not self.everywhere
         self.search(self.search_text)
+
+
+def _parted(found: Sequence[SessionInfo], project: str) -> tuple[list[SessionInfo], list[SessionInfo]]:
+    """This project's, and the others."""
+    return [s for s in found if s.project == project], [s for s in found if s.project != project]
+
+
+def _how(state: IndexState) -> str:
+    """Why a search takes its time."""
+    if state.kind == "building" and state.total:
+        return f" (the index has {whole_percent(state.done, state.total)} so far)"
+    return " (without an index)" if state.kind == "missing" else ""
+
+
+def _marked(line: str, spans: Sequence[tuple[int, int]], room: int, style: Style, paint: Paint) -> list[Piece]:
+    """A line in exactly ``room`` cells, around the first of its ``spans``, which look found."""
+    first = spans[0][0] if spans else 0
+    if cell_len(line) > room and first > room // 3:
+        start = first - room // 3
+        line, spans = "…" + line[start + 1 :], [(max(1, a - start), b - start) for a, b in spans]
+    out: list[Piece] = []
+    at = 0
+    for begin, end in [*spans, (len(line), len(line))]:
+        for text, look in ((line[at:begin], style), (line[begin:end], paint("warning", reverse=True))):
+            if text and room > 0:
+                out.append((shorten(text, room), look))
+                room -= cell_len(out[-1][0])
+        at = end
+    return [*out, (" " * room, style)]

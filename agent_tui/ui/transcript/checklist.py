@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from agent_tui.models.messages import ToolResultPart
+from agent_tui.commands.tool_words import Item
 from agent_tui.text.clean import drawable_output
 from agent_tui.ui.flow.lines import Flow
 from agent_tui.ui.flow.piece import Piece
@@ -16,19 +15,6 @@ SHORT = 7
 
 _MARKS = {"completed": ("✓", "ok", "muted"), "in_progress": ("▶", "running", "strong"), "pending": ("○", "muted", "")}
 
-Item = tuple[str, str]
-"""Text and status."""
-
-
-def items_of(result: ToolResultPart | None) -> list[Item]:
-    """The items of a result that is a list; none for every other result."""
-    display: dict[str, Any] = (result.display if result is not None and not result.is_error else None) or {}
-    items = display.get("items")
-    if display.get("kind") != "list" or not isinstance(items, list):
-        return []
-    found = [(item.get("text"), item.get("status")) for item in items if isinstance(item, dict)]
-    return [(text, status) for text, status in found if isinstance(text, str) and status in _MARKS]
-
 
 def pieces_of(items: Sequence[Item], is_open: bool) -> list[Piece]:
     """The list, or the part of it around what is being done."""
@@ -36,11 +22,6 @@ def pieces_of(items: Sequence[Item], is_open: bool) -> list[Piece]:
     out = [Piece(partial(_line, item)) for item in items[start:end]]
     hidden = len(items) - (end - start)
     return [*out, Piece(partial(_more, hidden))] if hidden else out
-
-
-def progress(items: Sequence[Item]) -> str:
-    """How much is done, for the line of the call."""
-    return f"{sum(status == 'completed' for _, status in items)} of {len(items)} done"
 
 
 def _window(items: Sequence[Item]) -> tuple[int, int]:

@@ -10,7 +10,15 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural, tokens
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
 from agent_tui.ui.transcript.document import Document
-from agent_tui.ui.transcript.entry import Entry, add_images, blocks_of, ending, shell_output, tool_block
+from agent_tui.ui.transcript.entry import (
+    Entry,
+    add_images,
+    blocks_of,
+    ending,
+    shell_output,
+    told_by_what_follows,
+    tool_block,
+)
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
@@ -22,36 +30,23 @@ class Content:
         self.document = document
         self._changed = changed
         self._by_id: dict[str, Entry] = {}
+        self._rest: tuple[Sequence[Message], Sequence[CompactionRecord], Mapping[str, Message]] | None = None
 
     def load(
-        self, messages: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+        self,
+        messages: Sequence[Message],
+        records: Sequence[CompactionRecord],
+        summaries: Mapping[str, Message],
+        newest: int,
     ) -> None:
-        """Everything of a session. Only sizes are looked at; blocks are made when they are seen."""
+        """A session, of which about the ``newest`` messages at first; ``complete`` adds the others. Only sizes are
+        looked at; blocks are made when they are seen."""
         tools = self.document.tools
+        begin = _cut(messages, newest)
         shown = sorted((r for r in records if r.active), key=lambda record: record.created)
-        entries: list[Entry] = []
-        calls: set[str] = set()
-        at = 0
-        for message in messages:
-            while at < len(shown) and shown[at].created and shown[at].created < message.created:
-                entries += self._record(shown[at], summaries)
-                at += 1
-            if message.role == "tool":
-                result = message.tool_result
-                if result is None:
-                    continue
-                tools.answered(message, result)
-                if result.call_id in calls:
-                    continue
-            elif message.role == "assistant":
-                for part in message.parts:
-                    if type(part) is ToolCallPart:
-                        calls.add(part.call_id)
-            entry = Entry(message)
-            self._by_id[message.id] = entry
-            entries.append(entry)
-        for record in shown[at:]:
-            entries += self._record(record, summaries)
+        older = [r for r in shown if begin and shown[0].created and r.created < messages[begin].created]
+        self._rest = (messages[:begin], older, summaries) if begin else None
+        entries = self._entries(messages[begin:], shown[len(older) :], summaries)
         self.document.extend(entries)
         for entry in entries[-20:]:
             if entry.message is not None and entry.message.role == "assistant":
@@ -59,6 +54,44 @@ class Content:
                 if entry.message.status == "streaming":
                     entry.live = True
                     entry.blocks = blocks_of(entry.message, tools)
+
+    def complete(self) -> int:
+        """Puts what is older before what was loaded; how many entries that are."""
+        if self._rest is None:
+            return 0
+        rest, self._rest = self._rest, None
+        entries = self._entries(*rest)
+        self.document.prepend(entries)
+        return len(entries)
+
+    def _entries(
+        self, messages: Sequence[Message], shown: Sequence[CompactionRecord], summaries: Mapping[str, Message]
+    ) -> list[Entry]:
+        results, by_id = self.document.tools.results, self._by_id
+        entries: list[Entry] = []
+        calls: set[str] = set()
+        at = 0
+        for message in messages:
+            while at < len(shown) and shown[at].created and shown[at].created < message.created:
+                entries += self._record(shown[at], summaries)
+                at += 1
+            role = message.role
+            if role == "tool":
+                result = message.tool_result
+                if result is None:
+                    continue
+                results[result.call_id] = result
+                if result.call_id in calls:
+                    continue
+            elif role == "assistant":
+                for part in message.parts:
+                    if type(part) is ToolCallPart:
+                        calls.add(part.call_id)
+            entry = by_id[message.id] = Entry(message)
+            entries.append(entry)
+        for record in shown[at:]:
+            entries += self._record(record, summaries)
+        return entries
 
     def entry_of(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
@@ -77,6 +110,15 @@ class Content:
             self._touch(known)
             return
         self._new(Entry(message), message.id)
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        for message_id in ids:
+            entry = self._by_id.pop(message_id, None)
+            if entry is not None:
+                entry.message, entry.blocks, entry.live = None, [], False
+                entry.chars = entry.rows = 0
+                self._touch(entry)
 
     def begin(self, message: Message) -> None:
         """An answer that will stream."""
@@ -119,7 +161,8 @@ class Content:
         """The final message is authoritative; what already shows it is kept."""
         entry = self._by_id.get(message.id)
         if entry is None:
-            self.add_message(message)
+            if step is None or not told_by_what_follows(message, step):
+                self.add_message(message)
             return None
         old = {block.key: block for block in entry.blocks or ()}
         entry.message, entry.live = message, False
@@ -131,9 +174,11 @@ class Content:
                 kind = TextBlock if isinstance(part, TextPart) else ReasoningBlock
                 text = part.text if isinstance(part, TextPart) else part.paragraphs
                 if isinstance(block, (TextBlock, ReasoningBlock)) and type(block) is kind and block.body.text == text:
-                    block.body.finish()
+                    block.finish()
                 else:
                     block = kind(key, text)
+                if isinstance(block, ReasoningBlock) and isinstance(part, ReasoningPart):
+                    block.seconds = part.seconds
                 blocks.append(block)
             elif isinstance(part, ToolCallPart):
                 if isinstance(block, ToolBlock) and block.call_id == part.call_id:
@@ -144,7 +189,9 @@ class Content:
                     block = tool_block(key, part, self.document.tools)
                 blocks.append(block)
         notices = list(ending(message))
-        if notices and step is not None and step.failure is not None and not message.note:
+        if step is not None and told_by_what_follows(message, step):
+            notices = []
+        elif notices and step is not None and step.failure is not None and not message.note:
             notices = [NoticeBlock("end", "error", step.failure.message)]
         entry.blocks = [*blocks, *notices]
         entry.measure()
@@ -157,12 +204,10 @@ class Content:
         block.summary, block.running, block.waiting = summary, True, False
         self._touch(self.document.tools.owner[call_id])
 
-    def output(self, call_id: str, text: str) -> None:
-        block = self._call(call_id, "")
-        block.output(text)
-        entry = self.document.tools.owner[call_id]
-        if block.shows_progress or entry.is_open(block, self.document.folding):
-            self._touch(entry)
+    def output(self, call_id: str, text: str) -> Entry:
+        """More output of a running tool: of the entry, which shows the last of it, or all where it is open."""
+        self._call(call_id, "").output(text)
+        return self.document.tools.owner[call_id]
 
     def waiting(self, call_id: str, waiting: bool) -> None:
         block = self.document.tools.live.get(call_id)
@@ -173,8 +218,8 @@ class Content:
     def notice(self, level: str, text: str) -> None:
         self.add_block(NoticeBlock("notice", level, text), text)
 
-    def summary(self, record: CompactionRecord, message: Message | None) -> None:
-        for entry in self._record(record, {} if message is None else {message.id: message}):
+    def summary(self, record: CompactionRecord, message: Message | None, told: str = "") -> None:
+        for entry in self._record(record, {} if message is None else {message.id: message}, told):
             self._new(entry, "")
 
     def banner(self, lines: Sequence[str]) -> None:
@@ -189,7 +234,7 @@ class Content:
         entry.chars = len(text)
         self._new(entry, "")
 
-    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message]) -> list[Entry]:
+    def _record(self, record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> list[Entry]:
         size = ""
         if record.before_tokens is not None and record.after_tokens is not None:
             before = tokens(record.before_tokens, record.before_estimated, full=True)
@@ -207,7 +252,7 @@ class Content:
                 title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
             message = summaries.get(record.summary_id or "")
             body = "" if message is None else "".join(p.text for p in message.parts if p.type in ("summary", "text"))
-        detail = " · ".join(filter(None, [what, size]))
+        detail = told or " · ".join(filter(None, [what, size]))
         return [Entry(None, [FoldBlock("record", title, body, markdown=True, is_open=False, detail=detail, rule=True)])]
 
     def _result(self, message: Message, result: ToolResultPart) -> bool:
@@ -276,4 +321,12 @@ class Content:
 
 def _finish(block: Block) -> None:
     if isinstance(block, (TextBlock, ReasoningBlock)):
-        block.body.finish()
+        block.finish()
+
+
+def _cut(messages: Sequence[Message], newest: int) -> int:
+    """Where the newest messages begin, with one of the user's; 0 for all of them."""
+    begin = len(messages) - newest
+    while begin > 0 and not (messages[begin].role == "user" and messages[begin].created):
+        begin -= 1
+    return max(0, begin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from pathlib import Path
 from typing import NamedTuple
 
 from agent_tui.ui.flow.lines import Line
@@ -33,10 +34,10 @@ class Slot(NamedTuple):
 class Document:
     """Entries stacked on each other. Heights are estimates until a piece was laid out."""
 
-    def __init__(self, folding: Folding) -> None:
+    def __init__(self, folding: Folding, root: Path | None = None) -> None:
         self.entries: list[Entry] = []
         self.heights = Heights()
-        self.tools = Tools()
+        self.tools = Tools(root or Path())
         self.folding = folding
         self.width = 80
         self.palette: Palette | None = None
@@ -55,6 +56,15 @@ class Document:
         for index, entry in enumerate(entries, start):
             entry.index = index
         self.entries += entries
+        self._estimate()
+
+    def prepend(self, entries: list[Entry]) -> None:
+        """Adds many before all others, whose numbers go up by as many."""
+        count = len(entries)
+        self.entries[:0] = entries
+        for index, entry in enumerate(self.entries):
+            entry.index = index
+        self._built = {index + count for index in self._built}
         self._estimate()
 
     def resize(self, width: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.models.failure import INTERRUPTED
@@ -15,7 +16,10 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    written_in,
 )
+from agent_tui.models.steps import Step
+from agent_tui.paths import in_project
 from agent_tui.text.numbers import plural
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
@@ -35,15 +39,16 @@ _NONE = Heights()
 
 
 class Tools:
-    """What is known of tool calls beside the calls themselves, by call id. ``album`` holds the pictures, where the
-    terminal can show any."""
+    """What is known of tool calls beside the calls themselves, by call id; and the project's ``root``, to which paths
+    are shown relative. ``album`` holds the pictures, where the terminal can show any."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
         self.results: dict[str, ToolResultPart] = {}
         self.images: dict[str, list[AttachmentPart]] = {}
         self.album: Album | None = None
         self.live: dict[str, ToolBlock] = {}
         self.owner: dict[str, Entry] = {}
+        self.root = root
 
     def answered(self, message: Message, result: ToolResultPart) -> None:
         """A tool's answer is there, with the images that it returned."""
@@ -94,6 +99,9 @@ class Entry:
             if type(part) is TextPart:
                 chars += len(part.text)
                 rows += 2 + part.text.count("\n")
+                for start, end in part.pasted or ():
+                    chars -= end - start
+                    rows -= part.text.count("\n", start, end)
             else:
                 rows += 2 if type(part) is ReasoningPart else 1
         self.chars, self.rows = chars, rows
@@ -142,7 +150,7 @@ class Folding:
 def blocks_of(message: Message, tools: Tools) -> list[Block]:
     """The blocks of a stored message."""
     if message.role == "user":
-        return [*_user(message), *_pictures(message, tools)]
+        return [*_user(message, tools.root), *_pictures(message, tools)]
     if message.role == "tool":
         result = message.tool_result
         return [] if result is None else [_orphan(result, tools)]
@@ -153,7 +161,7 @@ def blocks_of(message: Message, tools: Tools) -> list[Block]:
         if isinstance(part, TextPart):
             out.append(TextBlock(key, part.text, complete))
         elif isinstance(part, ReasoningPart):
-            out.append(ReasoningBlock(key, part.paragraphs, complete))
+            out.append(ReasoningBlock(key, part.paragraphs, complete, part.seconds))
         elif isinstance(part, ToolCallPart):
             out.append(tool_block(key, part, tools))
     out += ending(message)
@@ -166,6 +174,14 @@ def ending(message: Message) -> Iterable[Block]:
         yield NoticeBlock("end", "error", message.note or "The answer failed.")
     elif message.status == "stopped":
         yield NoticeBlock("end", "warning", message.note or INTERRUPTED)
+    elif message.status == "complete" and message.role == "assistant" and message.note:
+        yield NoticeBlock("end", "info", message.note)
+
+
+def told_by_what_follows(message: Message, step: Step) -> bool:
+    """Whether a step was refused for its size before a word of an answer: it is made again in another way, or the turn
+    ends with the reason."""
+    return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
 
 
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
@@ -195,7 +211,7 @@ def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
             yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
 
 
-def _user(message: Message) -> list[Block]:
+def _user(message: Message, root: Path) -> list[Block]:
     summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
     if summary is not None:
         return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
@@ -203,13 +219,22 @@ def _user(message: Message) -> list[Block]:
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = shell_output(message)
     if output is None:
-        return [UserBlock(message.text, attached)]
+        return [UserBlock(message.text, [_named(part, root) for part in attached], written_in(message).pasted)]
     lines = output.rstrip("\n").count("\n") + 1
     detail = plural(lines, "line") if output.strip() else "no output"
     return [
-        UserBlock(message.text, [part for part in attached if part.name != SHELL_OUTPUT]),
+        UserBlock(message.text, [_named(part, root) for part in attached if part.name != SHELL_OUTPUT]),
         FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),
     ]
+
+
+def _named(part: AttachmentPart, root: Path) -> str:
+    """What was attached, by its path in the project: files are called so, and what tells of one names it as well."""
+    path = in_project(part.path, root) if part.path else ""
+    # A file is called by its path, with the lines that were chosen of it.
+    named = in_project(part.name, root)
+    same = not path or path.rstrip("/") in named or Path(path).name in named
+    return f"{named if same else f'{named} {path}'} ({part.media_type})"
 
 
 def shell_output(message: Message) -> str | None:

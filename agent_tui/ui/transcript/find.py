@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.text.search import fold, spans
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Entry, blocks_of
 from agent_tui.ui.transcript.selection import rows_text
@@ -36,21 +40,28 @@ class FindState:
 
 
 class Finder:
-    """Searches from the newest entry backwards, as many entries at a time as it is told to."""
+    """Searches from the newest entry backwards, as many entries at a time as it is told to. With ``words`` it looks for
+    each of these, folded, instead of the query as it is; with ``begin`` it starts at that entry."""
 
-    def __init__(self, document: Document, query: str) -> None:
+    def __init__(self, document: Document, query: str, words: Sequence[str] = (), begin: int | None = None) -> None:
         self.query = query
-        self.pattern = re.compile(re.escape(query), re.IGNORECASE)
+        self.begin = begin
         self.matches: list[Match] = []
         self.position = -1
         self._document = document
-        self._next = len(document.entries) - 1
+        self._pattern = re.compile(re.escape(query), re.IGNORECASE)
+        self._any = list(words)
         # What a source must contain to be looked at closely; its markup may stand in the middle of a word.
-        self._words = [word.lower().translate(_MARKUP) for word in query.split()]
+        self._words = [word.lower().translate(_MARKUP) for word in words or query.split()]
+        count = len(document.entries)
+        order = range(count - 1, -1, -1)
+        self._order = chain([] if begin is None else [begin], (index for index in order if index != begin))
+        self._left = count
+        self._searched = bytearray(count)
 
     @property
     def complete(self) -> bool:
-        return self._next < 0
+        return self._left == 0
 
     @property
     def state(self) -> FindState:
@@ -60,20 +71,31 @@ class Finder:
     def current(self) -> Match | None:
         return self.matches[self.position] if 0 <= self.position < len(self.matches) else None
 
+    def first(self) -> int:
+        """The match to show first: in the entry it began at the row with most of them, else the newest."""
+        mine = [match for match in self.matches if match.entry == self.begin]
+        if not mine:
+            return len(self.matches) - 1
+        rows = Counter(match[:4] for match in mine)
+        best = max(mine, key=lambda match: (rows[match[:4]], -mine.index(match)))
+        return self.matches.index(best)
+
     def step(self) -> int:
         """Searches one more entry; how much text that was, in characters."""
-        entry = self._document.entries[self._next]
-        self._next -= 1
-        size, found = self._search(entry)
+        index = next(self._order)
+        self._left -= 1
+        self._searched[index] = True
+        size, found = self._search(self._document.entries[index])
         if found:
-            self.matches[:0] = found
-            if self.position >= 0:
+            at = bisect_left(self.matches, (index,))
+            self.matches[at:at] = found
+            if self.position >= at:
                 self.position += len(found)
         return size
 
     def again(self, entry: Entry) -> None:
         """The entry changed: searches it once more."""
-        if entry.index <= self._next:
+        if entry.index < len(self._searched) and not self._searched[entry.index]:
             return
         low = bisect_left(self.matches, (entry.index,))
         high = bisect_left(self.matches, (entry.index + 1,))
@@ -83,11 +105,17 @@ class Finder:
             self.position += len(found) - (high - low)
         self.position = min(self.position, len(self.matches) - 1)
 
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where it is in a row of the transcript: ranges of characters."""
+        if self._any:
+            return spans(text, self._any)
+        return [match.span() for match in self._pattern.finditer(text)]
+
     def _search(self, entry: Entry) -> tuple[int, list[Match]]:
         text = self._raw(entry)
         if text is not None:
-            lowered = text.lower().translate(_MARKUP)
-            if not all(word in lowered for word in self._words):
+            lowered = (fold(text) if self._any else text.lower()).translate(_MARKUP)
+            if not (any if self._any else all)(word in lowered for word in self._words):
                 return len(text) // 8, []
         blocks = entry.blocks
         if blocks is None:
@@ -99,7 +127,7 @@ class Finder:
             for place, piece in enumerate(block.pieces(True)):
                 size += piece.chars
                 for row, line in rows_text(piece.flows()):
-                    out += [Match(entry.index, number, place, row, m.start()) for m in self.pattern.finditer(line)]
+                    out += [Match(entry.index, number, place, row, start) for start, _ in self.places(line)]
         return size + 200, out
 
     def _raw(self, entry: Entry) -> str | None:
@@ -123,5 +151,6 @@ class Finder:
                     out.append(f"{result.text} {result.display}")
             else:
                 out.append(f"{part.name} {part.path} {part.media_type}")
-        out += [message.note or "", "Thought characters Thinking lines Interrupted. The answer failed."]
+        out += [message.note or "", "Thought for min s characters Thinking Pasted lines what was pasted"]
+        out.append("Interrupted. The answer failed.")
         return out

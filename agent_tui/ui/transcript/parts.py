@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
-from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.clean import drawable
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import duration, plural
 from agent_tui.ui.flow.lines import Decoration, Flow
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, MarkdownBody, plain_pieces
@@ -16,6 +16,7 @@ USER_MARGIN: Decoration = (("▌ ", "user_bar"),)
 REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
 LONG_USER_ROWS = 40
 """A user message of more lines than this shows only the first ones until it is opened."""
+LEAST_SECONDS = 0.1
 _ICONS = {"info": "·", "warning": "!", "error": "✗"}
 
 
@@ -24,32 +25,52 @@ class UserBlock(Block):
 
     key = "user"
 
-    def __init__(self, text: str, attachments: Sequence[AttachmentPart]) -> None:
+    def __init__(self, text: str, attachments: Sequence[str], pasted: Sequence[Sequence[int]] = ()) -> None:
         self.text = text
         self.attachments = attachments
         self._rows = text.count("\n") + 1
-        self.foldable = self._rows > LONG_USER_ROWS
+        self._pasted = [(start, end) for start, end in pasted if 0 <= start < end <= len(text)]
+        self._short = self._folded()
+        self.foldable = bool(self._pasted) or self._rows > LONG_USER_ROWS
 
     @property
     def default_open(self) -> bool:
         return False
 
     def pieces(self, is_open: bool) -> list[Piece]:
-        names = [f"+ {drawable(a.path or a.name)} ({drawable(a.media_type)})" for a in self.attachments]
+        names = [f"+ {drawable(name)}" for name in self.attachments]
         out = []
         if names:
             out += plain_pieces("\n".join(names), USER_MARGIN, style="muted", fill="user", gap=1)
         if self.text or not names:
-            text = self.text
-            if self.foldable and not is_open:
-                text = "\n".join(text.split("\n", LONG_USER_ROWS // 2)[: LONG_USER_ROWS // 2])
+            text = self.text if is_open or not self.foldable else self._short
             out += plain_pieces(text, USER_MARGIN, fill="user", gap=0 if out else 1)
             if self.foldable:
-                more = self._rows - LONG_USER_ROWS // 2
-                out.append(
-                    Piece(partial(self._more, f"▾ {self._rows:,} lines" if is_open else f"▸ {more:,} more lines"))
-                )
+                out.append(Piece(partial(self._more, f"▾ {self._length()}" if is_open else f"▸ {self._hidden()}")))
         return out
+
+    def _length(self) -> str:
+        # A paste may be one long line.
+        return plural(self._rows, "line") if self._rows > 1 else plural(len(self.text), "character")
+
+    def _hidden(self) -> str:
+        """What opening it shows."""
+        more = self._rows - self._short.count("\n") - 1
+        return "what was pasted" if self._pasted else plural(more, "more line")
+
+    def _folded(self) -> str:
+        """The text with what was pasted as one word, as it stood in the prompt; its first lines where that is still
+        long."""
+        pieces, at = [], 0
+        for start, end in self._pasted:
+            lines = self.text.count("\n", start, end) + 1
+            size = plural(lines, "line") if lines > 1 else plural(end - start, "character")
+            pieces += [self.text[at:start], f"[Pasted {size}]"]
+            at = end
+        text = "".join([*pieces, self.text[at:]])
+        if text.count("\n") + 1 > LONG_USER_ROWS:
+            text = "\n".join(text.split("\n", LONG_USER_ROWS // 2)[: LONG_USER_ROWS // 2])
+        return text
 
     def _more(self, label: str) -> list[Flow]:
         mark = (*USER_MARGIN, (label, "label"))
@@ -69,15 +90,28 @@ class TextBlock(GrowingBlock):
     def append(self, text: str) -> None:
         self.body.append(text)
 
+    def finish(self) -> None:
+        """It is complete."""
+        self.body.finish()
+
 
 class ReasoningBlock(GrowingBlock):
-    """What the model thought: one line with its length that opens."""
+    """What the model thought: one line with its time and length that opens. ``seconds``: how long it took, where that
+    is known; of one that streams the time is taken here until the stored one comes."""
 
     foldable = True
 
-    def __init__(self, key: str, text: str, complete: bool = True) -> None:
+    def __init__(self, key: str, text: str, complete: bool = True, seconds: float | None = None) -> None:
         self.key = key
         self.body = MarkdownBody(text, REASONING_MARGIN, "reasoning", complete)
+        self.seconds = seconds
+        self._begun = time.monotonic()
+
+    def finish(self) -> None:
+        """It is complete."""
+        if not self.body.complete:
+            self.seconds = time.monotonic() - self._begun
+            self.body.finish()
 
     def append(self, text: str) -> None:
         self.body.append(text)
@@ -90,6 +124,9 @@ class ReasoningBlock(GrowingBlock):
 
     def _header(self, is_open: bool, length: int) -> list[Flow]:
         state = "Thought" if self.body.complete else "Thinking"
+        # What arrives all at once was thought out of sight: its time is not known.
+        if self.body.complete and self.seconds is not None and self.seconds >= LEAST_SECONDS:
+            state = f"Thought for {duration(self.seconds)}"
         size = plural(length, "character") if length else "text not shown by the provider"
         label = f"{state} · {size}"
         first = (*MARGIN, ("▾ " if is_open else "▸ ", "muted"))
@@ -156,7 +193,9 @@ class FoldBlock(Block):
             text += f" · {self.detail}"
             runs.append((len(text), "muted", None))
         first: Decoration = (("── ", "rule"), (mark, style)) if self.rule else (*MARGIN, (mark, style))
-        return [Flow(text, runs, first=first, wrap="cut", action=action)]
+        # A compaction says in its head what came of it: nothing of that is cut off.
+        rest: Decoration = ((" " * 5, ""),) if self.rule else first
+        return [Flow(text, runs, first=first, rest=rest, wrap="word" if self.rule else "cut", action=action)]
 
 
 class BannerBlock(Block):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -75,13 +76,16 @@ class Reader(DocumentView):
         if place is not None:
             self._top = Cursor(self._top.entry, self._top.piece - place[1], 0)
 
-    def find(self, query: str) -> FindState:
-        """Searches everything, without regard to case, and goes to the newest match. When there is much to search it
-        goes on in the background and posts ``FindChanged``."""
+    def find(self, query: str, words: Sequence[str] = (), begin: int | None = None) -> FindState:
+        """Searches everything, whatever its case, and goes to the newest match, or to the one in entry ``begin``.
+        ``words`` are looked for each by itself, instead of the query as it is. When there is much to search it goes
+        on in the background and posts ``FindChanged``."""
         self.clear_find()
         if not query:
             return NO_FIND
-        self.finder = Finder(self.document, query)
+        self.finder = Finder(self.document, query, words, begin)
+        if begin is not None:
+            self.go_to(Cursor(begin, 0, 0), margin=self.size.height // 3)
         self._search(self.finder, False)
         self.refresh()
         return self.finder.state
@@ -104,16 +108,19 @@ class Reader(DocumentView):
         if finder is not self.finder:
             return
         had = bool(finder.matches)
-        end = perf_counter() + FIND_SLICE
+        # Where it is to begin at a place, that is shown first.
+        place = not later and finder.begin is not None
+        end = perf_counter() + (0 if place else FIND_SLICE)
         while not finder.complete:
             finder.step()
             if perf_counter() >= end:
                 break
         if finder.matches and not had:
-            finder.position = len(finder.matches) - 1
-            self._show_match(finder)
+            finder.position = finder.first()
+            if finder.begin in (None, finder.matches[finder.position].entry):
+                self._show_match(finder)
         if not finder.complete:
-            self.set_timer(0.001, lambda: self._search(finder, True))
+            self.set_timer(FIND_SLICE if place else 0.001, lambda: self._search(finder, True))
         if later:
             self.post_message(FindChanged(finder.state))
             self.refresh()

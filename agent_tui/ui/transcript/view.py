@@ -324,7 +324,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
                 place = self.document.entries[cursor.entry].starts
                 if current.block < len(place) and place[current.block] + current.piece == cursor.piece:
                     start = current.start
-            marks = found(self.finder.pattern, text, start)
+            marks = found(self.finder.places(text), start)
         if selection is not None:
             span = selection.get_span(where)
             if span is not None:

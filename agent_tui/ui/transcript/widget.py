@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.messages import Message, TextPart
@@ -12,11 +13,15 @@ from agent_tui.ui.transcript import messages as posted
 from agent_tui.ui.transcript.content import Content
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
+from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
 from agent_tui.ui.transcript.pointer import Pointer
 
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
+
+NEWEST = 400
+"""Messages that are looked at before the first of a session is drawn."""
 
 
 class Transcript(Pointer):
@@ -36,20 +41,48 @@ class Transcript(Pointer):
         messages: Sequence[Message],
         records: Sequence[CompactionRecord] = (),
         summaries: Mapping[str, Message] | None = None,
+        root: Path | None = None,
     ) -> None:
-        """Shows a conversation instead of what was there, from its end."""
-        self.clear()
-        self.content.load(messages, records, summaries or {})
+        """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``."""
+        self.clear(root)
+        self.content.load(messages, records, summaries or {}, NEWEST)
+        if self.is_mounted:
+            self.call_after_refresh(self.complete)
+        else:
+            self.complete()
         self.changed()
 
-    def clear(self) -> None:
+    def complete(self) -> None:
+        """Adds what is older than what was shown first; nothing moves."""
+        count = self.content.complete()
+        if count:
+            self.clear_selection()
+            self._top = self._top._replace(entry=self._top.entry + count)
+            self._slots = []
+            self.changed()
+
+    def find(self, query: str, words: Sequence[str] = (), begin: int | None = None) -> FindState:
+        self.complete()
+        return super().find(query, words, begin)
+
+    def find_in(self, message_id: str | None, query: str, words: Sequence[str]) -> FindState:
+        """Searches for each of the words and goes to that message, or where it is not here to the newest match."""
+        self.complete()
+        entry = self.content.entry_of(message_id) if message_id is not None else None
+        return self.find(query, words, entry.index if entry is not None else None)
+
+    def _scrolled(self, rows: int, target: int) -> None:
+        self.complete()
+        super()._scrolled(rows, target)
+
+    def clear(self, root: Path | None = None) -> None:
         """Empties it."""
         self.clear_find()
         self.clear_selection()
         width, palette, album = self.document.width, self.document.palette, self.document.tools.album
         if album is not None:
             album.close()
-        self.document = Document(self.folding)
+        self.document = Document(self.folding, root)
         self.document.tools.album = album
         self.document.width = width
         self.document.palette = palette
@@ -103,8 +136,12 @@ class Transcript(Pointer):
         self.content.started(call_id, summary)
 
     def tool_output(self, call_id: str, text: str) -> None:
-        """Live output of a running tool, shown while the call is open."""
-        self.content.output(call_id, text)
+        """Live output of a running tool; drawn at most 30 times a second."""
+        self.grown(self.content.output(call_id, text))
+
+    def withdraw(self, ids: Sequence[str]) -> None:
+        """Messages are no longer in the conversation."""
+        self.content.withdraw(ids)
 
     def tool_waiting(self, call_id: str, waiting: bool) -> None:
         """The call waits for the user's word, or no longer does."""
@@ -114,9 +151,9 @@ class Transcript(Pointer):
         """One line for the user: ``info``, ``warning`` or ``error``."""
         self.content.notice(level, text)
 
-    def add_summary(self, record: CompactionRecord, message: Message | None = None) -> None:
-        """A compaction, opening into its summary."""
-        self.content.summary(record, message)
+    def add_summary(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
+        """A compaction, opening into its summary; ``told`` is what there is to say of it now."""
+        self.content.summary(record, message, told)
 
     def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
         """A titled text that opens and closes, such as a command's output."""

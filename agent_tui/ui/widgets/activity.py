@@ -41,18 +41,30 @@ class Activity(Lines):
         self.hint_text = ""
         self.until: float | None = None
         self._since = 0.0
+        self._waits_since: float | None = None
         self._timer: Timer | None = None
         self._hint_timer: Timer | None = None
 
     def begin(
-        self, phase: str, key_hint: str = "Esc to interrupt", *, seconds: float | None = None, detail: str = ""
+        self,
+        phase: str,
+        key_hint: str = "Esc to interrupt",
+        *,
+        seconds: float | None = None,
+        detail: str = "",
+        waits: bool = False,
     ) -> None:
         """Shows a phase; ``seconds`` makes it a countdown, ``detail`` takes the room that is left.
 
-        A phase that follows another keeps its clock.
+        A phase that follows another keeps its clock, which stands still while the user is waited for (``waits``).
         """
         if not self.phase:
-            self._since = self.clock()
+            self._since, self._waits_since = self.clock(), None
+        if self._waits_since is not None and not waits:
+            self._since += self.clock() - self._waits_since
+            self._waits_since = None
+        elif waits and self._waits_since is None:
+            self._waits_since = self.clock()
         self.phase, self.key_hint, self.detail = phase, key_hint, one_line(detail)
         self.until = None if seconds is None else self.clock() + seconds
         self.hint_text = ""
@@ -86,9 +98,15 @@ class Activity(Lines):
         self.refresh()
 
     @property
+    def waits(self) -> bool:
+        """Whether the user is waited for."""
+        return bool(self.phase) and self._waits_since is not None
+
+    @property
     def seconds(self) -> float:
-        """How long the current phases have lasted; 0 when nothing goes on."""
-        return self.clock() - self._since if self.phase else 0.0
+        """How long the current phases have lasted, without what the user was waited for; 0 when nothing goes on."""
+        now = self.clock() if self._waits_since is None else self._waits_since
+        return now - self._since if self.phase else 0.0
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.hint_text:
@@ -103,7 +121,7 @@ class Activity(Lines):
         if self.until is not None:
             clock = f" in {max(0, math.ceil(self.until - self.clock()))} s"
         else:
-            clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 else ""
+            clock = f" {duration(math.floor(elapsed))}" if elapsed >= 1 and not self.waits else ""
         phase = shorten(self.phase + clock, max(1, width - 2))
         room = width - 2 - len(phase) - 3
         tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from agent_tui.commands.questions import question_text
 from agent_tui.models.events import QuestionAsked
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
@@ -18,9 +19,6 @@ from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.question import Body, Choices, QuestionPanel, TakesTyped
 from agent_tui.ui.widgets.question import Choice as Question
-
-LONG = 60
-"""Cells; choices longer than this stand in the text above the rows too, whole."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,14 +51,6 @@ def choices_for(asked: QuestionAsked) -> list[Choice]:
     return [*rows, Choice("o", "Other words…", feedback=True)]
 
 
-def body_of(asked: QuestionAsked) -> str:
-    """The question, and the choices that are too long for a row."""
-    text = asked.question.strip()
-    if any(len(choice) > LONG for choice in asked.choices):
-        text += "\n" + "".join(f"\n{n}. {choice}" for n, choice in enumerate(asked.choices, 1))
-    return text
-
-
 class AskPanel(QuestionPanel):
     """Puts one question. Answers by ``Answered``; the model's words are drawn and never interpreted."""
 
@@ -89,7 +79,7 @@ class AskPanel(QuestionPanel):
             guard,
             typed,
             _Header(asked.several),
-            Body(body_of(asked)),
+            Body(question_text(asked)),
             Choices(choices_for(asked), {}, self._mark),
             "In your own words · Enter sends · Esc back",
         )

@@ -17,7 +17,8 @@ from agent_tui.ui.safety import Guarded
 
 
 class FindBar(Guarded, Horizontal):
-    """Posts ``Query`` as the text changes, ``Step`` for next and previous and ``Closed``."""
+    """Posts ``Query`` as the text changes, ``Step`` for next and previous and ``Closed``. A ``text`` to begin with are
+    words that are looked for already."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $surface; padding: 0 1; }
@@ -48,7 +49,7 @@ class FindBar(Guarded, Horizontal):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        yield Static(Content("Find"), classes="label")
+        yield Static(Content("Find words" if self._text else "Find"), classes="label")
         yield Input(self._text, placeholder="text · Enter/↓ next · ↑ previous · Esc closes")
         yield Static(Content(""), classes="count")
 
@@ -63,6 +64,12 @@ class FindBar(Guarded, Horizontal):
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
+        if event.value == self._text:
+            return
+        if self._text:
+            # Words came from elsewhere; what is typed here is looked for as it is.
+            self.query_one(".label", Static).update(Content("Find"))
+        self._text = ""
         self.post_message(self.Query(event.value))
 
     @on(Input.Submitted)

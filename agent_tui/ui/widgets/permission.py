@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from agent_tui.commands.questions import PermissionChoice, permission_choices
 from agent_tui.models.events import PermissionAsked
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line, spelled
@@ -16,54 +17,10 @@ from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choices, QuestionPanel, TakesTyped
-from agent_tui.ui.widgets.question import Choice as Question
+from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped
 
-MAX_PATTERNS = 3
 MAX_COMPARED = 100_000
 SHORT_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
-
-
-@dataclass(slots=True, frozen=True)
-class Choice:
-    key: str
-    label: str
-    allow: bool
-    pattern: str | None = None
-    feedback: bool = False
-
-
-def choices_for(asked: PermissionAsked) -> list[Choice]:
-    """What can be answered: once, always by pattern, no, no with a word about what to do instead. A choice remembers
-    the one pattern it names; of very many the first are offered, and the others are asked about when they come."""
-    always = [
-        Choice(
-            "a" if i == 0 else str(i + 2),
-            f"Always allow {shorten(spelled(pattern, line=True), 120)} in this project",
-            True,
-            pattern,
-        )
-        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
-    ]
-    session = [Choice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)]
-    return [
-        Choice("y", "Yes, this once", True),
-        *always,
-        *session,
-        Choice("n", "No", False),
-        # Only a model can be told what to do instead; the screen itself asks about no call.
-        *([Choice("f", "No, and say what to do instead", False, feedback=True)] if asked.call_id else []),
-    ]
-
-
-def _for_session(rule: str) -> str:
-    """A rule like ``edit(./src/**)`` in words."""
-    what, _, where = rule.removesuffix(")").partition("(")
-    where = where.removesuffix("/**").removeprefix("./")
-    verb = "edits" if what == "edit" else "reading"
-    if where in (".", ""):
-        return f"Yes, all {verb} in the project this session"
-    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} this session"
 
 
 class _Header(Lines):
@@ -132,13 +89,13 @@ class PermissionPanel(QuestionPanel):
             typed,
             _Header(asked),
             Body(str(display.get("text") or ""), _color(str(display.get("kind") or "text"))),
-            Choices(choices_for(asked), SHORT_WORDS),
+            Choices(permission_choices(asked), SHORT_WORDS),
             "What to do instead · Enter sends · Esc back",
         )
         self._permission = asked
 
-    def choose(self, choice: Question) -> None:
-        assert isinstance(choice, Choice)
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, PermissionChoice)
         if choice.feedback:
             self.ask_for_words(choice)
         else:

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from agent_tui.commands.questions import PLAN_CHOICES, PlanChoice
 from agent_tui.models.events import PlanPresented
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.text.cells import shorten
@@ -21,29 +22,11 @@ from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choices, QuestionPanel, TakesTyped
-from agent_tui.ui.widgets.question import Choice as Question
+from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped
 
 BODY_ROWS = 30
 
 
-@dataclass(slots=True, frozen=True)
-class Choice:
-    key: str
-    label: str
-    mode: ApprovedMode | None = None
-    feedback: bool = False
-    edit: bool = False
-
-
-CHOICES = (
-    Choice("y", "Yes, and ask before changes", "ask"),
-    Choice("e", "Yes, and accept edits", "accept-edits"),
-    Choice("a", "Yes, and work on its own (auto)", "auto"),
-    Choice("c", "Change the text of the plan", edit=True),
-    Choice("f", "No, and say what to plan instead", feedback=True),
-    Choice("n", "No, the turn ends"),
-)
 WORDS = {"y": "yes", "e": "edits", "a": "auto", "c": "change", "f": "no, because…", "n": "no"}
 
 
@@ -82,7 +65,7 @@ class PlanPanel(QuestionPanel):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "editor", "Change it in $EDITOR", show=False, id="editor"),
-        *(Binding(choice.key, f"answer('{choice.key}')", choice.label, show=False) for choice in CHOICES),
+        *(Binding(choice.key, f"answer('{choice.key}')", choice.label, show=False) for choice in PLAN_CHOICES),
     ]
 
     @dataclass
@@ -110,7 +93,7 @@ class PlanPanel(QuestionPanel):
             typed,
             self._title,
             Body(asked.plan, _color),
-            Choices(CHOICES, WORDS),
+            Choices(PLAN_CHOICES, WORDS),
             "What to plan instead · Enter sends · Esc back",
             body_rows=BODY_ROWS,
         )
@@ -155,8 +138,8 @@ class PlanPanel(QuestionPanel):
         self.add_class("-editing")
         self.action_escape()
 
-    def choose(self, choice: Question) -> None:
-        assert isinstance(choice, Choice)
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, PlanChoice)
         if choice.edit:
             self.add_class("-editing")
             self._choices.display = False

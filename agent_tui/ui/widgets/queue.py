@@ -1,20 +1,39 @@
-"""Messages that wait: those for after the turn, and those that go in at the next step."""
+"""Messages that wait: which goes out when, what failed, and the keys for them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
+from agent_tui.models.events import WaitingMessage
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
-TAILS = {"queued": "  ↑ takes it back", "not sent": "  Enter sends · ↑ takes it back"}
+WORDS = {
+    "queued": ("queued", "muted"),
+    "steer": ("next step", "accent"),
+    "held": ("not sent", "warning"),
+    "failed": ("failed", "error"),
+    "unanswered": ("unanswered", "error"),
+}
+"""What each kind is called, and its colour."""
+LEAST_TEXT = 24
+"""Cells of a message that are shown before any keys are."""
+
+
+def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
+    """What one is called, and its colour."""
+    return ("waits", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
 class Queue(Lines):
-    """One line each, the newest last; ↑ on an empty prompt takes that one back."""
+    """One line each, the next first. Enter on an empty prompt sends it where nothing goes by itself, ↑ takes the newest
+    back, Tab lists them all."""
 
     DEFAULT_CSS = """
     Queue { padding: 0 1; }
@@ -22,7 +41,8 @@ class Queue(Lines):
 
     def __init__(self) -> None:
         super().__init__(id="queue")
-        self.entries: list[tuple[str, str]] = []
+        self.entries: list[WaitingMessage] = []
+        self.paused = False
         self.limit = 4
 
     def set_limit(self, limit: int) -> None:
@@ -30,26 +50,63 @@ class Queue(Lines):
         self.limit = limit
         self.set_height(min(limit, len(self.entries)))
 
-    def show(self, queued: Sequence[str], steer: Sequence[str], held: Sequence[str] = ()) -> None:
-        kinds = (("not sent", held), ("next step", steer), ("queued", queued))
-        self.entries = [(kind, text) for kind, texts in kinds for text in texts]
+    def show(self, waiting: Sequence[WaitingMessage], paused: bool) -> None:
+        self.entries, self.paused = list(waiting), paused
         self.set_height(min(self.limit, len(self.entries)))
         self.refresh()
 
+    @property
+    def keys(self) -> str:
+        """What Enter on an empty prompt and Tab do now; empty where nothing waits for the user."""
+        sends = self._sends() if self.entries else ""
+        if not sends:
+            return ""
+        if len(self.entries) > 1:
+            sends = f"{sends.replace(' it', '')} the first of {len(self.entries):,} that wait"
+        return f"{sends} · Tab edits, orders, drops"
+
+    def _sends(self) -> str:
+        """What Enter on an empty prompt would do with the first of them."""
+        match self.entries[0].kind:
+            case "unanswered":
+                return "Enter sends it again"
+            case "failed":
+                return "Enter sends it again"
+            case "held":
+                return "Enter sends it"
+            case _:
+                return "Enter sends it" if self.paused else ""
+
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        hidden = len(self.entries) - self.limit
-        if hidden > 0 and y == 0:
-            return [(f"  {hidden + 1} more waiting", paint("muted"))]
-        index = y if hidden <= 0 else y + hidden
-        if not 0 <= index < len(self.entries):
+        if not 0 <= y < len(self.entries):
             return []
-        kind, text = self.entries[index]
-        last = index == len(self.entries) - 1
-        tail = TAILS.get(kind, "") if last and width > 60 else ""
-        room = max(1, width - len(kind) - 4 - len(tail))
+        hidden = len(self.entries) - self.limit
+        last = y == min(self.limit, len(self.entries)) - 1
+        if hidden > 0 and last and y:
+            return [(shorten(f"  {plural(hidden + 1, 'more message')} · Tab lists them", width), paint("muted"))]
+        waits = self.entries[y]
+        name, color = word(waits, self.paused)
+        text, left = one_line(waits.text), width - len(name) - 4
+        tail = ""
+        for part in self._tail(y, last, hidden):
+            longer = f"{tail} · {part}" if tail else f"  {part}"
+            if left - len(longer) < min(cell_len(text), LEAST_TEXT):
+                break
+            tail = longer
         return [
             ("⋯ ", paint("accent")),
-            (f"{kind}  ", paint("accent" if kind == "next step" else "muted")),
-            (shorten(one_line(text), room), paint("foreground")),
+            (f"{name}  ", paint(color)),
+            (shorten(text, max(1, left - len(tail))), paint("foreground")),
             (tail, paint("faint")),
         ]
+
+    def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
+        """What becomes of one, and its keys, the most important first: they stand where there is room."""
+        parts = []
+        if y == 0:
+            if self.entries[0].kind == "unanswered":
+                parts.append("goes along with your next message")
+            parts.append(self._sends())
+        if last:
+            parts += ["Tab lists all"] if hidden > 0 else ["↑ takes it back", "Tab lists"]
+        return [part for part in parts if part]

@@ -17,7 +17,7 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.background.jobs import Jobs
-from agent_tui.tools.background.starting import SHARED, UNREACHABLE
+from agent_tui.tools.background.starting import PORTS
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.jobs import JobsTool
@@ -92,12 +92,12 @@ async def test_a_server_is_reached_as_far_as_the_network_is_open(context: ToolCo
     (context.root / "server.py").write_text(SERVER)
     command = f"exec {sys.executable} -I server.py"
     shares = context.jail is not None and context.jail.shares()
-    assert (SHARED if shares else UNREACHABLE) in await start(context, "true") and UNREACHABLE in await start(
+    assert PORTS["sandbox" if shares else "itself"] in await start(context, "true") and PORTS["itself"] in await start(
         replace(context, domain="look"), "true"
     )
     assert context.jobs is not None
     opened = await start(replace(context, network="allow"), command)
-    assert UNREACHABLE not in opened and SHARED not in opened
+    assert PORTS["itself"] not in opened and PORTS["sandbox"] not in opened
     job = context.jobs.all()[-1]
     while "port" not in job.info.last_line:
         assert not await job.ended(0.02), job.look()
@@ -175,14 +175,14 @@ async def test_a_server_is_there_for_later_commands_and_for_nobody_else(context:
 async def test_where_nothing_is_shared_every_command_has_its_own(context: ToolContext) -> None:
     assert context.jail is not None and context.jail.sandbox is not None
     context.jail.sandbox = replace(context.jail.sandbox, shares=False)
-    assert UNREACHABLE in await start(context, "true")
+    assert PORTS["itself"] in await start(context, "true")
     assert await reached(context, await serving(context)) == "not reached"
 
 
 async def test_ports_that_are_switched_off_are_not_shared(context: ToolContext) -> None:
     assert context.jail is not None
     context.jail.config = SandboxConfig(loopback="deny")
-    assert UNREACHABLE in await start(context, "true")
+    assert PORTS["itself"] in await start(context, "true")
 
 
 async def test_the_shared_network_gives_a_command_nothing_to_change_it_with(context: ToolContext) -> None:

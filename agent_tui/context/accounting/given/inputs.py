@@ -31,7 +31,8 @@ class ContextInputs:
     ``view`` is what would be sent now (``context.sent.view.build_view``); ``steps`` are all steps of the session,
     oldest first; ``fixed`` are the ephemeral parts of the next request. ``ratio`` is the model's measured calibration
     (``accounting.accuracy``), applied to all text that is estimated. ``replay`` is what was learned of the model's
-    server; what stays out of the prefix is found in the steps.
+    server; what stays out of the prefix is found in the steps. So many leading steps are ``inherited`` from the session
+    this one was forked from: they measure, and cost nothing here.
     """
 
     model: ModelInfo
@@ -44,6 +45,7 @@ class ContextInputs:
     fixed_fingerprint: str = ""
     effort: Effort = "off"
     replay: ReplayRule = field(default_factory=ReplayRule)
+    inherited: int = 0
 
     def as_now(self) -> ContextInputs:
         """The same, which stays as it is when the session's own lists go on."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.prompt.completion import FileIndex, Query, propose
+from agent_tui.completion import FileIndex, Query, propose
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.ui.chat.needs import HasWords, StartsTasks
     from agent_tui.ui.chat.stage import Stage
-    from agent_tui.ui.prompt.history import History
 
 
 class Completing:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.ui.terminal import clipboard
-
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.chat.host import TerminalClipboard
@@ -33,7 +31,9 @@ class Copying:
 
     @staticmethod
     async def _natively(text: str) -> None:
-        await asyncio.to_thread(clipboard.copy_text, text)
+        from agent_tui.commands.clipboard import copy_text
+
+        await asyncio.to_thread(copy_text, text)
 
 
 class Pasting:
@@ -54,14 +54,16 @@ class Pasting:
     async def paste(self) -> None:
         """Ctrl+V: an image from the platform's clipboard, else its text, else what was copied here."""
         if not self._terminal.is_headless:
-            image = await asyncio.to_thread(clipboard.read_image)
+            from agent_tui.commands.clipboard import read_image, read_text
+
+            image = await asyncio.to_thread(read_image)
             if image is not None:
                 from agent_tui.models.messages import AttachmentPart
 
                 part = AttachmentPart("clipboard.png", "image/png", data=base64.b64encode(image).decode())
                 self._prompt.insert_text(self._prompt.placeholders.image(part))
                 return
-            text = await asyncio.to_thread(clipboard.read_text)
+            text = await asyncio.to_thread(read_text)
             if text:
                 self.pasted(text)
                 return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agent_tui.history import History
     from agent_tui.ui.chat.host import SetsTimers
-    from agent_tui.ui.prompt.history import History
     from agent_tui.ui.prompt.widget import Prompt
 
 DELAY = 1.0

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
@@ -33,22 +29,16 @@ class Editor:
 
     async def changed(self, text: str, name: str) -> str | None:
         """What becomes of ``text`` in the editor, in a file called ``name``; None where it stays as it is."""
-        import shlex
+        from agent_tui.commands.editing import edit_text
 
-        editor = self._configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-        with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
-            path = Path(folder, name)
-            path.write_text(text, encoding="utf-8")
-            try:
-                with self._lends.suspend():
-                    # On the loop on purpose: nothing may draw while the terminal is the editor's.
-                    done = subprocess.run([*shlex.split(editor), str(path)], check=False)  # noqa: ASYNC221
-                self._lends.refresh(layout=True)
-                changed = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
-            except SuspendNotSupported:
-                self._tells.say("warning", "This terminal cannot be lent to an editor.")
-                return None
-            except (OSError, ValueError) as error:
-                self._tells.say("warning", f"Editor {editor}: {getattr(error, 'strerror', None) or error}")
-                return None
-        return changed if done.returncode == 0 and changed != text else None
+        try:
+            with self._lends.suspend():
+                # On the loop on purpose: nothing may draw while the terminal is the editor's.
+                edited = edit_text(text, name, self._configured)
+            self._lends.refresh(layout=True)
+        except SuspendNotSupported:
+            self._tells.say("warning", "This terminal cannot be lent to an editor.")
+            return None
+        if edited.problem:
+            self._tells.say("warning", edited.problem)
+        return edited.text

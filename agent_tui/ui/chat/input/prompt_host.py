@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.models.messages import Written
     from agent_tui.ui.agent_protocol import MayBeReadOnly
     from agent_tui.ui.chat.input.drafts import Drafts
     from agent_tui.ui.chat.needs import Copies, Sends, TakesPaste, Tells
@@ -53,11 +53,11 @@ class PromptHost:
     def typed(self) -> None:
         self._guard.typed()
 
-    def sent(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
+    def sent(self, typed: Written, steer: bool) -> None:
         """A message, a command or a shell line goes out."""
         self._guard.sent()
         self._drafts.forget()
-        self._sender.send(text, attachments, steer)
+        self._sender.send(typed, steer)
 
     def take_back(self) -> None:
         """↑ on an empty prompt: the newest queued message, else the newest of the history."""
@@ -65,7 +65,7 @@ class PromptHost:
         if taken is None:
             self._stage.prompt.recall_older()
         else:
-            self._stage.prompt.give_back(*taken)
+            self._stage.prompt.give_back(taken)
 
     def send_waiting(self) -> None:
         """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""

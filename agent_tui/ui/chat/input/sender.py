@@ -10,10 +10,10 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.chat.input.prompt_host import refused
 
 if TYPE_CHECKING:
-    from agent_tui.models.messages import AttachmentPart
+    from agent_tui.models.messages import Written
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.attachments import Attachments
-    from agent_tui.ui.chat.needs import AnswersCommands, GivesBack, HasAgent, RunsCommands, Sends, StartsTasks, Task
+    from agent_tui.ui.chat.needs import AnswersCommands, EditsWaiting, GivesBack, HasAgent, Sends, StartsTasks, Task
     from agent_tui.ui.chat.stage import Stage
 
 
@@ -22,12 +22,12 @@ LONG_COMMANDS = ("compact",)
 
 
 class Outgoing:
-    """A message on its way to the agent."""
+    """A message on its way to the agent; ``behind`` is the id of the one it waits behind, if it has to."""
 
-    def __init__(self, text: str, attachments: list[AttachmentPart], steer: bool) -> None:
-        self.text = text
-        self.attachments = attachments
+    def __init__(self, typed: Written, steer: bool, behind: str | None = None) -> None:
+        self.typed = typed
         self.steer = steer
+        self.behind = behind
         self.task: Task | None = None
 
 
@@ -42,49 +42,72 @@ class Sender:
         self._tasks = tasks
         self._attachments = attachments
         self._commands = commands
-        self.waiting: list[tuple[str, list[AttachmentPart], bool]] = []
+        self.waiting: list[tuple[Written, bool]] = []
         self.preparing: list[Outgoing] = []
         self._order = asyncio.Lock()
+        self._behind: str | None = None
 
     @property
     def is_preparing(self) -> bool:
         """Whether a message is on its way to the agent."""
         return bool(self.preparing)
 
-    def send(self, text: str, attachments: list[AttachmentPart], steer: bool = False) -> None:
+    def send(self, typed: Written, steer: bool = False) -> None:
         """Takes what was typed. Returns at once; the work is done in a task."""
         agent = self._seat.agent
         if agent is None:
-            self.waiting.append((text, attachments, steer))
+            self.waiting.append((typed, steer))
             self.show_waiting()
             return
-        outgoing = Outgoing(text, attachments, steer)
-        if not text.startswith(("/", "!")):
+        outgoing = Outgoing(typed, steer)
+        if not typed.text.startswith(("/", "!")):
+            outgoing.behind, self._behind = self._behind, None
             self.preparing.append(outgoing)
         outgoing.task = self._tasks.begin(partial(self._send, agent, outgoing), group="send")
 
     def show_waiting(self) -> None:
         """Shows what waits for the agent."""
         if self._stage.furnished:
-            self._stage.queue_view.show([text for text, _, _ in self.waiting], [])
+            from agent_tui.models.events import WaitingMessage
+
+            waiting = [WaitingMessage(str(n), typed.text, "queued") for n, (typed, _) in enumerate(self.waiting)]
+            self._stage.queue_view.show(waiting, False)
 
     def agent_ready(self) -> None:
         """Sends what waited."""
         waiting, self.waiting = self.waiting, []
         if waiting:
             self.show_waiting()
-        for text, attachments, steer in waiting:
-            self.send(text, attachments, steer)
+        for typed, steer in waiting:
+            self.send(typed, steer)
 
-    def take_back(self) -> tuple[str, list[AttachmentPart]] | None:
+    def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""
         if self._seat.agent is not None:
             return self._seat.agent.take_back()
         if not self.waiting:
             return None
-        text, attachments, _ = self.waiting.pop()
+        typed, _ = self.waiting.pop()
         self.show_waiting()
-        return text, attachments
+        return typed
+
+    def edit(self, message_id: str) -> None:
+        """Takes a message that waits into the prompt; sent again, it waits in its old place."""
+        agent = self._seat.agent
+        if agent is None:
+            return
+        before = ""
+        for waits in agent.waiting:
+            if waits.id == message_id:
+                break
+            before = waits.id
+        kind = next((waits.kind for waits in agent.waiting if waits.id == message_id), None)
+        taken = agent.take_back(message_id)
+        if taken is None:
+            self._stage.hint("It waits no more: it was just sent")
+            return
+        self._behind = before if kind == "queued" else None
+        self._stage.prompt.give_back(taken)
 
     def cancel(self) -> bool:
         """Gives back what is still being prepared, such as files that are read; False when nothing is."""
@@ -92,7 +115,7 @@ class Sender:
         for outgoing in reversed(cancelled):
             if outgoing.task is not None:
                 outgoing.task.cancel()
-            self._stage.prompt.give_back(outgoing.text, outgoing.attachments)
+            self._stage.prompt.give_back(outgoing.typed)
         if cancelled:
             self._prepared()
         return bool(cancelled)
@@ -105,7 +128,7 @@ class Sender:
     async def _send(self, agent: ChatAgent, outgoing: Outgoing) -> None:
         from agent_tui.commands.registry import is_command, split
 
-        text = outgoing.text
+        text = outgoing.typed.text
         try:
             if is_command(text, agent):
                 if split(text)[0] in LONG_COMMANDS:
@@ -132,16 +155,17 @@ class Sender:
             stage.activity.begin("Waiting for the command before this", "Esc to cancel")
         try:
             async with self._order:
-                attachments = await self._attachments.collect(agent, outgoing.text, outgoing.attachments)
+                text, given, pasted = outgoing.typed
+                attachments = await self._attachments.collect(agent, text, given)
                 # No more awaiting from here on: what has been handed over cannot be given back.
                 stage.transcript.follow_end()
                 if agent.read_only:
-                    stage.prompt.give_back(outgoing.text, outgoing.attachments)
-                    refused(outgoing.text, agent, stage)
+                    stage.prompt.give_back(outgoing.typed)
+                    refused(text, agent, stage)
                 elif outgoing.steer and agent.busy:
-                    agent.steer(outgoing.text, attachments)
+                    agent.steer(text, attachments, pasted)
                 else:
-                    agent.submit(outgoing.text, attachments)
+                    agent.submit(text, attachments, pasted, outgoing.behind)
         finally:
             if outgoing in self.preparing:
                 self.preparing.remove(outgoing)
@@ -149,13 +173,15 @@ class Sender:
 
     async def command(self, line: str) -> None:
         """Runs a slash command; one that comes before the agent waits for it."""
+        from agent_tui.models.messages import Written
+
         agent = self._seat.agent
         if agent is None:
-            self.waiting.append((line, [], False))
+            self.waiting.append((Written(line, []), False))
         else:
             await self._commands.run(agent, line)
 
 
 _SENDS: type[Sends] = Sender
 _GIVES_BACK: type[GivesBack] = Sender
-_RUNS: type[RunsCommands] = Sender
+_EDITS: type[EditsWaiting] = Sender

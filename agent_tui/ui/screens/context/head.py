@@ -11,7 +11,7 @@ from agent_tui.text.clean import one_line
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.context.bar import LIMIT, bar_cells
 from agent_tui.ui.screens.context.moment import Moment
-from agent_tui.ui.screens.context.wrapping import joined, shortened, wrapped
+from agent_tui.ui.screens.context.wrapping import fitting, joined, shortened, wrapped
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 
@@ -33,14 +33,14 @@ class Head(Lines):
 
     def show(self, moment: Moment, width: int, thick: int, gap: int, most: int, most_told: int) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``thick`` lines high, and ``gap`` lines below are
-        left free above the names of the columns. The last facts are left out where there would be more than ``most``
-        lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines it takes.
+        left free above the names of the columns. Facts are said shorter, or left out, where there would be more than
+        ``most`` lines, and what is told of a step where there would be more than ``most_told``. Returns how many lines
+        it takes.
         """
         self._usage, self._thick = moment.usage, thick
         title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
         words = [(line, "words") for line in joined(sentences(moment.usage, moment.in_flight), " ", width)]
         known = facts(moment.usage, moment.in_flight, moment.prices, ahead=not moment.title)
-        more = [(line, "facts") for line in wrapped(known, width)]
         told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
         if moment.problem:
             self._set(
@@ -54,7 +54,7 @@ class Head(Lines):
         above = [*title, *words, *[("", "bar")] * thick]
         rest = len(above) + gap + 1
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
-        shown += more[: max(0, most - rest - len(shown))]
+        shown += [(line, "facts") for line in fitting(known, most - rest - len(shown), width)]
         self._set([*above, *shown, *[("", "facts")] * gap, ("", "headings")])
         return len(self._words)
 

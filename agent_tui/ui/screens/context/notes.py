@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
 
+from agent_tui.commands.context_texts import compaction_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.screens.context.rows import Shown
-from agent_tui.ui.screens.context.texts import compaction_text
 from agent_tui.ui.screens.context.wrapping import wrapped
 
 INDENT = 4

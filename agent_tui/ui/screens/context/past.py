@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from agent_tui.ui.screens.context.moment import Moment
 
 if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import ExplainsContext
     from agent_tui.commands.past_words import PastView
     from agent_tui.context.past.history import History
-    from agent_tui.ui.agent_protocol import ExplainsContext
 
 
 class Travel:

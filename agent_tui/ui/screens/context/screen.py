@@ -14,12 +14,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from agent_tui.commands import context_texts as texts
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
 from agent_tui.paths import private_dir, write_new
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context import texts
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.past import Travel
 from agent_tui.ui.screens.context.rows import Shown
@@ -28,7 +28,7 @@ from agent_tui.ui.screens.context.view import ContextView
 if TYPE_CHECKING:
     from textual.worker import Worker
 
-    from agent_tui.ui.agent_protocol import ExplainsContext
+    from agent_tui.commands.agent_protocol import ExplainsContext
 
 
 READY = 0.3

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len, chop_cells
 
 LEAST = 8
+_BRACKETS = re.compile(r" \(.*\)")
 BETWEEN = " · "
 
 
@@ -32,6 +34,18 @@ def joined(parts: Iterable[str], between: str, width: int) -> list[str]:
             lines[-1] = first
         lines += more
     return lines
+
+
+def fitting(text: str, most: int, width: int) -> list[str]:
+    """The parts of a text, which `` · `` divides, in at most ``most`` lines: each whole, without what stands in its
+    brackets where there is no room for that, or left out."""
+    kept: list[str] = []
+    for part in text.split(BETWEEN):
+        for said in dict.fromkeys((part, _BRACKETS.sub("", part))):
+            if len(wrapped(BETWEEN.join([*kept, said]), width)) <= most:
+                kept.append(said)
+                break
+    return wrapped(BETWEEN.join(kept), width) if kept else []
 
 
 def shortened(lines: list[str], most: int, width: int) -> list[str]:

@@ -1,0 +1,70 @@
+"""``agent-tui serve``: the chat in a page of the browser."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from agent_tui import door
+from agent_tui.errors import EXIT_OK, AgentError, ConfigError
+from agent_tui.pipes.start import command as command_of
+from agent_tui.text.clean import clean_line
+
+LOOPBACK = "127.0.0.1"
+
+
+def add_serve(commands: Any, folder_of: Callable[[Sequence[str]], Path]) -> None:
+    """Adds it to the subcommands. ``folder_of`` says in which folder a chat with such flags works, and raises
+    for those that it does not take."""
+    serve = commands.add_parser(
+        "serve",
+        help="the chat in a page of the browser",
+        allow_abbrev=False,
+        description="The chat in a page of the browser. Further flags are the chat's: agent-tui serve -m demo -c",
+    )
+    serve.add_argument("--host", default=LOOPBACK, metavar="HOST", help=f"where to listen (default: {LOOPBACK})")
+    serve.add_argument("--port", default=0, type=_port, metavar="PORT", help="default: any that is free")
+    serve.set_defaults(run=lambda values: _serve(values, folder_of))
+
+
+def _port(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number <= 65_535:
+        raise argparse.ArgumentTypeError("a number from 0 to 65535")
+    return number
+
+
+def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path]) -> int:
+    flags: list[str] = values.rest
+    folder = folder_of(flags)
+    if sys.platform == "win32":
+        raise ConfigError("agent-tui serve needs a POSIX system.")
+    if any(find_spec(package) is None for package in ("textual_serve", "aiohttp")):
+        raise AgentError("agent-tui serve needs the serve extra: pip install 'agent-tui[serve]'.")
+    from agent_tui.hardening import hide_memory
+    from agent_tui.serve.gate import is_loopback
+    from agent_tui.serve.server import serve
+
+    hide_memory()
+    if not is_loopback(values.host):
+        door.tell(
+            f"WARNING: agent-tui listens on {clean_line(values.host)}, which other machines reach. Whoever has the "
+            "address below runs commands on this machine as you; it is sent unencrypted, and so is all that you type "
+            "and read. A tunnel is safer: ssh -L PORT:127.0.0.1:PORT HOST"
+        )
+    *start, root = command_of("agent_tui.cli.served")
+
+    def told(address: str) -> None:
+        door.say(address)
+        sys.stdout.flush()
+        door.tell("Open this address in a browser; it is the key, so keep it to yourself. Ctrl+C ends the chat.")
+
+    asyncio.run(
+        serve([*start, *flags, root], values.host, values.port, f"agent-tui {folder.resolve().name}".strip(), told)
+    )
+    return EXIT_OK

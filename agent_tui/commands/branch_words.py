@@ -1,0 +1,65 @@
+"""What is said of going back and to other branches, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.models.branches import Branch, FilesMoved, Moved
+
+NAMED = 3
+"""Files that are named; more are counted."""
+
+
+def moved_text(moved: Moved, root: Path) -> str:
+    """One line that confirms: what left the conversation, what became of the files, and how to return."""
+    parts = []
+    if moved.left:
+        kept = "is kept" if moved.left == 1 else "are kept"
+        parts.append(f"{plural(moved.left, 'message')} left the conversation and {kept}")
+    if moved.came:
+        parts.append(f"{plural(moved.came, 'message')} of the other branch {_came(moved.came)}")
+    text = f"{', '.join(parts) or 'Nothing left the conversation'}."
+    if moved.files is not None:
+        put = moved.files.put
+        text += f" {plural(len(put), 'file')} put back: {_names(put, root)}." if put else " No file was put back."
+    back = "/rewind back files" if moved.files is not None and moved.files.put else "/rewind back"
+    return f"{text} {back} returns."
+
+
+def files_text(files: FilesMoved, root: Path) -> str:
+    """What Ctrl+R would do beside going there; empty where no file differs."""
+    text = f"Ctrl+R puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
+    if files.left:
+        lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
+        more = f"; {plural(len(files.left) - 2, 'more file')} left" if len(files.left) > 2 else ""
+        text = f"{text} {'; '.join(lines)}{more}.".strip()
+    return text
+
+
+def leaves_text(count: int) -> str:
+    """What going back takes out of the conversation."""
+    leave = "leaves the conversation and stays" if count == 1 else "leave the conversation and stay"
+    return f"{plural(count, 'message')} {leave} here as a branch."
+
+
+def branch_text(branch: Branch) -> str:
+    """The size of a branch, and where it forks."""
+    own = f"{plural(len(branch.own), 'message')}, {tokens(branch.tokens, True)} tokens"
+    where = f"after {plural(branch.shared, 'message')}" if branch.shared else "at the beginning"
+    return f"A branch of {own} that forked {where}."
+
+
+def _came(count: int) -> str:
+    return "is back" if count == 1 else "are back"
+
+
+def _names(files: Sequence[Path], root: Path) -> str:
+    names = [one_line(str(path.relative_to(root) if path.is_relative_to(root) else path), 80) for path in files]
+    more = [plural(len(names) - NAMED, "more file")] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])

@@ -1,0 +1,183 @@
+"""The parts of ``/context`` as text: its rows in sentences, one row, a step of the past, the cache, the proof."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.cache_words import entry_details
+from agent_tui.commands.past_output import past_json, past_text, past_view
+from agent_tui.commands.usage_json import context_json
+from agent_tui.commands.usage_text import bookkeeping
+from agent_tui.commands.usage_words import estimated, facts, in_words, total_mark
+from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.cache.report import cache_entries
+from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.rows import FREE, RESERVE
+from agent_tui.paths import private_dir, write_new
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import clock, grouped, plural, share, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import ExplainsContext
+    from agent_tui.commands.past_words import PastView
+    from agent_tui.models.steps import CompactionRecord
+
+CHILDREN = 12
+"""Rows below a row that are told with all others; the row itself tells all of its own."""
+CALLS = 20
+"""Calls of the cache's list."""
+
+
+def rows_text(agent: ExplainsContext) -> str:
+    """All rows as numbered sentences, and the sum that proves them."""
+    usage, info = agent.context_usage(), agent.model_info
+    prices = info.prices if info is not None else None
+    lines = [in_words(usage), facts(usage, agent.in_flight, prices), "", *row_sentences(usage)]
+    lines += ["", *proof_sentences(usage, agent.trigger_total(), agent.records)]
+    return "\n".join(lines)
+
+
+def row_sentences(usage: ContextUsage) -> Iterator[str]:
+    """A numbered sentence for each row and what stands below it, then what is free and what is kept for the answer."""
+    shares = window_shares(usage)
+    for number, row in enumerate(usage.rows, 1):
+        if row.tokens or row.children or row.deferred_tokens:
+            yield from _row(f"{number}.", row, None if shares is None else shares.rows[number - 1], CHILDREN)
+    if shares is not None:
+        mark = bool(total_mark(usage))
+        if usage.over:
+            yield f"Over the limit: {tokens(usage.over, mark, full=True)} tokens, {share(shares.over)} of the window."
+        else:
+            free = tokens(usage.free or 0, mark, full=True)
+            yield f"{FREE.label}: {free} tokens, {share(shares.free, bool(usage.free))} of the window."
+        reserve = tokens(usage.reserve or 0, False, full=True)
+        yield f"{RESERVE.label}: {reserve} tokens, {share(shares.reserve, bool(usage.reserve))} of the window."
+
+
+def _row(number: str, row: ContextRow, tenths: int | None, most: int) -> Iterator[str]:
+    depth = number.count(".") - 1
+    said = [f"{tokens(row.tokens, estimated(row), full=True)} tokens"]
+    if tenths is not None:
+        said.append(f"{share(tenths, bool(row.tokens))} of the window")
+    said.append(row.basis)
+    if row.deferred_tokens:
+        said.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
+    if row.cached_tokens is not None and row.tokens:
+        read = f"{row.cached_tokens:,} of them cached last" if row.cached_tokens else "not cached last"
+        said.append("cached last" if row.cached else read)
+    if row.replay:
+        said.append(one_line(row.replay, 200))
+    yield f"{'  ' * depth}{number} {one_line(row.label, 120)}: {', '.join(said)}."
+    shares: Sequence[int | None] = [None] * len(row.children)
+    if tenths is not None:
+        shares = row_shares(tenths, row.children)
+    hidden = max(0, len(row.children) - most)
+    for at, child in enumerate(row.children):
+        if at >= hidden:
+            yield from _row(f"{number}{at + 1}.", child, shares[at], 0 if most <= CHILDREN else most)
+    if hidden and most:
+        count = plural(hidden, "earlier one", "earlier ones")
+        sum_of = sum(child.tokens for child in row.children[:hidden])
+        about = any(estimated(child) for child in row.children[:hidden])
+        name = number.rstrip(".")
+        yield f"{'  ' * (depth + 1)}and {count}, {tokens(sum_of, about, full=True)} tokens: /context row {name}"
+
+
+def proof_sentences(usage: ContextUsage, trigger: int, records: Sequence[CompactionRecord] = ()) -> Iterator[str]:
+    """The sum of the rows with every number in it, and the bookkeeping; a sum that is wrong says so."""
+    numbers = [row.tokens for row in usage.rows if row.tokens]
+    whole = sum(numbers)
+    sign = "=" if whole == usage.total else "≠"
+    if numbers:
+        yield f"Sum of the rows: {' + '.join(map(grouped, numbers))} = {grouped(whole)} {sign} total."
+    for entry in bookkeeping(usage, trigger, records):
+        yield f"{entry.name}: {entry.text}"
+
+
+def row_text(agent: ExplainsContext, path: str) -> str:
+    """One row by its number (``3``, ``3.12``): all that is known of it, what stands below it, and what is sent behind
+    it. Raises ConfigError where there is no such row."""
+    from agent_tui.commands.context_texts import ADDED, part_text, row_facts, sent_text
+
+    usage = agent.context_usage()
+    rows: Sequence[ContextRow] = usage.rows
+    row: ContextRow | None = None
+    top = rows[0].id if rows else ""
+    for at, part in enumerate(path.rstrip(".").split(".")):
+        number = int(part) if part.isdecimal() and len(part) < 8 else 0
+        if not 1 <= number <= len(rows):
+            raise ConfigError(f"There is no row {one_line(path, 40)}; /context rows lists them.")
+        row = rows[number - 1]
+        top, rows = (row.id, row.children) if at == 0 else (top, row.children)
+    assert row is not None
+    lines = [one_line(row.label, 200), row_facts(row)]
+    for at, child in enumerate(row.children, 1):
+        lines += _row(f"{path.rstrip('.')}.{at}.", child, None, 0)
+    if row.message_id is not None:
+        lines += ["", sent_text(agent.sent_message(row.message_id))]
+    elif row.fingerprint is not None:
+        lines += ["", part_text(agent.part_text(row.fingerprint), tool=top == "tools")]
+    elif top == "tools" and not row.children:
+        lines.append(ADDED)
+    return "\n".join(lines)
+
+
+def why_text(agent: ExplainsContext) -> str:
+    """How the number was made, the proof, and why it compacts or does not."""
+    usage = agent.context_usage()
+    lines = list(proof_sentences(usage, agent.trigger_total(), agent.records))
+    return "\n".join([*lines, *([one_line(usage.why, 2_000)] if usage.why else [])])
+
+
+def step_text(agent: ExplainsContext, words: str) -> str:
+    """``N`` or ``N M``: the context as it was before step N was sent, compared with the one before or step M. Raises
+    ConfigError."""
+    numbers = words.split()
+    if not 1 <= len(numbers) <= 2 or not all(n.isdecimal() and len(n) < 8 for n in numbers):
+        raise ConfigError("/context step needs the number of a step, and perhaps of the one to compare it with.")
+    return past_text(_past(agent, int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None))
+
+
+def _past(agent: ExplainsContext, number: int, compared: int | None = None) -> PastView:
+    return past_view(agent.history(), number, compared, {message.id for message in agent.messages})
+
+
+def cache_text(agent: ExplainsContext) -> str:
+    """What each call read from the provider's cache and should have read, the newest first."""
+    entries = cache_entries(agent.steps)
+    if not entries:
+        return "No call has been answered yet."
+    lines: list[str] = []
+    for entry in entries[:CALLS]:
+        lines += [f"At {clock(entry.created)}:", *(f"  {line}" for line in entry_details(entry).split("\n"))]
+    if len(entries) > CALLS:
+        lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
+    return "\n".join(lines)
+
+
+async def exact_line(agent: ExplainsContext) -> str:
+    """What the provider says of the size of the next request."""
+    if agent.settings.context.exact_counting == "off":
+        return EXACT_OFF
+    return exact_text(await agent.count_exact())
+
+
+async def export_line(agent: ExplainsContext, words: str) -> str:
+    """Writes the numbers, or those of a step, as JSON, and says where. Raises AgentError."""
+    if words and not (words.isdecimal() and len(words) < 8):
+        raise ConfigError("/context export takes nothing, or the number of a step.")
+    number = int(words) if words else None
+    data = context_json(agent.context_usage(), agent.steps) if number is None else past_json(_past(agent, number))
+    name = f"context-{agent.info.id}{'' if number is None else f'-step-{number}'}"
+    folder = agent.paths.exports
+    text = json.dumps(data, indent=2) + "\n"
+    try:
+        path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
+    except OSError as error:
+        raise AgentError(f"Cannot write into {folder}: {error.strerror or error}") from None
+    return f"Written to {path}"

@@ -1,0 +1,92 @@
+"""What can be answered to the agent's questions: permissions, plans, and what the model asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import spelled
+
+if TYPE_CHECKING:
+    from agent_tui.models.events import PermissionAsked, QuestionAsked
+    from agent_tui.models.questions import ApprovedMode
+
+MAX_PATTERNS = 3
+LONG = 60
+"""Characters; choices of a question that are longer than this stand in its text too, whole."""
+
+
+@dataclass(slots=True, frozen=True)
+class PermissionChoice:
+    """An answer to a permission question; ``feedback`` asks for words first."""
+
+    key: str
+    label: str
+    allow: bool
+    pattern: str | None = None
+    feedback: bool = False
+
+
+def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
+    """What can be answered: once, always by pattern, no, no with a word about what to do instead. A choice remembers
+    the one pattern it names; of very many the first are offered, and the others are asked about when they come."""
+    always = [
+        PermissionChoice(
+            "a" if i == 0 else str(i + 2),
+            f"Always allow {shorten(spelled(pattern, line=True), 120)} in this project",
+            True,
+            pattern,
+        )
+        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
+    ]
+    session = [
+        PermissionChoice(("s", "")[i > 0], _for_session(rule), True, rule) for i, rule in enumerate(asked.session)
+    ]
+    return [
+        PermissionChoice("y", "Yes, this once", True),
+        *always,
+        *session,
+        PermissionChoice("n", "No", False),
+        # Only a model can be told what to do instead; the program itself asks about no call.
+        *([PermissionChoice("f", "No, and say what to do instead", False, feedback=True)] if asked.call_id else []),
+    ]
+
+
+def _for_session(rule: str) -> str:
+    """A rule like ``edit(./src/**)`` in words."""
+    what, _, where = rule.removesuffix(")").partition("(")
+    where = where.removesuffix("/**").removeprefix("./")
+    verb = "edits" if what == "edit" else "reading"
+    if where in (".", ""):
+        return f"Yes, all {verb} in the project this session"
+    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} this session"
+
+
+@dataclass(slots=True, frozen=True)
+class PlanChoice:
+    """An answer to a plan: the mode to carry it out in, or None."""
+
+    key: str
+    label: str
+    mode: ApprovedMode | None = None
+    feedback: bool = False
+    edit: bool = False
+
+
+PLAN_CHOICES = (
+    PlanChoice("y", "Yes, and ask before changes", "ask"),
+    PlanChoice("e", "Yes, and accept edits", "accept-edits"),
+    PlanChoice("a", "Yes, and work on its own (auto)", "auto"),
+    PlanChoice("c", "Change the text of the plan", edit=True),
+    PlanChoice("f", "No, and say what to plan instead", feedback=True),
+    PlanChoice("n", "No, the turn ends"),
+)
+
+
+def question_text(asked: QuestionAsked) -> str:
+    """The question, and the choices that are too long for a row."""
+    text = asked.question.strip()
+    if any(len(choice) > LONG for choice in asked.choices):
+        text += "\n" + "".join(f"\n{n}. {choice}" for n, choice in enumerate(asked.choices, 1))
+    return text

@@ -1,0 +1,22 @@
+"""The command about messages that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, OpenScreen, Text
+
+if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import CommandAgent
+
+
+@command("queue")
+async def queue(agent: CommandAgent, args: str) -> CommandResult:
+    """Messages that wait to be sent: edit, order, send or drop them.
+
+    Tab on the prompt does the same while something waits.
+    """
+    if args:
+        return Text("/queue takes nothing.", error=True)
+    return OpenScreen("queue") if agent.waiting else Text("Nothing waits to be sent.")

@@ -1,0 +1,289 @@
+"""The loop's part of the chat: what becomes of each line, of Ctrl+C and of the end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from agent_tui.commands.attaching import collect
+from agent_tui.commands.registry import is_command, split
+from agent_tui.commands.turn_words import EXIT_BY_REASON
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, READ_ONLY, AgentError
+from agent_tui.plain.asking import Asking, Edits
+from agent_tui.plain.commands import Commands
+from agent_tui.plain.queue import Queue
+from agent_tui.plain.reading import Want
+from agent_tui.plain.teller import LEVELS, Teller
+
+if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
+    from agent_tui.history import History
+    from agent_tui.plain.voice import Voice
+
+TWICE = 2.0
+"""Seconds within which a second Ctrl+C leaves."""
+PROMPT, MORE = "You: ", "More: "
+LONG_COMMANDS = ("compact",)
+"""Commands that keep the agent busy: what is typed meanwhile waits in the agent's queue."""
+
+
+class Reads(Protocol):
+    """The reading thread, as the loop sees it."""
+
+    def want(self, want: Want) -> None: ...
+    def keep(self, text: str) -> None: ...
+    def typed_ahead(self) -> str: ...
+
+
+class Chat:
+    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``edits``: a prompt is
+    drawn by who reads the line; else it is written here. ``echo``: lines have to be written, for nothing else does."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        voice: Voice,
+        reads: Reads,
+        history: History,
+        edits: Edits,
+        *,
+        live: bool,
+        drawn: bool,
+        echo: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._agent = agent
+        self._voice = voice
+        self._reads = reads
+        self._history = history
+        self._live = live
+        self._drawn = drawn
+        self._echo = echo
+        self._clock = clock
+        self.code = EXIT_OK
+        self.left = asyncio.Event()
+        self.queue = Queue()
+        self.asking = Asking(voice, edits, self._typed_ahead, self.settle)
+        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, agent.settings.ui.turn_cost)
+        self.commands = Commands(agent, voice, self, edits)
+        self._order = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._resting: asyncio.Task[None] | None = None
+        self._lines: list[str] = []
+        self._wanted = Want("nothing")
+        self._settling = False
+        self._cancelled_at: float | None = None
+        self._ending = False
+
+    # What is wanted next
+
+    def settle(self) -> None:
+        """Soon, when everything that goes on now has been told: says what is to be read next."""
+        if not self._settling:
+            self._settling = True
+            asyncio.get_running_loop().call_soon(self._settle)
+
+    def _settle(self) -> None:
+        self._settling = False
+        if self.left.is_set():
+            return
+        if self._agent.busy and self._resting is None:
+            self._resting = asyncio.create_task(self._rest(), name="rest")
+        question = self.asking.front
+        if question is not None:
+            self._ask(Want("answer", question.prompt))
+        elif self._agent.busy or self._tasks or self._resting is not None:
+            self._ask(Want("nothing"))
+        elif self._ending:
+            self.leave()
+        else:
+            self._ask(Want("edit", MORE if self._lines else PROMPT))
+
+    def _ask(self, want: Want) -> None:
+        if want != self._wanted:
+            self._wanted = want
+            if want.prompt and not (self._drawn and want.kind == "edit"):
+                self._voice.prompt(want.prompt)
+            self._wanted = want
+        self._reads.want(want)
+
+    def spoke(self) -> None:
+        """Something was written: a prompt that stood there has to be written again."""
+        self._wanted = Want("nothing")
+        self.settle()
+
+    async def _rest(self) -> None:
+        """Until nothing runs and nothing waits that would start by itself."""
+        while self._agent.busy:
+            await self._agent.join()
+            await asyncio.sleep(0)
+        self._resting = None
+        self._count_end()
+        self.settle()
+
+    def _count_end(self) -> None:
+        """Of a script the first turn that does not end well makes the exit code."""
+        reason, self.teller.stop_reason = self.teller.stop_reason, None
+        if self._live or reason is None or self.code:
+            return
+        self.code = EXIT_RETRYABLE if self.teller.failure_retryable else EXIT_BY_REASON[reason]
+
+    # What comes in
+
+    def line(self, text: str) -> None:
+        """A line that was read, or a paste of several."""
+        self._cancelled_at = None
+        self._wanted = Want("nothing")
+        self._voice.typed(text if self._echo else None)
+        question = self.asking.front
+        if question is not None:
+            if self.asking.take(text) != "other" and not (text.startswith("/") and is_command(text, self._agent)):
+                self.settle()
+                return
+            if not text.startswith("/"):
+                self._voice.say("That is no answer; it is queued as a message. The question still waits.", "Note")
+        self._take(text)
+        self.settle()
+
+    def _typed_ahead(self) -> None:
+        """A question is about to be put: what was typed before is no answer to it."""
+        text = self._reads.typed_ahead()
+        if text:
+            self._take(text)
+
+    def line_of_ours(self, text: str) -> None:
+        """A line that comes from the command line."""
+        self._send(text)
+
+    def _take(self, text: str) -> None:
+        if text.endswith("\\") and not text.endswith("\\\\"):
+            self._lines.append(text[:-1])
+            return
+        lines, self._lines = [*self._lines, text], []
+        text = "\n".join(lines).strip("\n")
+        first = text.split("\n", 1)[0]
+        if len(lines) == 1 and first.startswith(("/", "!")) and "\n" in text:
+            # A paste of commands is several commands, not one with line breaks in it.
+            for each in text.split("\n"):
+                self._send(each)
+        else:
+            self._send(text)
+
+    def _send(self, text: str) -> None:
+        if not text.strip():
+            if not self._agent.busy and self._agent.send_waiting():
+                self.settle()
+            return
+        self._history.add(text)
+        self._begin(self._handle(text))
+
+    def _begin(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._voice.quote(str(error) or type(error).__name__, "Error")
+            self.code = self.code or (EXIT_OK if self._live else EXIT_ERROR)
+        self.settle()
+
+    async def _handle(self, text: str) -> None:
+        agent = self._agent
+        try:
+            if self.commands.knows(text) or is_command(text, agent):
+                if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
+                    await self.commands.run(text)
+                else:
+                    async with self._order:
+                        await self.commands.run(text)
+            elif text.startswith("!") and text[1:].strip():
+                await agent.shell(text[1:].strip())
+            else:
+                await self.message(text)
+        except AgentError as error:
+            self.problem(str(error))
+
+    def problem(self, text: str) -> None:
+        """What was asked cannot be done."""
+        self._voice.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
+        if not self._live:
+            self.code = self.code or EXIT_ERROR
+
+    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
+        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+        agent = self._agent
+        async with self._order:
+            attachments = await collect(
+                agent, text if named is None else named, [], self._say_level, self.asking.may_attach
+            )
+            if agent.read_only:
+                self.problem(READ_ONLY)
+                self.give_back(text)
+            elif agent.busy:
+                (agent.steer if steer else agent.submit)(text, attachments)
+                self._voice.remark(self.queue.queued_words(steer), "Note")
+            else:
+                self.queue.sent(text)
+                agent.submit(text, attachments)
+
+    def give_back(self, text: str) -> None:
+        """Lets a text stand in the next line, to be changed and sent."""
+        if self._drawn and text and "\n" not in text:
+            self._reads.keep(text)
+        elif text:
+            self._voice.quote(text, "Your message was")
+
+    def _say_level(self, level: str, text: str) -> None:
+        self._voice.quote(text, LEVELS[level])
+
+    def interrupted(self, dropped: bool = False) -> None:
+        """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves."""
+        now, before = self._clock(), self._cancelled_at
+        self._cancelled_at = None
+        self._voice.broken()
+        self._wanted = Want("nothing")
+        if self.asking.drop_own():
+            pass
+        elif self._agent.busy:
+            self._agent.interrupt()
+            self._voice.say("Interrupting…")
+        elif not self._live:
+            self.code = EXIT_INTERRUPTED
+            self.leave()
+        elif dropped or self._lines:
+            self._lines.clear()
+            self._voice.say("The line is dropped.")
+        elif before is not None and now - before <= TWICE:
+            self.leave()
+        else:
+            self._cancelled_at = now
+            self._voice.say("Ctrl+C again leaves.")
+        self.settle()
+
+    def over(self) -> None:
+        """Nothing more can be read, or Ctrl+D: a script is answered to its end, somebody who types leaves."""
+        self._voice.broken()
+        if self._lines:
+            self._take("")
+        self._ending = True
+        if self._live:
+            self.leave()
+            return
+        self.asking.give_up()
+        self.settle()
+
+    def leave(self) -> None:
+        """Ends the chat with everything stored."""
+        self._voice.end_answer()
+        self._reads.want(Want("end"))
+        self.left.set()
+
+    def close(self) -> None:
+        """The chat is over."""
+        self.teller.close()
+        for task in [*self._tasks, *([self._resting] if self._resting is not None else [])]:
+            task.cancel()

@@ -1,0 +1,146 @@
+"""What is written: whole lines, one after the other, and nothing that is written is written over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TextIO
+
+from agent_tui import door
+from agent_tui.plain.spoken import spoken
+from agent_tui.text.clean import clean, newlines
+
+_OURS = re.compile(
+    r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Compacted|Done|Stopped):"
+    r"|You, from the queue:|Permission needed:|Answer, |Number, |Tool |Thinking…)",
+    re.IGNORECASE,
+)
+"""What our own lines begin with. A line of the model's that begins like that says whose it is."""
+_SENTENCE = re.compile(r"[.!?:;…](?:[\"')\]*_]*)\s")
+SOON = 160
+"""Characters of a line that are written at the end of a word although no sentence is over: nobody waits longer."""
+
+
+class Voice:
+    """Writes to ``out``. ``aside`` is called before anything is written: who stands at the prompt steps aside, and
+    ``spoke`` afterwards; ``lost`` once, where nobody can read it any more. Nothing is raised for that."""
+
+    def __init__(
+        self,
+        out: TextIO,
+        aside: Callable[[], bool] = lambda: False,
+        spoke: Callable[[], None] = lambda: None,
+        lost: Callable[[OSError], None] = lambda error: None,
+    ) -> None:
+        self._out = out
+        self._aside = aside
+        self._spoke = spoke
+        self._lost = lost
+        self._reaches = True
+        self._fresh = True
+        self._answer = ""
+        self._begun = False
+
+    def say(self, text: str, mark: str = "") -> None:
+        """Words of ours: a line, or several, in words for the ear."""
+        self.quote(spoken(text), mark)
+
+    def quote(self, text: str, mark: str = "", indent: str = "") -> None:
+        """Words of others, as they are but harmless; ``mark`` stands before the first line, ``indent`` before each."""
+        self.end_answer()
+        self._lines(text, mark, indent)
+
+    def remark(self, text: str, mark: str) -> None:
+        """Words of ours while the answer may be coming: a word of it that has only begun waits for its end."""
+        self._interject()
+        self._lines(spoken(text), mark)
+
+    def _lines(self, text: str, mark: str = "", indent: str = "") -> None:
+        lines = clean(text).rstrip("\n").split("\n")
+        whole = "\n".join(f"{indent}{line}" for line in lines)
+        self._line(f"{mark}: {whole}" if mark else whole)
+
+    def prompt(self, text: str) -> None:
+        """A question whose answer is typed behind it."""
+        self.end_answer()
+        self._write(text)
+        self._fresh = False
+
+    def typed(self, text: str | None) -> None:
+        """An answer came: ``text`` where the terminal has not shown it itself."""
+        if text is not None:
+            self._write(clean(text).replace("\n", "\n  ") + "\n")
+        self._fresh = True
+
+    def broken(self) -> None:
+        """Something else stands on the line, such as the ^C of the terminal."""
+        self._fresh = False
+
+    # The answer as it comes
+
+    def answer(self, text: str) -> None:
+        """A piece of the model's answer. Written are sentences and lines: pieces of words cannot be listened to."""
+        self._answer += newlines(text)
+        while self._answer:
+            end = self._end_of_piece()
+            if not end:
+                return
+            piece, self._answer = self._answer[:end], self._answer[end:]
+            self._piece(piece)
+
+    def _end_of_piece(self) -> int:
+        text = self._answer
+        line = text.find("\n") + 1
+        sentences = [match.end() for match in _SENTENCE.finditer(text, 0, line or len(text))]
+        if line:
+            return line
+        if sentences:
+            return sentences[-1]
+        return text.rfind(" ", 0, SOON) + 1 if len(text) > SOON else 0
+
+    def _piece(self, piece: str) -> None:
+        if not self._begun:
+            if not piece.strip():
+                return
+            self._begun = True
+            self._new_line()
+            piece = f"Agent: {piece.lstrip()}"
+        elif self._fresh and _OURS.match(piece):
+            piece = f"Agent: {piece}"
+        self._write(piece)
+        self._fresh = piece.endswith("\n")
+
+    def end_answer(self) -> None:
+        """The answer is over: what of it was not written yet is."""
+        if self._answer:
+            piece, self._answer = self._answer, ""
+            self._piece(piece)
+        self._interject()
+
+    def _interject(self) -> None:
+        if self._begun:
+            self._begun = False
+            self._new_line()
+
+    def _line(self, text: str) -> None:
+        self._new_line()
+        self._write(f"{text}\n")
+        self._fresh = True
+
+    def _new_line(self) -> None:
+        if not self._fresh:
+            self._write("\n")
+            self._fresh = True
+
+    def _write(self, text: str) -> None:
+        if not self._reaches:
+            return
+        try:
+            if self._aside():
+                door.write(self._out, "\n")
+            door.write(self._out, text)
+            self._out.flush()
+        except OSError as error:
+            self._reaches = False
+            self._lost(error)
+        self._spoke()

@@ -1,0 +1,1 @@
+"""The chat in a page of the browser: a server on this machine, and the one chat behind it."""

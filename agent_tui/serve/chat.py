@@ -1,0 +1,172 @@
+"""The one chat behind the page: a process that goes on when the page is left, reloaded or opened elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from agent_tui import door
+from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
+from agent_tui.options import SERVED
+from agent_tui.serve import packets
+from agent_tui.text.clean import clean
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds the chat has to store what is left when the server ends."""
+
+_SAID = 4_000
+"""Characters of what the chat said at its end that are shown."""
+
+
+class Viewer(Protocol):
+    """The page that shows the chat. Neither waits: a page that does not keep up is let go."""
+
+    def data(self, payload: bytes) -> None:
+        """Bytes for its terminal."""
+
+    def open_url(self, url: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class ServedChat:
+    """Starts the chat with the first page, shows it to the newest, and starts it anew, with the same session, for one
+    that comes after its end. ``command`` is that of its process, ``changed`` is called when it begins and ends."""
+
+    def __init__(self, command: Sequence[str], changed: Callable[[], None] = lambda: None) -> None:
+        self._command = command
+        self._changed = changed
+        self._process: asyncio.subprocess.Process | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._viewer: Viewer | None = None
+        self._session = ""
+        self._starting = asyncio.Lock()
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    async def attach(self, viewer: Viewer, columns: int, lines: int) -> None:
+        """Shows the chat in another page; the one before is closed."""
+        before, self._viewer = self._viewer, viewer
+        if before is not None:
+            before.close()
+        async with self._starting:
+            if self._process is None:
+                await self._start(columns, lines)
+            else:
+                self._write(packets.meta("attach", width=columns, height=lines))
+
+    def detach(self, viewer: Viewer) -> None:
+        """The page is gone; the chat goes on without one."""
+        if self._viewer is viewer:
+            self._viewer = None
+            self.focus(False)
+
+    def typed(self, text: str) -> None:
+        self._write(packets.data(text.encode("utf-8", "replace")))
+
+    def resize(self, columns: int, lines: int) -> None:
+        self._write(packets.meta("resize", width=columns, height=lines))
+
+    def focus(self, has: bool) -> None:
+        self._write(packets.meta("focus" if has else "blur"))
+
+    async def close(self) -> None:
+        """Ends the chat with everything stored; what does not end is killed."""
+        process, reading = self._process, self._reading
+        if process is None or reading is None:
+            return
+        self._write(packets.meta("quit"))
+        done, _ = await asyncio.wait({reading}, timeout=PATIENCE)
+        if not done:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.wait({reading})
+
+    def _write(self, packet: bytes) -> None:
+        stdin = self._process.stdin if self._process is not None else None
+        if stdin is not None and not stdin.is_closing():
+            stdin.write(packet)
+
+    async def _start(self, columns: int, lines: int) -> None:
+        told = json.dumps({"columns": columns, "lines": lines, "resume": self._session})
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, SERVED: told, "TEXTUAL_COLOR_SYSTEM": "truecolor"},
+            # What is typed in the terminal of the server is for the server.
+            start_new_session=True,
+        )
+        self._reading = asyncio.create_task(self._follow(process), name="served chat")
+        self._changed()
+
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None and process.stderr is not None
+        errors = asyncio.create_task(_end_of(process.stderr))
+        try:
+            await self._read(process.stdout)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the end
+        except ValueError as error:
+            log.error("The chat wrote something else than packets: %s", error)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        code, said = await process.wait(), clean(await errors).strip()
+        if code in (EXIT_ERROR, EXIT_USAGE):
+            # Gone on with, the session might end it just so.
+            self._session = ""
+        self._process = None
+        if said:
+            door.tell(said)
+        viewer, self._viewer = self._viewer, None
+        if viewer is not None:
+            viewer.data(_last_words(said))
+            viewer.close()
+        self._changed()
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        while (line := await stream.readline()) != packets.BEGIN:
+            if not line:
+                return
+        while True:
+            kind, payload = await packets.packet(stream)
+            if kind == b"D" and self._viewer is not None:
+                self._viewer.data(payload)
+            elif kind == b"M":
+                self._heard(packets.facts_of(payload))
+
+    def _heard(self, facts: dict[str, Any]) -> None:
+        """Nothing but the session's name and pages to open: no file is handed out."""
+        match facts:
+            case {"type": "session", "id": str(name)}:
+                self._session = name
+            case {"type": "open_url", "url": str(url)} if self._viewer is not None and _is_page(url):
+                self._viewer.open_url(url)
+
+
+def _is_page(url: str) -> bool:
+    return url.lower().startswith(("https://", "http://", "mailto:"))
+
+
+def _last_words(said: str) -> bytes:
+    """What the page shows of a chat that has ended."""
+    lines = [*said.splitlines(), "", "The chat has ended. Reload the page to go on."]
+    # The terminal's own screen again, empty, with a cursor.
+    return ("\x1b[?1049l\x1b[?1003l\x1b[?1000l\x1b[?25h\x1b[2J\x1b[H" + "\r\n".join(lines)).encode()
+
+
+async def _end_of(stream: asyncio.StreamReader) -> str:
+    kept = b""
+    while data := await stream.read(1 << 16):
+        kept = (kept + data)[-_SAID:]
+    return kept.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Finding sessions by what was said in them."""

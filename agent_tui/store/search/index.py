@@ -1,0 +1,256 @@
+"""The index of what was said: a file of its own beside the database, which can be made anew from it at any time.
+
+Nothing is found by it alone (``look`` reads the texts it names), so it may lag behind, be deleted, or be written by
+several processes in turn; and whoever writes to it holds up nobody who writes to the database. It holds runs of
+characters with the numbers of the messages they are in, not the texts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from agent_tui.errors import StoreError
+from agent_tui.store.search.grams import PUNCTUATION, grams
+from agent_tui.store.search.texts import SEARCHED, text_of
+from agent_tui.store.tables.database import FAULTS, explain
+
+VERSION = 1
+"""``PRAGMA user_version`` of the file; one of another is made anew."""
+
+_APPLICATION = 0x41475449
+_SLICE = 0.25
+"""Seconds of one transaction while much is added: short enough to lose nothing, long enough for few merges."""
+_ROWS = 500
+"""Messages that are read at a time."""
+_WAIT = 10.0
+"""Seconds that a writer waits for another process's transaction."""
+
+_TABLES = (
+    # Messages from ``low`` to ``high`` are in the index, but for those that wait; ``last`` is the id of ``high``.
+    "CREATE TABLE reach (low INTEGER NOT NULL, high INTEGER NOT NULL, last TEXT NOT NULL)",
+    "INSERT INTO reach VALUES (0, -1, '')",
+    # Messages that were still streaming when they were passed, or that are being deleted.
+    "CREATE TABLE waits (n INTEGER PRIMARY KEY)",
+    "CREATE VIRTUAL TABLE grams USING fts5 (runs, content = '', columnsize = 0, detail = none, "
+    "tokenize = \"ascii tokenchars '{}'\")".format(PUNCTUATION.replace("'", "''").replace('"', '""')),
+)
+
+
+def index_file(database: Path) -> Path:
+    """Where the index of a database is."""
+    return database.with_name(f"{database.stem}-search.db")
+
+
+def remove_index(database: Path) -> None:
+    """Removes the index of a database whose rows are no longer those it was made of. Raises OSError."""
+    for suffix in ("", "-wal", "-shm"):
+        path = index_file(database)
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+class NoIndex(StoreError):
+    """There can be no index here; says why."""
+
+
+class SearchIndex:
+    """Writes the index of one database. For one thread; several processes may have one each."""
+
+    def __init__(self, database: Path) -> None:
+        """Opens or creates it. Raises ``NoIndex``."""
+        self.database = database
+        self._path = index_file(database)
+        self._main: sqlite3.Connection | None = None
+        self._index: sqlite3.Connection | None = None
+        try:
+            self._main = sqlite3.connect(read_only(database), uri=True, isolation_level=None, timeout=_WAIT)
+            self._index = _opened(self._path)
+        except (OSError, *FAULTS) as error:
+            self.close()
+            raise NoIndex(why_not(error, self._path)) from error
+
+    def close(self) -> None:
+        for connection in (self._index, self._main):
+            if connection is not None:
+                connection.close()
+
+    def step(self, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """Adds some of what is missing, the newest first, in one transaction of about a quarter of a second. False when
+        nothing is missing any more. Raises ``NoIndex``."""
+        try:
+            with self._writing() as (main, index):
+                return self._add(main, index, time.monotonic() + _SLICE, stopped)
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path)) from error
+
+    def _add(
+        self, main: sqlite3.Connection, index: sqlite3.Connection, until: float, stopped: Callable[[], bool]
+    ) -> bool:
+        low, high, last = index.execute("SELECT low, high, last FROM reach").fetchone()
+        if high >= 0 and not is_of(main, high, last):
+            for statement in ("INSERT INTO grams (grams) VALUES ('delete-all')", "DELETE FROM waits"):
+                index.execute(statement)
+            low, high, last = 0, -1, ""
+        if high < 0:
+            # Begun at the newest; from here it grows both ways.
+            row = main.execute("SELECT n, id FROM message ORDER BY n DESC LIMIT 1").fetchone()
+            if row is None:
+                return False
+            low, high, last = row[0] + 1, row[0], row[1]
+
+        def over() -> bool:
+            return stopped() or time.monotonic() > until
+
+        for (n,) in index.execute("SELECT n FROM waits ORDER BY n DESC").fetchall():
+            if over():
+                break
+            row = main.execute(f"SELECT n, id, status, {SEARCHED} FROM message AS m WHERE n = ?", (n,)).fetchone()
+            if row is None:
+                index.execute("DELETE FROM waits WHERE n = ?", (n,))
+            elif row[2] != "streaming":
+                index.execute("DELETE FROM waits WHERE n = ?", (n,))
+                _put(main, index, row)
+        ended = False
+        columns = f"n, id, status, {SEARCHED}"
+        while not ended and not over():
+            rows = main.execute(f"SELECT {columns} FROM message AS m WHERE n > ? ORDER BY n LIMIT {_ROWS}", (high,))
+            ended = True
+            for row in rows.fetchall():
+                ended = False
+                _put(main, index, row)
+                high, last = row[0], row[1]
+                if over():
+                    break
+        while low and not over():
+            rows = main.execute(f"SELECT {columns} FROM message AS m WHERE n < ? ORDER BY n DESC LIMIT {_ROWS}", (low,))
+            found = rows.fetchall()
+            if not found:
+                low = 0
+            for row in found:
+                _put(main, index, row)
+                low = row[0]
+                if over():
+                    break
+        index.execute("UPDATE reach SET low = ?, high = ?, last = ?", (low, high, last))
+        return bool(low) or not ended
+
+    def forget(self, numbers: list[int]) -> None:
+        """Takes messages out ahead of their deletion; they wait meanwhile, so that one which is not deleted after all
+        is found, and comes in again. Raises ``NoIndex``."""
+        try:
+            with self._writing() as (main, index):
+                low, high = index.execute("SELECT low, high FROM reach").fetchone()
+                waits = {n for (n,) in index.execute("SELECT n FROM waits")}
+                for n in numbers:
+                    if low <= n <= high and n not in waits:
+                        runs = grams(text_of(main, n))
+                        index.execute("INSERT INTO grams (grams, rowid, runs) VALUES ('delete', ?, ?)", (n, runs))
+                        index.execute("INSERT INTO waits VALUES (?)", (n,))
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path)) from error
+
+    def overwrite(self) -> None:
+        """After a deletion: what the file still held of it is overwritten. Takes a second for each ten megabytes.
+        Raises ``NoIndex``."""
+        assert self._index is not None
+        try:
+            self._index.execute("PRAGMA secure_delete = ON")
+            with self._writing() as (main, index):
+                index.execute("INSERT INTO grams (grams) VALUES ('optimize')")
+                for (n,) in index.execute("SELECT n FROM waits").fetchall():
+                    if main.execute("SELECT 1 FROM message WHERE n = ?", (n,)).fetchone() is None:
+                        index.execute("DELETE FROM waits WHERE n = ?", (n,))
+            self._index.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path)) from error
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
+        """One transaction of the index, and one state of the database that is read."""
+        main, index = self._main, self._index
+        assert main is not None and index is not None
+        index.execute("BEGIN IMMEDIATE")
+        try:
+            main.execute("BEGIN")
+            yield main, index
+            index.execute("COMMIT")
+        finally:
+            for connection in (main, index):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+
+def read_only(path: Path) -> str:
+    """The URI to read a database that others write."""
+    return f"{path.absolute().as_uri()}?mode=ro"
+
+
+def why_not(error: Exception, path: Path) -> str:
+    """Why there is no index, as part of a line."""
+    if isinstance(error, sqlite3.OperationalError) and "fts5" in str(error):
+        return "the SQLite of this Python has no full-text search (FTS5)"
+    if isinstance(error, OSError):
+        return f"{path} cannot be written: {error.strerror or error}"
+    return str(error) if isinstance(error, StoreError) else str(explain(error, path))
+
+
+def _put(main: sqlite3.Connection, index: sqlite3.Connection, row: tuple[int, str, str, int]) -> None:
+    n, _, status, searched = row
+    if not searched:
+        return
+    if status == "streaming":
+        index.execute("INSERT OR IGNORE INTO waits VALUES (?)", (n,))
+    elif runs := grams(text_of(main, n)):
+        index.execute("INSERT INTO grams (rowid, runs) VALUES (?, ?)", (n, runs))
+
+
+def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
+    """Whether the index was made of this database: it may be an older copy that was put back."""
+    row = main.execute("SELECT id FROM message WHERE n = ?", (high,)).fetchone()
+    if row is not None:
+        return bool(row[0] == last)
+    # Deleted since; a number is never given twice.
+    given = main.execute("SELECT seq FROM sqlite_sequence WHERE name = 'message'").fetchone()
+    return given is not None and given[0] >= high
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The file, made anew where it is of another version or cannot be read."""
+    try:
+        return _connected(path)
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return _connected(path)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    connection = sqlite3.connect(path, isolation_level=None, timeout=_WAIT)
+    try:
+        with contextlib.suppress(sqlite3.OperationalError):
+            # Another process may be at it; either way of writing will do.
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            names = "SELECT name FROM sqlite_master WHERE name IN ('reach', 'waits', 'grams')"
+            for (name,) in connection.execute(names).fetchall():
+                connection.execute(f"DROP TABLE {name}")
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,102 @@
+"""Words that are looked for: how they are read, when a text contains them, and where."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+Span = tuple[int, int]
+
+_PHRASE = re.compile(r'"([^"\s][^"]*)"(?!\S)')
+_WORD = re.compile(r"\S+")
+_PLAIN = re.compile("[\0-\x7f]+(?![^\0-\x7f])")
+"""ASCII up to a character that an accent may follow."""
+_BLANKS = dict.fromkeys((*range(0x20), 0x7F), " ")
+_LONE = re.compile("[\ud800-\udfff]")
+_JAMO = range(0x1160, 0x1200)
+"""Vowels and finals of Korean syllables, which join with what stands before them (Unicode 3.12)."""
+
+
+def fold(text: str) -> str:
+    """Text for comparing, whatever its case, its width and how accents are put together (Unicode's compatibility form,
+    casefolded); control characters are blanks."""
+    if text.isascii():
+        return text.lower().translate(_BLANKS)
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return _LONE.sub("\ufffd", unicodedata.normalize("NFKC", text).translate(_BLANKS))
+
+
+def search_words(query: str) -> list[str]:
+    """What a query asks for, folded, each once: its words, and as one what stands ``"in quotes"``. Nothing else in it
+    means anything but itself."""
+    found: list[str] = []
+    at = 0
+    while (match := _WORD.search(query, at)) is not None:
+        phrase = _PHRASE.match(query, match.start())
+        at = (phrase or match).end()
+        found += [" ".join(fold(phrase[1]).split())] if phrase is not None else fold(match[0]).split()
+    return [word for word in dict.fromkeys(found) if word]
+
+
+def contains(folded: str, word: str) -> bool:
+    """Whether a folded text has one of the ``search_words`` in it."""
+    return word in (folded if " " not in word else " ".join(folded.split()))
+
+
+def spans(text: str, words: Sequence[str]) -> list[Span]:
+    """Where ``search_words`` stand in a text as it is: ranges of characters in their order, none touching another."""
+    folded, places = _mapped(text)
+    found: list[Span] = []
+    for word in words:
+        for match in re.finditer(r"\s+".join(map(re.escape, word.split())), folded):
+            start, end = match.span()
+            found.append((places[start], places[end - 1] + 1) if places else (start, end))
+    return _joined(_whole(text, found) if places else found)
+
+
+def _mapped(text: str) -> tuple[str, list[int]]:
+    """The folded text, and for each of its characters the place of what it came from; none where that is the same."""
+    if text.isascii():
+        return fold(text), []
+    out: list[str] = []
+    places: list[int] = []
+    at = 0
+    while at < len(text):
+        plain = _PLAIN.match(text, at)
+        if plain is not None:
+            end = plain.end()
+            out.append(fold(plain[0]))
+            places += range(at, end)
+        else:
+            end = at + 1
+            while end < len(text) and _joins(text[end]):
+                end += 1
+            out.append(fold(text[at:end]))
+            places += [at] * len(out[-1])
+        at = end
+    return "".join(out), places
+
+
+def _joins(char: str) -> bool:
+    return unicodedata.combining(char) != 0 or ord(char) in _JAMO
+
+
+def _whole(text: str, found: Iterable[Span]) -> list[Span]:
+    """Ranges with the accents that belong to their last character."""
+    out: list[Span] = []
+    for start, end in found:
+        while end < len(text) and _joins(text[end]):
+            end += 1
+        out.append((start, end))
+    return out
+
+
+def _joined(found: Iterable[Span]) -> list[Span]:
+    out: list[Span] = []
+    for start, end in sorted(found):
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(end, out[-1][1]))
+        else:
+            out.append((start, end))
+    return out

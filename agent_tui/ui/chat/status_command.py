@@ -1,0 +1,142 @@
+"""Runs the user's own command for the line below the status line: beside everything else, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from agent_tui.models.events import ContextChanged, Event, JobsChanged, SessionChanged, TurnEnded
+from agent_tui.text.clean import newlines, plain_line
+from agent_tui.text.numbers import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_tui.ui.agent_protocol import ChatAgent
+    from agent_tui.ui.chat.needs import Tells
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.3
+"""Seconds from a change to the command: what changes meanwhile is told with it."""
+
+PATIENCE = 5.0
+"""Seconds the command may take."""
+
+MOST_BYTES = 1 << 16
+"""Of its output that are read; a line is wanted."""
+
+
+class StatusCommand:
+    """``command`` gets on its standard input what ``agent-tui context --json`` would print; the first line that it
+    writes is given to ``show``. That it failed is told once."""
+
+    def __init__(
+        self, command: str, agent: ChatAgent, show: Callable[[str], None], tells: Tells, patience: float = PATIENCE
+    ) -> None:
+        self._command = command
+        self._agent = agent
+        self._show = show
+        self._tells = tells
+        self._patience = patience
+        self._wanted = False
+        self._told = False
+        self._task: asyncio.Task[None] | None = None
+        self._unsubscribe = agent.subscribe(self._heard)
+        self.ask()
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case ContextChanged(_, 0) | SessionChanged() | TurnEnded() | JobsChanged():
+                self.ask()
+
+    def ask(self) -> None:
+        """Something it may show has changed."""
+        self._wanted = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work(), name="status command")
+
+    async def close(self) -> None:
+        """Ends it, also while it runs."""
+        self._unsubscribe()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _work(self) -> None:
+        while self._wanted:
+            await asyncio.sleep(PAUSE)
+            self._wanted = False
+            try:
+                self._show(await self._line())
+            except Exception as error:
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self._show("")
+        if not self._told:
+            self._told = True
+            log.warning("The status command failed", exc_info=error)
+            self._tells.say("warning", f"ui.status_command: {plain_line(self._why(error))}. It goes on being asked.")
+
+    async def _line(self) -> str:
+        """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""
+        data = await self._context()
+        process = await asyncio.create_subprocess_shell(
+            self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self._agent.cwd,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(self._patience):
+                _, said, errors = await asyncio.gather(
+                    _feed(process.stdin, data), _read(process.stdout), _read(process.stderr)
+                )
+                code = await process.wait()
+        finally:
+            # With what it left behind; a command that has ended leaves no group unless something is in it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if code != 0:
+            raise ValueError(f"exit code {code}" + (f", {errors.strip().splitlines()[0]}" if errors.strip() else ""))
+        return newlines(said).strip("\n").partition("\n")[0]
+
+    def _why(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"it took more than {duration(self._patience)} and was ended"
+        return str(getattr(error, "strerror", None) or error)
+
+    async def _context(self) -> bytes:
+        from agent_tui.commands.usage_json import context_json
+
+        usage, steps = self._agent.context_usage(), list(self._agent.steps)
+        # In a thread: of a long session the rows alone are some thousand.
+        return await asyncio.to_thread(lambda: json.dumps(context_json(usage, steps)).encode() + b"\n")
+
+
+async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    assert stream is not None
+    # A command need not read what it is told.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stream.write(data)
+        await stream.drain()
+        stream.close()
+        await stream.wait_closed()
+
+
+async def _read(stream: asyncio.StreamReader | None) -> str:
+    """The beginning of what is written; the rest is read and forgotten."""
+    assert stream is not None
+    kept = bytearray()
+    while data := await stream.read(MOST_BYTES):
+        kept += data[: MOST_BYTES - len(kept)]
+    return kept.decode("utf-8", "replace")

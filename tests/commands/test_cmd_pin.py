@@ -1,0 +1,29 @@
+"""Pinned files are named by their path in the project, whatever was typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent_tui.commands import registry
+from agent_tui.commands.result import Text
+from tests.support.fake_agent import FakeAgent
+
+
+async def test_pin_and_unpin_name_a_file_alike(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    said = []
+    for line in (f"/pin {tmp_path}/docs/spec.md", "/pin", f"/unpin {tmp_path}/docs/spec.md", "/pin /etc/hosts"):
+        result = await registry.run(agent, line)
+        assert isinstance(result, Text) and not result.error
+        said.append(result.text)
+    assert said == [
+        "Pinned docs/spec.md (1 document pinned).",
+        "Pinned:\n  docs/spec.md",
+        "Unpinned docs/spec.md.",
+        "Pinned /etc/hosts (1 document pinned).",
+    ]
+
+
+async def test_queue_says_where_nothing_waits(tmp_path: Path) -> None:
+    result = await registry.run(FakeAgent(tmp_path), "/queue")
+    assert result == Text("Nothing waits to be sent.")

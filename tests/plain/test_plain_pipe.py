@@ -1,0 +1,186 @@
+"""Plain mode without a terminal: lines are a script, read one by one as they are wanted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, Outcome
+from tests.support.scripts import step
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="plain mode needs POSIX")
+
+
+def failing(kind: str) -> str:
+    return f'[[step]]\ntext = ""\nerror = {{kind = "{kind}", message = "It is {kind}."}}\n'
+
+
+def piped(cli: Cli, *lines: str, arguments: tuple[str, ...] = ("--plain", "-m", "demo")) -> Outcome:
+    """A whole chat whose lines come through a pipe."""
+    process = cli.start(*arguments, stdin=-1)
+    out, err = process.communicate("".join(f"{line}\n" for line in lines), timeout=60)
+    assert not set(out) & {"\x1b", "\r", "\b", "\x07"}, out
+    return Outcome(process.returncode, out, err)
+
+
+def in_order(text: str, *parts: str) -> None:
+    at = 0
+    for part in parts:
+        assert part in text[at:], (part, text)
+        at = text.index(part, at) + len(part)
+
+
+def test_a_transcript_reads_as_the_talk_went(cli: Cli) -> None:
+    cli.script(step("", write={"path": "a.txt", "content": "x\n"}) + step("Written.") + step("Bye."))
+    done = piped(cli, "make a file", "1", "thanks")
+    in_order(
+        done.out,
+        "You: make a file\nPermission needed: write a.txt\n",
+        "Answer, 1 to 5: 1\nTool write a.txt: 1 line added, 0 removed\nAgent: Written.\n",
+        "You: thanks\nAgent: Bye.\n",
+    )
+    assert done.code == 0 and (cli.project / "a.txt").is_file()
+    assert done.err.startswith("Go on with: agent-tui --plain -r ses_")
+
+
+def test_a_question_that_nobody_can_answer_any_more_is_declined(cli: Cli) -> None:
+    cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Then not."))
+    done = piped(cli, "make a file")
+    in_order(done.out, "Permission needed", "Nobody can answer any more: declined.", "refused", "Agent: Then not.")
+    assert done.code == 0 and not (cli.project / "a.txt").exists()
+
+
+@pytest.mark.parametrize(("kind", "code"), [("auth", 1), ("overloaded", 75)])
+def test_a_turn_that_fails_makes_the_exit_code(cli: Cli, kind: str, code: int) -> None:
+    cli.config("[agent]\nretries = 1\n")
+    cli.script(failing(kind) + step("Better."))
+    done = piped(cli, "one", "two")
+    in_order(done.out, f"Error: It is {kind}.", "You: two", "Agent: Better.")
+    assert done.out.count(f"It is {kind}.") == 1
+    assert done.code == code
+
+
+def test_what_has_to_be_mended_is_one_line(cli: Cli) -> None:
+    cli.config("[ui]\nplain = 7\n")
+    done = piped(cli, arguments=("--plain",))
+    assert done.code == 2 and "config.toml" in done.error and "ui.plain" in done.error
+
+
+def test_without_a_terminal_nobody_guesses_that_lines_are_meant(cli: Cli) -> None:
+    done = piped(cli, "hello", arguments=("-m", "demo"))
+    assert done.code == 2 and "the chat needs a terminal" in done.error and "--plain" in done.error
+
+
+def test_compaction_is_told_and_taken_back(cli: Cli) -> None:
+    long = "word " * 900
+    cli.script("window = 9000\nmax_output = 500\n" + step(f"First. {long}") + step(f"Second. {long}") + step("Third."))
+    done = piped(cli, "one", "two", "three", "/compact", "/compact undo", "/context")
+    in_order(done.out, "You: /compact\nNote: compacting ", " tokens…", "\nCompacted: ", "You: /compact undo\nNote: ")
+    in_order(done.out, "You: /context\n", "Sum of the rows: ", " = total.", "Proof: rows = total = trigger = ", "holds")
+    assert done.code == 0
+
+
+def test_another_session_is_chosen_by_its_number(cli: Cli) -> None:
+    cli.script(step("Blue it is.") + step("Again."))
+    piped(cli, "my colour is blue")
+    done = piped(cli, "/resume", "1", "and?", arguments=("--plain", "-m", "demo"))
+    in_order(
+        done.out, "1. my colour is blue, 2 messages", "Number, 1 to 1", "Agent: Blue it is.", "You: and?", "Agent: "
+    )
+    assert len(cli.run("sessions", "--json").json) == 1
+
+
+def test_a_message_is_taken_back_and_the_files_with_it(cli: Cli) -> None:
+    cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Done."))
+    done = piped(cli, "make a file", "1", "/rewind", "1", "2", "/status")
+    in_order(done.out, "1. make a file, 3 messages after it", "2. Go there, and put the files", "Note: ")
+    assert "Your message was: make a file" in done.out
+    assert not (cli.project / "a.txt").exists()
+
+
+def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> None:
+    cli.script(
+        step("", ask={"question": "Which?", "choices": ["red", "green"], "several": True})
+        + step("", ask={"question": "And?", "choices": ["a", "b"]})
+        + step("", present_plan={"plan": "# Plan\n1. x"})
+        + step("Done.")
+    )
+    done = piped(cli, "/permissions plan", "go", "1, 2", "neither of them", "5", "smaller steps")
+    in_order(done.out, "Question: Which?", "red; green", "Question: And?", "neither of them", "Plan: ", "smaller steps")
+    sent = json.dumps(cli.run("export", cli.newest()).json)
+    assert "neither of them" in sent and "smaller steps" in sent and '"mode": "plan"' not in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/context rows", "Sum of the rows"),
+        ("/context row 1", "tokens, "),
+        ("/context row 99", "There is no row 99"),
+        ("/context step 1", "Step 1 of 1"),
+        ("/context cache", "Input "),
+        ("/context exact", "xact count"),
+        ("/context export", "Written to "),
+        ("/context export 1", "Written to "),
+        ("/context stats", "oken"),
+        ("/context nonsense", "/context takes nothing, or rows"),
+    ],
+)
+def test_every_part_of_the_context_can_be_asked_for(cli: Cli, line: str, said: str) -> None:
+    cli.script(step("Hello."))
+    done = piped(cli, "hi", line)
+    assert said in done.out.partition(f"You: {line}")[2]
+
+
+def test_every_command_answers(cli: Cli) -> None:
+    from agent_tui.commands.registry import load
+
+    silent = {"exit", "init", "compact", "clear", "model", "resume", "rewind"}
+    names = [name for name in load() if name not in silent]
+    done = piped(cli, *(f"/{name}" for name in names))
+    for name in names:
+        answer = done.out.partition(f"You: /{name}\n")[2].partition("You: ")[0]
+        assert answer.strip(), name
+
+
+def test_ctrl_c_ends_a_script_that_waits(cli: Cli) -> None:
+    process = cli.start("--plain", "-m", "demo", stdin=-1)
+    assert process.stdout is not None
+    heard = ""
+    while "You: " not in heard:
+        heard += process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path: Path) -> None:
+    cli.script(step("Hello."))
+    lines = tmp_path / "lines"
+    lines.write_text("hi\n")
+    with lines.open() as given, (tmp_path / "out").open("w") as out:
+        assert cli.start("--plain", "-m", "demo", stdin=given, stdout=out).wait(60) == 0
+    assert "You: hi\nAgent: Hello.\nDone: " in (tmp_path / "out").read_text()
+
+
+def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
+    process = cli.start("--plain", "-m", "demo", stdin=-1)
+    assert process.stdout is not None and process.stdin is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write("hello\n" * 3)
+    process.stdin.close()
+    assert process.wait(60) == 1
+    assert process.stderr is not None and "Traceback" not in process.stderr.read()
+
+
+def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
+    cli.script(step("I saw it."))
+    done = piped(cli, "!echo first; sleep 0; echo second; exit 3", "what was it?")
+    in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: the command has ended.", "Agent: I saw it.")
+    assert done.out.count("  second\n") == 1 and done.code == 0
+    assert "second" in json.dumps(cli.run("export", cli.newest()).json["messages"])

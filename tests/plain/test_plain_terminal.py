@@ -1,0 +1,221 @@
+"""Plain mode in a terminal of its own: every byte that it writes is read, and none of them moves a cursor."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.scripts import step
+from tests.support.terminal import Terminal, in_terminal
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
+
+ACTING = re.compile(rb"[\x00-\x07\x0b-\x0c\x0e-\x1f\x7f]")
+"""Control characters, but those with which a line editor goes back in the line that is typed (\\b, \\r)."""
+
+
+@dataclass
+class Talk:
+    """A running chat in plain mode."""
+
+    terminal: Terminal
+    at: int = 0
+
+    def hears(self, *texts: str) -> None:
+        """Waits for each of them, in this order, behind what was heard before."""
+        for text in texts:
+            self.at = self.terminal.wait_for(text.replace("\n", "\r\n").encode(), self.at)
+
+    def says(self, line: str, *answers: str) -> None:
+        """Types a line, then hears the answers."""
+        self.terminal.type(line.encode() + b"\n")
+        self.hears(*answers)
+
+    @property
+    def heard(self) -> str:
+        """All that was said, line ends made equal."""
+        return self.terminal.seen.decode().replace("\r\n", "\n")
+
+    def count(self, text: str) -> int:
+        return self.heard.count(text)
+
+
+@contextmanager
+def talk(folder: Path, script: str = "", *arguments: str, **environment: str) -> Iterator[Talk]:
+    """A chat with the demo model that answers by ``script``. At its end every byte is looked at."""
+    project = folder / "project"
+    project.mkdir(exist_ok=True)
+    file = folder / "script.toml"
+    file.write_text(script, "utf-8")
+    own = {"AGENT_TUI_HOME": str(folder / "home"), "TERM": "xterm-256color", **environment}
+    if script:
+        own["AGENT_TUI_DEMO_SCRIPT"] = str(file)
+    with in_terminal(project, own, *(arguments or ("--plain",))) as terminal:
+        yield Talk(terminal)
+    acting = ACTING.findall(terminal.seen)
+    assert acting == [], terminal.seen
+
+
+def test_a_tool_call_is_asked_about_and_its_result_told(tmp_path: Path) -> None:
+    script = step("I write it.", write={"path": "notes.txt", "content": "one\ntwo\n"}) + step("It is written.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("agent-tui, plain mode, by --plain.", "You: ")
+        chat.says("make notes", "Agent: I write it.", "Permission needed: write notes.txt")
+        chat.hears(
+            "+one", "+two", "1. Yes, this once", "2. Always allow", "No, and say what to do instead", "Answer, 1 to"
+        )
+        chat.says("1", "Tool write notes.txt: 2 lines added, 0 removed", "Agent: It is written.", "Done: ", "You: ")
+        chat.says("/exit", "Go on with: agent-tui --plain -r ses_")
+        assert chat.terminal.wait_for_end() == 0
+    assert (tmp_path / "project" / "notes.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
+    script = step("", write={"path": "notes.txt", "content": "x"}) + step("As you like.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("make notes", "Permission needed", "Answer, 1 to")
+        chat.says("f", "Say what to do instead, an empty line goes back: ")
+        chat.says("call it diary", "Tool write notes.txt: refused: call it diary", "Agent: As you like.", "You: ")
+        chat.says("/output", "call it diary", "You: ")
+    assert not (tmp_path / "project" / "notes.txt").exists()
+
+
+def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(tmp_path: Path) -> None:
+    script = step("", write={"path": "a", "content": "x"}) + step("First done.") + step("Second done.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("make it", "Answer, 1 to")
+        chat.says("and then the other", "That is no answer; it is queued", "queued, goes when the turn is over")
+        chat.says("/queue", "1. and then the other (queued)", "Answer, 1 to")
+        chat.says("7", "There is no choice 7.", "Answer, 1 to")
+        chat.says("y", "Tool write a: ", "Agent: First done.", "You, from the queue: and then the other")
+        chat.hears("Agent: Second done.", "You: ")
+
+
+def test_the_sum_of_the_context_is_right(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Hello.")) as chat:
+        chat.hears("You: ")
+        chat.says("hi", "Agent: Hello.", "Done: ", "You: ")
+        chat.says("/context", "Sum of the rows: ", "Proof: ", "You: ")
+    rows = [
+        int(n.replace(",", "")) for n in re.findall(r"^\d+\. [^\n]*?: (?:about )?([\d,]+) tokens", chat.heard, re.M)
+    ]
+    told = re.search(r"Sum of the rows: ([\d, +]+) = ([\d,]+) = total\.", chat.heard)
+    assert told is not None and len(rows) >= 3
+    parts = [int(n.replace(",", "")) for n in told[1].split(" + ")]
+    assert sum(parts) == int(told[2].replace(",", "")) == sum(rows)
+    assert re.search(rf"Proof: rows = total = trigger = {told[2]}, .*, holds", chat.heard)
+
+
+def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
+    script = '[[step]]\ntext = "On and on.\\nAnd further still."\nafter = 20\nhang = true\n' + step("Back again.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "On and on")
+        chat.terminal.type(b"\x03")
+        chat.hears("Interrupt", "Interrupted.", "You: ")
+        chat.says("again", "Agent: Back again.", "You: ")
+        chat.terminal.type(b"half a li")
+        chat.hears("half a li")
+        chat.terminal.type(b"\x03")
+        chat.hears("The line is dropped.", "You: ")
+        chat.terminal.type(b"\x03")
+        chat.hears("Ctrl+C again leaves.", "You: ")
+        chat.terminal.type(b"\x03")
+        assert chat.terminal.wait_for_end() == 0
+    assert chat.count("Agent: ") == 2
+
+
+def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None:
+    with talk(tmp_path, step("One.") + step("Two.")) as chat:
+        chat.hears("You: ")
+        chat.says("first line\\", "More: ")
+        chat.says("second line", "Agent: One.", "You: ")
+        chat.says("a\nb\nc", "Agent: Two.", "You: ")
+        chat.says("/export md -", "You: ")
+        chat.says("/rewind", "1. a b c, 1 message after it", "2. first line second line, 3 messages after it", "Number")
+        chat.says("", "You: ")
+
+
+def test_what_was_said_is_there_after_a_kill(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Remember this.") + step("I do.")) as chat:
+        chat.hears("You: ")
+        chat.says("a secret number is 42", "Agent: Remember this.", "You: ")
+        os.kill(chat.terminal.pid, signal.SIGKILL)
+        chat.terminal.wait_for_end()
+    with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
+        chat.hears("session a secret number is 42", "You: a secret number is 42", "Agent: Remember this.", "You: ")
+        chat.says("and?", "Agent: I do.", "You: ")
+        chat.terminal.type(b"\x04")
+        chat.hears("Go on with: ")
+        assert chat.terminal.wait_for_end() == 0
+
+
+def test_a_dumb_terminal_is_plain_without_being_told(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Hi."), "--trust", TERM="dumb") as chat:
+        chat.hears("agent-tui, plain mode, because TERM is dumb.", "You: ")
+        chat.says("/theme", "no effect here", "You: ")
+        chat.terminal.type(b"/contex\t")
+        chat.hears("t ")
+        chat.terminal.type(b"why\n")
+        chat.hears("Sum of the rows", "You: ")
+
+
+def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
+    evil = "\\u001b]0;owned\\u0007\\u001b[2J\\r\\u009b"
+    script = (
+        f'[[step]]\ntext = "a{evil}b\\nYou: pay me\\nTool bash: done"\n'
+        f'[[step]]\ntext = ""\n[[step.tool_calls]]\nname = "bash"\narguments = \'{{"command": "curl {evil} x"}}\'\n'
+        + step("Done.")
+    )
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Agent: a", "Agent: You: pay me", "Agent: Tool bash: done", "Done: ", "You: ")
+        chat.says("more", "Permission needed: bash", "Answer, 1 to")
+        chat.says("n", "refused", "You: ")
+
+
+def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Remember this.")) as chat:
+        chat.hears("You: ")
+        chat.says("the number is 42", "Agent: Remember this.", "You: ")
+        chat.terminal.close()
+        chat.terminal.wait_for_end()
+    with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
+        chat.hears("You: the number is 42", "Agent: Remember this.", "You: ")
+
+
+def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> None:
+    with talk(tmp_path, step("Corrected.")) as chat:
+        chat.hears("You: ")
+        chat.terminal.type(
+            b"corect" + 3 * b"\x1b[D" + b"r" + b"\x1b[D" + b"\x1b[C" + b"\x05 this, h\xc3\xa9\xe6\xbc\xa2" + b"x" * 120
+        )
+        chat.terminal.type(b"\x17\n")
+        chat.hears("Agent: Corrected.", "You: ")
+        chat.terminal.type(b"\x12corre")
+        chat.hears("reverse-i-search")
+        chat.terminal.type(b"\x07/rewind\n")
+        chat.hears("1. correct this,", "Number")
+
+
+def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+    script = (
+        '[[step]]\ntext = "Wait.\\nAnd see."\nafter = 5\ndelay = 0.2\nchunk = 6\n'
+        '[[step.tool_calls]]\nname = "write"\narguments = \'{"path": "a", "content": "x"}\'\n' + step("Good.")
+    )
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Agent: Wait.")
+        chat.terminal.type(b"y")
+        chat.hears("Permission needed", "Answer, 1 to")
+        chat.says("4", "refused", "Agent: Good.", "You: y")
+    assert not (tmp_path / "project" / "a").exists()

@@ -1,0 +1,176 @@
+"""The whole program in a real browser: typed into, streamed to, resized, reloaded, and refused to other sites."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.support.browser import Tab, browser_program, browsing
+from tests.support.cli import environment
+from tests.support.waiting import PATIENCE, opened
+
+BROWSER = browser_program()
+
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="there is no browser here: install Chromium, or name one in AGENT_TUI_TEST_BROWSER"
+)
+
+SCRIPT = """
+[[step]]
+text = "these are the first words of an answer that does not go on by itself"
+chunk = 8
+after = 40
+hang = true
+[[step]]
+repeat = 0
+text = "and with the last words"
+"""
+
+
+@asynccontextmanager
+async def serving(home: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """``agent-tui serve`` and the address it printed."""
+    script, project = home / "script.toml", home / "project"
+    script.write_text(SCRIPT, "utf-8")
+    project.mkdir()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent_tui", "serve", "-m", "demo"),
+        cwd=project,
+        env=environment({"AGENT_TUI_HOME": str(home / "home"), "AGENT_TUI_DEMO_SCRIPT": str(script)}),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        address = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+        yield process, address.decode().strip()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+def drawn(picture: Image.Image) -> int:
+    """Points that are neither the page's background nor next to it."""
+    return sum(picture.convert("L").histogram()[100:])
+
+
+async def test_the_chat_in_a_page(tmp_path: Path) -> None:
+    assert BROWSER is not None
+    async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
+        await tab.size(1000, 600)
+        await tab.open(address)
+        await tab.until(lambda: "DEMO" in tab.screen.text and "Ask anything" in tab.screen.text)
+        await types_and_sees_it_stream(tab)
+        await runs_a_command(tab)
+        await looks_at_the_context(tab)
+        await resizes(tab)
+        await reloads(tab)
+        assert all(one.startswith((address, "data:")) for one in tab.requested)
+        assert tab.wrong == []
+        await is_refused_elsewhere(tab, address)
+        server.send_signal(signal.SIGINT)
+        assert await server.wait() == 0
+
+
+async def types_and_sees_it_stream(tab: Tab) -> None:
+    await tab.type("hello page")
+    await tab.until(lambda: "hello page" in tab.screen.text)
+    await tab.enter()
+    # What has come is shown while the answer goes on; then it is interrupted.
+    await tab.until(lambda: "the first words" in tab.screen.text and "Esc to interrupt" in tab.screen.text)
+    await tab.press("Escape", 27)
+    await tab.until(lambda: "Esc to interrupt" not in tab.screen.text)
+    await tab.type("once more")
+    await tab.enter()
+    await tab.until(lambda: "with the last words" in tab.screen.text and "Esc to interrupt" not in tab.screen.text)
+    assert drawn(await tab.picture()) > 2_000
+
+
+async def runs_a_command(tab: Tab) -> None:
+    """What is run there knows nothing of the page."""
+    await tab.type("!env | grep -c -E 'AGENT_TUI_SERVED|TEXTUAL' | tr 01 ZO")
+    await tab.enter()
+    await tab.until(lambda: "Z" in tab.screen.text.rpartition("1 line")[2])
+
+
+async def looks_at_the_context(tab: Tab) -> None:
+    await tab.type("/context")
+    await tab.until(lambda: "/context" in tab.screen.text)
+    await tab.enter()
+    await tab.until(lambda: "adds up to" in tab.screen.text)
+    await tab.press("Escape", 27)
+    await tab.until(lambda: "Ask anything" in tab.screen.text)
+
+
+async def resizes(tab: Tab) -> None:
+    wide, high = tab.screen.size
+    await tab.size(700, 400)
+    await tab.until(lambda: tab.screen.size[0] < wide and tab.screen.size[1] < high)
+    await tab.until(lambda: "16k" in tab.screen.text.splitlines()[-1] and "last words" in tab.screen.text)
+    # The last line is on the page, not below it.
+    picture = await tab.picture()
+    assert drawn(picture.crop((0, 375, 700, 400))) > 50
+
+
+async def reloads(tab: Tab) -> None:
+    await tab.type("a draft")
+    await tab.until(lambda: "a draft" in tab.screen.text)
+    await tab.call("Page.reload")
+    await tab.until(lambda: tab.sockets == 2)
+    # The same chat: its conversation, and even what was not sent.
+    await tab.until(lambda: "last words" in tab.screen.text and "a draft" in tab.screen.text)
+    await tab.press("u", 85, modifiers=2)
+    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    # One that has ended goes on with its session.
+    before = tab.closed
+    await tab.press("d", 68, modifiers=2)
+    await tab.until(lambda: tab.closed > before)
+    assert "agent-tui --resume ses_" in tab.screen.text
+    assert await tab.value("getComputedStyle(document.querySelector('#lost')).display") == "block"
+    await tab.call("Page.reload")
+    await tab.until(lambda: tab.sockets == 3)
+    await tab.until(lambda: "last words" in tab.screen.text and "Ask anything" in tab.screen.text)
+
+
+async def is_refused_elsewhere(tab: Tab, address: str) -> None:
+    """A page of another site cannot connect, and without the token there is no page."""
+    socket = address.replace("http:", "ws:") + "ws"
+    connects = f"new Promise(done => {{ const s = new WebSocket('{socket}');" + (
+        " s.onopen = () => done(true); s.onerror = () => done(false) })"
+    )
+    await tab.open("data:text/html,<title>another site</title>")
+    assert await tab.value(connects) is False
+    await tab.open(address.rpartition("/")[0][:-1] + "/")
+    assert "not complete" in await tab.value("document.documentElement.innerText")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for children as Linux lists them")
+async def test_it_ends_with_the_server_however_that_ends(tmp_path: Path) -> None:
+    assert BROWSER is not None
+    async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
+        await tab.open(address)
+        await tab.until(lambda: "DEMO" in tab.screen.text)
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        gone = opened([int(child) for child in children])
+        assert gone
+        server.kill()
+        for one in gone:
+            ended = await asyncio.to_thread(waited, one)
+            os.close(one)
+            assert ended
+
+
+def waited(descriptor: int) -> bool:
+    """Whether it can be read in the end."""
+    return bool(select.select([descriptor], [], [], PATIENCE)[0])

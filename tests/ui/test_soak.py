@@ -1,0 +1,28 @@
+"""A short soak: what must not grow with a conversation does not. The long one is ``tests/benchmarks/soak.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.real_app import make_home
+from tests.support.soak import soaking
+
+
+async def test_turns_and_compactions_leave_nothing_behind_but_their_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None
+) -> None:
+    async with soaking(make_home(tmp_path, monkeypatch), 12, window=5_000) as soak:
+        for _ in range(4):
+            await soak.turn()
+        before = await soak.held()
+        for _ in range(8):
+            await soak.turn()
+        after = await soak.held()
+    assert soak.problems == []
+    assert after.compactions > before.compactions
+    assert after.messages == before.messages + 32
+    lines = (before.things.pop("laid out lines"), after.things.pop("laid out lines"))
+    assert lines[1] <= 4_000
+    assert {name: count for name, count in after.things.items() if count > before.things[name]} == {}
