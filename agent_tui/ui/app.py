@@ -230,7 +230,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             from agent_tui.ui.terminal.signals import on_termination
 
             on_termination(self.leave)
-            self.chat.find_pictures()
+            if self._served is None:
+                self.chat.find_pictures()
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
 

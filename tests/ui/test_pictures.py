@@ -21,11 +21,13 @@ from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.terminal.kitty import MARKS, PLACEHOLDER, QUERY, Listener, cell, sending, through_tmux
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, PictureLine
 from agent_tui.ui.transcript.picture import Pictured
+from tests.support.scripts import step
 from tests.support.terminal import Terminal, in_terminal
 
 YES = b"\x1b_Gi=31;OK\x1b\\"
 ASKED = QUERY.encode()
 CELL = PLACEHOLDER.encode()
+SCRIPT = step(read={"path": "shot.png"}) + step("Looked.\n" + "\nMore of it.\n" * 20 + "\nFinished")
 
 
 def png(width: int = 80, height: int = 60, color: str = "red") -> bytes:
@@ -42,7 +44,9 @@ def attached(raw: bytes, name: str = "shot.png", media_type: str = "image/png") 
 def chat(folder: Path, **more: str) -> Iterator[Terminal]:
     (folder / "state").mkdir(exist_ok=True)
     (folder / "shot.png").write_bytes(png())
+    (folder / "script.toml").write_text(SCRIPT)
     base = {"AGENT_TUI_HOME": str(folder), "TERM": "xterm-kitty", "COLORTERM": "truecolor", "TMUX": ""}
+    base["AGENT_TUI_DEMO_SCRIPT"] = str(folder / "script.toml")
     with in_terminal(folder, {**base, **more}) as terminal:
         yield terminal
 
@@ -70,7 +74,7 @@ def test_a_picture_is_sent_once_stands_in_the_text_and_is_taken_back(tmp_path: P
         terminal.type(YES)
         attach(terminal)
         terminal.wait_for(CELL)
-        terminal.wait_for(b"Anything else?")
+        terminal.wait_for(b"Finished")
         leave(terminal)
     told = [(keys, data) for keys, data in commands(terminal.seen) if keys.get("a") != "q"]
     begun = [keys for keys, _ in told if keys.get("a") == "T"]
@@ -112,7 +116,7 @@ def test_elsewhere_there_is_one_line_and_nothing_else(tmp_path: Path, environmen
     with chat(tmp_path, **environment) as terminal:
         terminal.wait_for(b"DEMO")
         attach(terminal)
-        terminal.wait_for(b"Anything else?")
+        terminal.wait_for(b"Finished")
         leave(terminal)
     assert [keys["a"] for keys, _ in commands(terminal.seen)] == (["q"] if asks else [])
     assert CELL not in terminal.seen
@@ -122,14 +126,14 @@ def test_elsewhere_there_is_one_line_and_nothing_else(tmp_path: Path, environmen
 def test_a_session_that_is_opened_again_sends_what_is_seen_of_it(tmp_path: Path) -> None:
     with chat(tmp_path, AGENT_TUI_UI__IMAGES="kitty") as terminal:
         attach(terminal)
-        terminal.wait_for(b"Anything else?")
+        terminal.wait_for(b"Finished")
         leave(terminal)
     with chat(tmp_path, AGENT_TUI_UI__IMAGES="kitty") as terminal:
         terminal.wait_for(b"DEMO")
         terminal.type(b"/resume\r")
         terminal.wait_for(b"look at @shot.png")
         terminal.type(b"\r")
-        terminal.wait_for(b"Anything else?")
+        terminal.wait_for(b"Finished")
         assert not commands(terminal.seen)
         terminal.type(b"\x1b[1;5H")
         terminal.wait_for(CELL)

@@ -67,7 +67,7 @@ class Content:
     def _entries(
         self, messages: Sequence[Message], shown: Sequence[CompactionRecord], summaries: Mapping[str, Message]
     ) -> list[Entry]:
-        results, by_id = self.document.tools.results, self._by_id
+        tools, by_id = self.document.tools, self._by_id
         entries: list[Entry] = []
         calls: set[str] = set()
         at = 0
@@ -80,7 +80,7 @@ class Content:
                 result = message.tool_result
                 if result is None:
                     continue
-                results[result.call_id] = result
+                tools.answered(message, result)
                 if result.call_id in calls:
                     continue
             elif role == "assistant":
