@@ -54,10 +54,9 @@ def graphics(setting: Images, environment: Mapping[str, str], tmux: Callable[[],
 def _in_tmux(setting: Images, answer: str) -> Graphics:
     parts = [*answer.strip().split("|"), "", "", "", ""]
     name, kind, passes, features = parts[:4]
-    if passes not in ("on", "all"):
-        need = (
-            "put set -g allow-passthrough on into ~/.tmux.conf" if passes == "off" else "tmux hands them on from 3.3 on"
-        )
+    # A number in tmux 3.3, a word afterwards.
+    if passes not in ("1", "on", "all"):
+        need = "put set -g allow-passthrough on into ~/.tmux.conf" if passes else "tmux hands them on from 3.3 on"
         return Graphics(False, f"as one line: {need}")
     if setting != "kitty" and not _known(name, kind):
         return Graphics(False, f"as one line: the terminal around tmux is not known to show them; {FORCE}")

@@ -133,7 +133,8 @@ class Album:
     def forget(self) -> None:
         """The terminal may have lost them: all are sent again, when they are seen."""
         self._abort()
-        for picture in self._held.values():
+        for number, picture in self._held.items():
+            self._write(dropping(number))
             self._reset(picture)
         self._held.clear()
         self._changed()
