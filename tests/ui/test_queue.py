@@ -66,6 +66,8 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await chat.shows("waits  alpha", "Enter sends the first of 3 that wait")
         await chat.press("tab")
         await chat.until(lambda: isinstance(chat.app.screen, QueuePicker))
+        rows = chat.app.screen.query_one("#rows")
+        await chat.until(lambda: rows.size.height >= 3)
         await chat.press("alt+down", "down")
         await chat.until(lambda: [w.text for w in chat.app.queue_view.entries] == ["beta", "alpha", "gamma"])
         await chat.press("ctrl+x")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.context.cache.words import cold_words
 from agent_tui.text.cells import fit
@@ -24,6 +26,7 @@ class EffortPicker(Picker["EffortChoice", str]):
 
     TITLE_TEXT = "Thinking"
     PLACEHOLDER = "off, low, medium or high"
+    PREVIEW_LINES = 2
 
     def __init__(self, agent: ComparesEfforts) -> None:
         super().__init__()
@@ -41,6 +44,9 @@ class EffortPicker(Picker["EffortChoice", str]):
             (fit(entry.effort, NAME_WIDTH), paint("primary" if here else "foreground", bold=here)),
             (fit(entry.words, max(0, width - NAME_WIDTH - 2)), paint("muted")),
         ]
+
+    def width_of(self, entry: EffortChoice) -> int:
+        return 2 + NAME_WIDTH + cell_len(entry.words)
 
     def preview(self, entry: EffortChoice) -> str:
         if entry.current:

@@ -31,6 +31,8 @@ WIDEST, TALLEST = 110, 34
 LEAST_WIDTH, LEAST_ROWS = 48, 3
 MARK, BAR = 2, 2
 """Cells of a row before and behind what is drawn of an entry."""
+MOST_PREVIEW = 8
+"""Lines of a preview."""
 MARGIN = 4
 """Cells beside a dialog, and lines above and below together, that keep what it lies on in mind; where there is room."""
 LOW, SMALL = 24, 80
@@ -114,6 +116,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.shown: Sequence[T] = ()
         self.most = LEAST_ROWS
         self._widest = 0
+        self._said_lines = 0
+        self._width = 0
 
     # For subclasses
 
@@ -192,9 +196,9 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
         wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
         width = min(wanted, screen.width - (MARGIN if screen.width >= SMALL else 0))
-        lines = self.preview_lines(screen.height)
+        lines = min(max(self.preview_lines(screen.height), self._said_lines), max(0, screen.height // 2 - 4))
         room = screen.height - (2 if screen.height < LOW else MARGIN)
-        frame.styles.width = width
+        frame.styles.width = self._width = width
         frame.styles.height = min(self.most + self.extra_lines(width) + (lines + 1 if lines else 0) + 4, room, TALLEST)
         self.query_one("#preview").styles.min_height = lines
         frame.border_subtitle = Content(fitting(self.hint, width - 6)).plain
@@ -269,6 +273,14 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         preview = self.query_one("#preview", Static)
         preview.display = bool(text or self.preview_lines(self.size.height)) and not self.has_class("-tiny")
         preview.update(Content(text))
+        if (lines := self._lines_of(text)) > self._said_lines:
+            self._said_lines = lines
+            self.fit(self.size)
+
+    def _lines_of(self, text: str) -> int:
+        """Lines that a preview takes in the dialog as wide as it is, at most as many as are shown."""
+        width = max(LEAST_WIDTH, self._width) - 6
+        return min(MOST_PREVIEW, sum(1 + (cell_len(line) - 1) // width for line in text.splitlines() if line))
 
 
 def fitting(hint: str, width: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
 from agent_tui.models.events import Event, QueueChanged, WaitingMessage
@@ -33,8 +34,9 @@ class QueuePicker(Picker[WaitingMessage, str]):
 
     TITLE_TEXT = "What waits to be sent"
     PLACEHOLDER = "search"
-    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ order · Esc close"
+    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ · Esc close"
     EMPTY = "Nothing waits."
+    PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send now", show=False, priority=True),
         Binding("ctrl+x", "drop", "Drop", show=False, priority=True),
@@ -79,6 +81,9 @@ class QueuePicker(Picker[WaitingMessage, str]):
             (fit(name, 12), paint(color)),
             (shorten(one_line(entry.text, 500), max(1, width - 12)), paint("foreground", bold=here)),
         ]
+
+    def width_of(self, entry: WaitingMessage) -> int:
+        return 12 + cell_len(one_line(entry.text, 500))
 
     def preview(self, entry: WaitingMessage) -> str:
         paused = self._paused and entry.kind in ("queued", "steer")
