@@ -18,6 +18,7 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import age, duration, plural
 
 if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.engine.agent import Agent
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
@@ -39,7 +40,11 @@ class Lists:
     async def resume(self, search: str) -> None:
         """Another session, this project's first. ``search`` looks at titles and at what was said."""
         agent = self._agent
-        found = await asyncio.to_thread(self._found, search)
+        store = agent.store
+        if search.strip():
+            found = await asyncio.to_thread(self._found, store.search_reader(), search)
+        else:
+            found = [SessionHit(info) for info in store.sessions()]
         listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.info.id]
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
@@ -52,11 +57,9 @@ class Lists:
         if chosen is not None:
             await agent.resume(shown[chosen].session.id)
 
-    def _found(self, search: str) -> list[SessionHit]:
-        store = self._agent.store
-        if not search.strip():
-            return [SessionHit(info) for info in store.sessions()]
-        with closing(store.search_reader()) as reader:
+    @staticmethod
+    def _found(reader: SearchesSessions, search: str) -> list[SessionHit]:
+        with closing(reader):
             return list(islice(reader.hits(search), MOST_FOUND))
 
     def _session(self, hit: SessionHit) -> str:

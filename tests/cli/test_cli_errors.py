@@ -42,7 +42,10 @@ def test_unknown_models(cli: Cli) -> None:
         ("[context]\ncompact = 1\n", "unknown key context.compact"),
         ("[context]\nauto_compact = 1\n", "context.auto_compact"),
         ("[permissions]\nallow = ['bash(']\n", "bash("),
-        ("[ui]\n\ntheme = 'nrod'\n", "config.toml, line 3: ui.theme: no theme is called 'nrod'; allowed: agent-dark, "),
+        (
+            "[ui]\n\ntheme = 'nrod'\n",
+            "config.toml, line 3: ui.theme: no theme is called 'nrod'; allowed: auto, agent-dark, ",
+        ),
     ],
 )
 def test_bad_configuration(cli: Cli, text: str, words: str) -> None:

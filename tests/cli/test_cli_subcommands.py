@@ -262,7 +262,7 @@ def test_shared_flags_may_stand_before_a_subcommand(cli: Cli, session: str, befo
 
 def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
     outcome = cli.run("-m", "demo", "sessions")
-    assert (outcome.code, outcome.err) == (2, "agent-tui: agent-tui sessions has no -m; it is for context.\n")
+    assert (outcome.code, outcome.err) == (2, "agent-tui: agent-tui sessions has no -m; it is for context, serve.\n")
 
 
 def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:

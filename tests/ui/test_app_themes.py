@@ -138,7 +138,11 @@ async def test_auto_lets_the_terminal_say_again_which_theme(tmp_path: Path) -> N
         assert run.app.theme == "agent-dark"
 
 
-async def test_the_terminals_answer_changes_nothing_that_was_chosen_meanwhile(tmp_path: Path) -> None:
+async def test_the_terminals_answer_changes_nothing_that_was_chosen_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
     agent = FakeAgent(tmp_path)
 
     async def factory() -> FakeAgent:

@@ -21,6 +21,7 @@ from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, us
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
+from agent_tui.ui.theme import load_themes
 from tests.support.drawn import NO_WRAP, Drawn, drawn
 from tests.support.screen_model import ScreenModel
 from tests.support.transcripts import chat
@@ -41,6 +42,8 @@ PIECES = (
     "\n# A heading\n",
     "\n---\n",
 )
+
+THEMES = [theme for _, theme in sorted(load_themes(Path("/nonexistent")).themes.items()) if not theme.ansi]
 
 
 class Acts:
@@ -158,8 +161,9 @@ class Acts:
         await self.shown.run.until(lambda: len(self.app.screen_stack) == 1)
 
     async def do_theme(self) -> None:
-        names = [name for name in self.app.available_themes if not name.startswith(("ansi", "textual-ansi"))]
-        self.app.theme = self.random.choice(sorted(names))
+        theme = self.random.choice(THEMES)
+        self.app.register_theme(theme)
+        self.app.theme = theme.name
 
     async def do_redraw(self) -> None:
         self.app.action_redraw()

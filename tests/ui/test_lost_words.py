@@ -24,8 +24,10 @@ def losing(folder: Path) -> FakeAgent:
 
 
 def words(text: str) -> str:
-    """What is on the screen, however it was wrapped."""
-    return " ".join(text.replace("│", " ").split())
+    """What is in the dialog on the screen, or on the screen without one, however it was wrapped."""
+    lines = text.splitlines()
+    framed = [line.split("│")[1] for line in lines if line.count("│") >= 2]
+    return " ".join(" ".join(framed or lines).split())
 
 
 async def test_commands_say_it_in_the_line_that_confirms(tmp_path: Path) -> None:
