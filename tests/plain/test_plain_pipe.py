@@ -92,7 +92,7 @@ def test_another_session_is_chosen_by_its_number(cli: Cli) -> None:
         done.out, "1. my colour is blue, 2 messages", "Number, 1 to 1", "Agent: Blue it is.", "You: and?", "Agent: "
     )
     assert len(cli.run("sessions", "--json").json) == 1
-    found = piped(cli, "/resume blue", "1", arguments=("--plain", "-m", "demo"))
+    found = piped(cli, "/resume blue it is", "1", arguments=("--plain", "-m", "demo"))
     in_order(found.out, "There the model said: Blue it is.", "Agent: ")
 
 

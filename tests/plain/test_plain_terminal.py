@@ -123,6 +123,7 @@ def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
         chat.terminal.type(b"\x03")
         chat.hears("Interrupt", "Interrupted.", "You: ")
         chat.says("again", "Agent: Back again.", "You: ")
+        chat.terminal.wait_for_editing()
         chat.terminal.type(b"half a li")
         chat.hears("half a li")
         chat.terminal.type(b"\x03")
