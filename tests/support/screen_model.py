@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rich.cells import split_graphemes
-
 _TOKEN = re.compile(
     r"\x1b\[(?P<arguments>[?<>=]?[\d;:]*)(?P<between>[ -/]*)(?P<final>[@-~])"
     r"|\x1b\](?P<osc>[^\x07\x1b]*)(?:\x07|\x1b\\)"
@@ -168,4 +166,6 @@ def _numbers(arguments: str, default: tuple[int, int]) -> tuple[int, int]:
 
 @lru_cache(4096)
 def _graphemes(text: str) -> list[tuple[int, int, int]]:
+    from rich.cells import split_graphemes  # not in the oldest version that the program runs with
+
     return split_graphemes(text)[0]
