@@ -54,6 +54,7 @@ class World:
             server.turn = self.turns
         self.agent.submit(f"[{self.turns}] {Script.words(random.Random(self.turns), 40)}")
         await self.agent.join()
+        await self.agent.ready()
         end = self.seen.last_end
         assert end.stop_reason == "end", end.failure
         return self.servers[self.agent.spec.key].truth.turns()[-1].thought
