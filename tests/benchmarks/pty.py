@@ -26,8 +26,8 @@ idle now, empty app      7 / 24 ms, 14 / 24  0, 2 (its cursor)   0, 1 821       
 =======================  ==================  ==================  ===================  ==================
 
 On the same machine with nothing else running (``--sizes 200x50 --seconds 10``): while 100 chunks a second stream a key
-takes 3.9 ms at the median and 7.3 ms at the 95th percentile, 46.8 frames a second of 1 264 bytes, 20.9 % of a core; idle
-5.1 and 12.0 ms, no frame, 0.2 %.
+takes 3.9 ms at the median and 7.3 ms at the 95th percentile, 46.8 frames a second of 1 264 bytes, 20.9 % of a core;
+idle 5.1 and 12.0 ms, no frame, 0.2 %.
 
 Of a key's time the program itself uses 2 to 3 ms of processor, and waits at most for the frame that is being made.
 """
