@@ -208,6 +208,10 @@ class MessagesWithdrawn:
     ids: list[str]
 
 
+LOADING = ("starting", "litellm_loading")
+"""States of the backend in which a request waits for it."""
+
+
 @dataclass(slots=True, frozen=True)
 class BackendChanged:
     """How far the process that talks to providers is: ``stopped``, ``starting``, ``ready``, ``litellm_loading``,

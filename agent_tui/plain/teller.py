@@ -10,6 +10,7 @@ from agent_tui.commands.tool_words import call_label, call_summary
 from agent_tui.commands.turn_words import ending_lines, says_itself
 from agent_tui.context.accounting.totals import turn_figure
 from agent_tui.models.events import (
+    LOADING,
     BackendChanged,
     CompactionEnded,
     CompactionStarted,
@@ -52,7 +53,6 @@ log = logging.getLogger(__name__)
 
 _COMPACTION = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
 LEVELS = {"info": "Note", "warning": "Warning", "error": "Error"}
-LOADING = ("starting", "litellm_loading")
 OWN_OUTPUT = "output"
 """The attachment that holds what the user's own command printed."""
 

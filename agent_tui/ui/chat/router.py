@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.turn_words import ending_lines, says_itself
 from agent_tui.models.events import (
+    LOADING,
     BackendChanged,
     CompactionEnded,
     CompactionStarted,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WORKING = "Working"
-LOADING = ("starting", "litellm_loading")
-"""States of the backend in which a request waits for it."""
 STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
 
 
