@@ -1,0 +1,124 @@
+"""Frames on their way to the terminal, and what a key did before everything else."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from textual import events
+from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual._compositor import ChopsUpdate, LayoutUpdate
+from textual.app import App
+from textual.screen import Screen
+from textual.strip import Strip
+
+from agent_tui.ui.textual_private.frames import FrameCompositor, FrameUpdate
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from agent_tui.ui.textual_private.frames import Glass
+
+
+class DrawsFrames(App[int]):
+    """An app that sends the terminal only what it does not show yet, each frame as one piece."""
+
+    glass: Glass
+    key_pressed = False
+    """Whether a key was pressed whose effect is not on the terminal yet."""
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key):
+            self.key_pressed = True
+        elif isinstance(event, events.Resize):
+            # The terminal was perhaps, for a moment, of yet another size, and what it shows is what that left.
+            self.glass.forget()
+            self.screen.refresh()
+        await super().on_event(event)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        frame = as_frame(renderable)
+        if frame is None:
+            self.drawn_by_textual(renderable)
+            super()._display(screen, renderable)
+            return
+        driver = self._driver
+        if self._running and not (self._closed or self._batch_count or driver is None or driver.is_headless):
+            try:
+                text = self.sequence(frame)
+            except Exception as error:
+                self.glass.forget()
+                self._handle_exception(error)
+            else:
+                if text:
+                    frame_text = f"{SYNC_START}{text}{SYNC_END}" if self._sync_available else text
+                    for at in range(0, len(frame_text), ONE_WRITE):
+                        driver.write(frame_text[at : at + ONE_WRITE])
+                    driver.flush()
+        self.post_display_hook()
+
+    def sequence(self, frame: FrameUpdate) -> str:
+        self.glass.fit(*frame.size)
+        text = self.glass.draw(frame.cells(self.console), frame.whole)
+        cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
+        if text or cursor != self._previous_cursor_position:
+            self._previous_cursor_position = cursor
+            text += f"\x1b[{cursor.y + 1};{cursor.x + 1}H"
+        return text
+
+    def drawn_by_textual(self, renderable: RenderableType | None) -> None:
+        if isinstance(renderable, ChopsUpdate):
+            self.glass.forget_rows([y for y, _, _ in renderable.spans])
+        elif renderable is not None:
+            self.glass.forget()
+
+
+ONE_WRITE = 8_192 if sys.platform == "win32" else 1 << 30
+"""Characters that a terminal is given at once: the thread that writes may have to wait for each piece, but Python fails
+on long ones on Windows."""
+
+
+def as_frame(renderable: RenderableType | None) -> FrameUpdate | None:
+    if isinstance(renderable, LayoutUpdate):
+        rows: dict[int, dict[int, Strip | None]] = {}
+        for y, strips in enumerate(renderable.strips, renderable.region.y):
+            row = rows[y] = {}
+            x = renderable.region.x
+            for strip in strips:
+                row[x] = strip
+                x += strip.cell_length
+        return FrameUpdate(renderable.region.size, rows, dict.fromkeys(rows, True))
+    return renderable if isinstance(renderable, FrameUpdate) else None
+
+
+class EchoingScreen(Screen[None]):
+    """A screen that draws only what changed, and what a key did before everything else."""
+
+    app: DrawsFrames
+
+    def __init__(self, glass: Glass, **names: Any) -> None:
+        super().__init__(**names)
+        self._compositor = FrameCompositor(glass)
+
+    async def _on_idle(self, event: events.Idle) -> None:
+        """Textual goes on with what is left when this is done."""
+        app, widget = self.app, self.focused
+        if widget is None or not app.key_pressed or widget not in self._dirty_widgets:
+            return
+        if not self.is_current or app._batch_count:
+            return
+        app.key_pressed = False
+        if self._layout_required:
+            self._on_timer_update()
+            return
+        later = self._dirty_widgets - {widget}
+        self._compositor.update_widgets({widget})
+        self._compositor_refresh()
+        self._dirty_widgets.update(later)
+
+
+def draw_again(app: DrawsFrames) -> None:
+    """Writes every cell of the screen on top."""
+    app.glass.forget()
+    screen = app.screen
+    app._display(screen, screen._compositor.render_update(full=True))

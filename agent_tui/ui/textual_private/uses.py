@@ -1,0 +1,42 @@
+"""What is private to Textual and used here, with what it is for: a test says which is gone in another version."""
+
+from __future__ import annotations
+
+USES: tuple[tuple[str, str, str], ...] = (
+    ("textual.message_pump.MessagePump", "_dispatch_message", "going on with the next message after an error"),
+    ("textual.app.App", "_handle_exception", "showing an error in a line instead of ending with a traceback"),
+    ("textual.app.App", "_refresh_truecolor_filter", "starting with the terminal's own colours"),
+    ("textual.app.App", "_filters", "starting with the terminal's own colours"),
+    ("textual.app.App", "_driver", "sending the terminal its title and notifications"),
+    ("textual.app.App", "_display", "drawing every cell again"),
+    ("textual.screen.Screen", "_compositor", "drawing every cell again"),
+    ("textual.screen.Screen", "_modal_binding_chain", "answering a key at once, as the user bound it"),
+    ("textual.widget.Widget", "_scroll_to", "scrolling the transcript without an animation"),
+    ("textual.widget.Widget", "_scroll_update", "telling the scrollbar the transcript's size at once"),
+    ("textual.widget.Widget", "_vertical_scrollbar", "drawing a scrollbar fast"),
+    ("textual.app.App", "_start_widget", "drawing a scrollbar fast"),
+    ("textual.drivers.linux_driver.LinuxDriver", "_file", "a terminal that vanishes"),
+    ("textual.drivers.linux_driver.LinuxDriver", "_loop", "a terminal that vanishes"),
+    ("textual._xterm_parser", "XTermParser", "keys that were typed before the start"),
+    ("textual._ansi_sequences", "SYNC_START", "frames that do not tear"),
+    ("textual._ansi_sequences", "SYNC_END", "frames that do not tear"),
+    ("textual._compositor", "Compositor", "drawing only what changed"),
+    ("textual._compositor", "CompositorUpdate", "drawing only what changed"),
+    ("textual._compositor", "LayoutUpdate", "drawing only what changed"),
+    ("textual._compositor", "ChopsUpdate", "drawing only what changed"),
+    ("textual._compositor.Compositor", "_dirty_regions", "drawing only what changed"),
+    ("textual._compositor.Compositor", "_regions_to_spans", "drawing only what changed"),
+    ("textual.app.App", "_batch_count", "drawing nothing between two halves of a change"),
+    ("textual.app.App", "_running", "drawing nothing at the end"),
+    ("textual.app.App", "_closed", "drawing nothing at the end"),
+    ("textual.app.App", "_sync_available", "frames that do not tear"),
+    ("textual.app.App", "_previous_cursor_position", "drawing nothing where nothing changed"),
+    ("textual.screen.Screen", "_on_idle", "showing a key before what else changed"),
+    ("textual.screen.Screen", "_dirty_widgets", "showing a key before what else changed"),
+    ("textual.screen.Screen", "_layout_required", "showing a key before what else changed"),
+    ("textual.screen.Screen", "_compositor_refresh", "showing a key before what else changed"),
+    ("textual.screen.Screen", "_on_timer_update", "showing a key before what else changed"),
+    ("textual.drivers.linux_driver", "XTermParser", "hearing what the terminal answers"),
+    ("textual._ansi_sequences", "ANSI_SEQUENCES_KEYS", "telling Alt+Enter from Enter"),
+)
+"""The class (or module) by its full name, the name that is private to it, and what completes "used for …"."""
