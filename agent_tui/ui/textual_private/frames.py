@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from textual._compositor import Compositor, CompositorUpdate
+from textual._compositor import Compositor, CompositorUpdate, LayoutUpdate
 from textual.geometry import Region, Size
-from textual.strip import Strip
+from textual.widget import Widget
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Cells: TypeAlias = dict[int, str]
+"""Parts of a row as they are sent, by the column they begin at."""
 
 
 class Glass(Protocol):
@@ -23,25 +25,41 @@ class Glass(Protocol):
 
     def fit(self, width: int, height: int) -> None: ...
 
+    @property
+    def shapes(self) -> int: ...
+
     def knows(self, y: int, columns: Sequence[int]) -> bool: ...
 
-    def draw(self, changes: Mapping[int, dict[int, str]], whole: Mapping[int, bool]) -> str: ...
+    def draw(self, changes: Mapping[int, Cells], whole: Mapping[int, bool]) -> str: ...
 
 
 class FrameUpdate(CompositorUpdate):
-    """Rows by their number, their parts by the column they begin at; ``whole``: of which rows these are all parts."""
+    """Rows by their number, as they are sent; ``whole``: of which rows these are all parts."""
 
-    def __init__(self, size: Size, rows: dict[int, dict[int, Strip | None]], whole: dict[int, bool]) -> None:
+    def __init__(self, size: Size, rows: dict[int, Cells], whole: dict[int, bool]) -> None:
         self.size = size
         self.rows = rows
         self.whole = whole
 
-    def cells(self, console: Console) -> dict[int, dict[int, str]]:
-        """The parts as they are sent."""
-        return {
-            y: {x: strip.render(console) if strip is not None else "" for x, strip in row.items()}
-            for y, row in self.rows.items()
-        }
+
+def whole_screen(update: LayoutUpdate, console: Console) -> FrameUpdate:
+    """All rows, as Textual has put them together."""
+    rows: dict[int, Cells] = {}
+    for y, strips in enumerate(update.strips, update.region.y):
+        row = rows[y] = {}
+        x = update.region.x
+        for strip in strips:
+            row[x] = strip.render(console)
+            x += strip.cell_length
+    return FrameUpdate(update.region.size, rows, dict.fromkeys(rows, True))
+
+
+class Part(NamedTuple):
+    """A part of a row that one widget draws: from column ``x`` to ``end``."""
+
+    x: int
+    end: int
+    widget: Widget
 
 
 class FrameCompositor(Compositor):
@@ -50,12 +68,15 @@ class FrameCompositor(Compositor):
     def __init__(self, glass: Glass) -> None:
         super().__init__()
         self.glass = glass
+        self._parts: list[list[Part] | None] = []
+        self._parts_of: object = None
+        self._shapes: object = None
 
     def render_partial_update(self) -> FrameUpdate | None:  # type: ignore[override]
         """What is dirty; with it whatever the terminal does not show for certain."""
         regions, glass = self._dirty_regions.copy(), self.glass
         self._dirty_regions.clear()
-        if not regions:
+        if not regions or self.root is None:
             return None
         width, height = self.size
         glass.fit(width, height)
@@ -63,49 +84,68 @@ class FrameCompositor(Compositor):
         for y, begin, end in self._regions_to_spans(regions):
             if 0 <= y < height:
                 spans.setdefault(y, []).append((begin, end))
-        rows: dict[int, dict[int, Strip | None]] = {}
-        whole: dict[int, bool] = {}
-        for y, cuts in enumerate(self.cuts):
-            known = glass.knows(y, cuts[:-1])
-            if not known:
-                rows[y] = dict.fromkeys(cuts[:-1])
-            elif y in spans:
-                dirty = spans[y]
-                rows[y] = {x: None for x, end in pairwise(cuts) if any(x < b and end > a for a, b in dirty)}
-            else:
-                continue
-            whole[y] = not known
-        self.fill(rows)
+        whole = dict.fromkeys(spans, False)
+        cuts = self.cuts
+        if (shapes := (cuts, glass.shapes)) != self._shapes:
+            self._shapes = shapes
+            whole |= {y: True for y, columns in enumerate(cuts) if not glass.knows(y, columns[:-1])}
+        rows: dict[int, Cells] = {}
+        asked: dict[Widget, dict[int, list[Part]]] = {}
+        for y in sorted(whole):
+            row = rows[y] = {}
+            for part in self.parts(y):
+                x, end, widget = part
+                if whole[y] or any(x < right and end > left for left, right in spans[y]):
+                    row[x] = ""  # all columns in their order; what no widget fills stays empty
+                    asked.setdefault(widget, {}).setdefault(y, []).append(part)
+        self.draw(rows, asked)
         return FrameUpdate(self.size, rows, whole)
 
-    def fill(self, rows: dict[int, dict[int, Strip | None]]) -> None:
-        """Asks the widgets, those in front first, for what is still missing."""
-        missing = {y: sum(strip is None for strip in row.values()) for y, row in rows.items()}
-        for widget, (region, clip) in self.visible_widgets.items():
+    def parts(self, y: int) -> list[Part]:
+        """Who draws which part of a row. It stays as it is until there is another layout."""
+        cuts = self.cuts
+        if self._parts_of is not cuts:
+            self._parts, self._parts_of = [None] * len(cuts), cuts
+        found = self._parts[y]
+        if found is None:
+            owners: dict[int, Widget] = {}
+            for widget, (region, clip) in self.visible_widgets.items():  # those in front come first
+                area = region.intersection(clip)
+                if area.y <= y < area.bottom:
+                    for x in cuts[y]:
+                        if area.x <= x < area.right:
+                            owners.setdefault(x, widget)
+            ends = zip(cuts[y], cuts[y][1:], strict=False)
+            found = self._parts[y] = [Part(x, end, owners[x]) for x, end in ends if x in owners]
+        return found
+
+    def draw(self, rows: dict[int, Cells], asked: Mapping[Widget, Mapping[int, list[Part]]]) -> None:
+        """Fills those parts of the rows with what the widgets show there."""
+        assert self.root is not None
+        console = self.root.app.console
+        for widget, lines in asked.items():
+            region, clip = self.visible_widgets[widget]
             area = region.intersection(clip)
-            lines = [y for y in area.line_range if missing.get(y) and missing_in(rows[y], area.x, area.right)]
-            while lines:
-                count = next((n for n, y in enumerate(lines) if y != lines[0] + n), len(lines))
-                crop = Region(area.x - region.x, lines[0] - region.y, area.width, count)
-                for y, strip in zip(lines[:count], widget.render_lines(crop), strict=False):
-                    missing[y] -= self.put(rows[y], self.cuts[y], area, strip)
-                lines = lines[count:]
+            for first, count in runs(lines):
+                crop = Region(area.x - region.x, first - region.y, area.width, count)
+                for y, strip in zip(range(first, first + count), widget.render_lines(crop), strict=False):
+                    parts, row = lines[y], rows[y]
+                    if len(parts) == 1 and parts[0].x == area.x and strip.cell_length == parts[0].end - area.x:
+                        row[area.x] = strip.render(console)
+                        continue
+                    own = [cut for cut in self.cuts[y] if area.x <= cut <= area.right]
+                    pieces = dict(zip(own, strip.divide([cut - area.x for cut in own[1:]]), strict=False))
+                    for part in parts:
+                        if part.x in pieces:
+                            row[part.x] = pieces[part.x].render(console)
 
-    def put(self, row: dict[int, Strip | None], cuts: list[int], area: Region, strip: Strip) -> int:
-        """Puts the line of a widget where nothing stands yet; how many parts that were."""
-        own = [cut for cut in cuts if area.x <= cut <= area.right]
-        pieces: Sequence[Strip]
-        if len(own) > 1 and strip.cell_length == own[1] - own[0]:
-            pieces = (strip,)
+
+def runs(rows: Mapping[int, object]) -> list[tuple[int, int]]:
+    """Rows that follow each other: the first of them, and how many."""
+    out: list[tuple[int, int]] = []
+    for y in rows:  # from the top
+        if out and out[-1][0] + out[-1][1] == y:
+            out[-1] = out[-1][0], out[-1][1] + 1
         else:
-            pieces = strip.divide([cut - area.x for cut in own[1:]])
-        count = 0
-        for x, piece in zip(own, pieces, strict=False):
-            if x in row and row[x] is None:
-                row[x] = piece
-                count += 1
-        return count
-
-
-def missing_in(row: dict[int, Strip | None], begin: int, end: int) -> bool:
-    return any(strip is None and begin <= x < end for x, strip in row.items())
+            out.append((y, 1))
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Any
 
 from textual import events
@@ -10,12 +11,12 @@ from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.screen import Screen
-from textual.strip import Strip
 
-from agent_tui.ui.textual_private.frames import FrameCompositor, FrameUpdate
+from agent_tui.ui.textual_private.frames import FrameCompositor, FrameUpdate, whole_screen
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
+    from textual.widget import Widget
 
     from agent_tui.ui.textual_private.frames import Glass
 
@@ -37,7 +38,7 @@ class DrawsFrames(App[int]):
         await super().on_event(event)
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        frame = as_frame(renderable)
+        frame = as_frame(renderable, self.console)
         if frame is None:
             self.drawn_by_textual(renderable)
             super()._display(screen, renderable)
@@ -59,7 +60,7 @@ class DrawsFrames(App[int]):
 
     def sequence(self, frame: FrameUpdate) -> str:
         self.glass.fit(*frame.size)
-        text = self.glass.draw(frame.cells(self.console), frame.whole)
+        text = self.glass.draw(frame.rows, frame.whole)
         cursor = self.screen.outer_size.clamp_offset(self.cursor_position)
         if text or cursor != self._previous_cursor_position:
             self._previous_cursor_position = cursor
@@ -78,36 +79,38 @@ ONE_WRITE = 8_192 if sys.platform == "win32" else 1 << 30
 on long ones on Windows."""
 
 
-def as_frame(renderable: RenderableType | None) -> FrameUpdate | None:
+def as_frame(renderable: RenderableType | None, console: Console) -> FrameUpdate | None:
     if isinstance(renderable, LayoutUpdate):
-        rows: dict[int, dict[int, Strip | None]] = {}
-        for y, strips in enumerate(renderable.strips, renderable.region.y):
-            row = rows[y] = {}
-            x = renderable.region.x
-            for strip in strips:
-                row[x] = strip
-                x += strip.cell_length
-        return FrameUpdate(renderable.region.size, rows, dict.fromkeys(rows, True))
+        return whole_screen(renderable, console)
     return renderable if isinstance(renderable, FrameUpdate) else None
 
 
 class EchoingScreen(Screen[None]):
-    """A screen that draws only what changed, and what a key did before everything else."""
+    """A screen that draws only what changed, and what a key did before everything else.
+
+    ``frame_due`` is when a frame is drawn anyway, by the event loop's clock: what else changes until then is drawn with
+    it, but for what a key did.
+    """
 
     app: DrawsFrames
 
     def __init__(self, glass: Glass, **names: Any) -> None:
         super().__init__(**names)
         self._compositor = FrameCompositor(glass)
+        self.frame_due = 0.0
 
     async def _on_idle(self, event: events.Idle) -> None:
-        """Textual goes on with what is left when this is done."""
+        """Textual goes on with what is left when this is done, unless there will be a frame for it."""
         app, widget = self.app, self.focused
-        if widget is None or not app.key_pressed or widget not in self._dirty_widgets:
-            return
-        if not self.is_current or app._batch_count:
-            return
-        app.key_pressed = False
+        echoes = widget in self._dirty_widgets and app.key_pressed and self.is_current and not app._batch_count
+        if widget is not None and echoes:
+            app.key_pressed = False
+            self.echo(widget)
+        if self.frame_due > get_running_loop().time():
+            event.prevent_default()
+
+    def echo(self, widget: Widget) -> None:
+        """Draws the widget that took a key."""
         if self._layout_required:
             self._on_timer_update()
             return
@@ -115,6 +118,26 @@ class EchoingScreen(Screen[None]):
         self._compositor.update_widgets({widget})
         self._compositor_refresh()
         self._dirty_widgets.update(later)
+
+    def draw_now(self) -> None:
+        """Draws what is dirty, without waiting for Textual's next update."""
+        app = self.app
+        self.frame_due = 0.0
+        if app._batch_count or not self.is_current:
+            self.check_idle()
+        elif self is not app.screen or self._needs_more():
+            self._on_timer_update()
+        else:
+            self._update_timer.pause()
+            self._compositor.update_widgets(self._dirty_widgets)
+            app._display(self, self._compositor.render_update(screen_stack=app._background_screens))
+            self._dirty_widgets.clear()
+            if self._callbacks:
+                self.call_next(self._invoke_and_clear_callbacks)
+
+    def _needs_more(self) -> bool:
+        """Whether more is to be done than drawing."""
+        return self._layout_required or self._scroll_required or self._repaint_required or self._recompose_required
 
 
 def draw_again(app: DrawsFrames) -> None:

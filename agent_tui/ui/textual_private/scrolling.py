@@ -2,50 +2,83 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color as ColorOnScreen
+from textual.filter import LineFilter
 from textual.geometry import Region, Size
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.textual_private.screen import EchoingScreen
+
 
 def filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
     """Lines as the user's terminal can show them: without colours where it has none, for example."""
-    filters = widget.get_line_filters()
-    if filters:
+    if filters := widget.get_line_filters():
         background = widget.background_colors[1]
-        for line_filter in filters:
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        strips = [through(strip, filters, background) for strip in strips]
     return strips
+
+
+def through(strip: Strip, filters: Sequence[LineFilter], background: ColorOnScreen) -> Strip:
+    """A line behind filters that may have to know what is behind it."""
+    for line_filter in filters:
+        strip = strip.apply_filter(line_filter, background)
+    return strip
 
 
 class LeanScrollBar(ScrollBar):
     """A vertical scrollbar whose lines are made without a console and without styles for each of them."""
 
+    def __init__(self, **names: Any) -> None:
+        super().__init__(**names)
+        self._seen: list[tuple[int, Segment]] = []
+
     def render_lines(self, crop: Region) -> list[Strip]:
+        width, base = self.size.width, self.visual_style.rich_style
+        segments = self.segments()
+        self._seen = changes(segments)
+        strips = [one_segment(segment, width, base) for segment in segments[crop.y : crop.bottom]]
+        begin, end = crop.column_span
+        return [strip.crop(begin, end) for strip in filtered(self, strips)]
+
+    def segments(self) -> list[Segment]:
+        """A segment for each line."""
         bar = self.render()
         assert isinstance(bar, ScrollBarRender) and isinstance(bar.style, Style)
-        style, (width, height) = bar.style, self.size
         drawn = bar.render_bar(
-            size=height,
+            size=self.size.height,
             virtual_size=bar.virtual_size,
             window_size=bar.window_size,
             position=bar.position,
-            thickness=width,
+            thickness=self.size.width,
             vertical=True,
-            back_color=style.bgcolor or Color.default(),
-            bar_color=style.color or Color.default(),
+            back_color=bar.style.bgcolor or Color.default(),
+            bar_color=bar.style.color or Color.default(),
         )
-        base = self.visual_style.rich_style
-        strips = [one_segment(segment, width, base) for segment in drawn.segments[crop.y : crop.bottom]]
-        begin, end = crop.column_span
-        return [strip.crop(begin, end) for strip in filtered(self, strips)]
+        return list(drawn.segments)
+
+    def place(self, virtual: int, window: int, position: int) -> bool:
+        """Takes what it shows, quietly; whether that looks different."""
+        self.set_reactive(ScrollBar.window_virtual_size, virtual)
+        self.set_reactive(ScrollBar.window_size, window)
+        self.set_reactive(ScrollBar.position, position)
+        return changes(self.segments()) != self._seen
+
+
+def changes(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
+    """Where a segment is another object than the one before."""
+    return [(y, one) for y, (one, last) in enumerate(zip(segments, [None, *segments], strict=False)) if one is not last]
 
 
 @lru_cache(256)
@@ -55,7 +88,9 @@ def one_segment(segment: Segment, width: int, base: Style) -> Strip:
 
 
 class JumpingScrollView(ScrollView):
-    """Scrolls without an animation, and takes a size and a place in one go, without a layout."""
+    """Scrolls without an animation, and takes a size and a place in one go, without a layout.
+
+    A frame that only scrolls needs none of the messages by which Textual brings a change to the screen."""
 
     @property
     def vertical_scrollbar(self) -> ScrollBar:
@@ -69,7 +104,44 @@ class JumpingScrollView(ScrollView):
         options["animate"] = False
         return super()._scroll_to(*arguments, **options)
 
-    def set_virtual_size(self, size: Size) -> None:
-        """Tells the scrollbar of ``size`` without laying everything out again."""
-        self.set_reactive(Widget.virtual_size, size)
-        self._scroll_update(size)
+    def mark(self, *regions: Region) -> None:
+        """As ``refresh``, for the screen's next drawing."""
+        self._set_dirty(*regions)
+        self.drawn_next(self)
+
+    def drawn_next(self, widget: Widget) -> None:
+        self.screen._dirty_widgets.add(widget)
+
+    def place(self, size: Size, row: int) -> int:
+        """Scrolls to a row, or as far as there is anything, in a text of this size; which row it is."""
+        height = self.container_size.height
+        if size != self.virtual_size:
+            self.set_reactive(Widget.virtual_size, size)
+            if self.show_vertical_scrollbar != (size.height > height):
+                self._scroll_update(size)
+        row = min(row, self.max_scroll_y)
+        self.set_reactive(Widget.scroll_y, row)
+        self.set_reactive(Widget.scroll_target_y, row)
+        bar = self.vertical_scrollbar
+        if self.show_vertical_scrollbar and isinstance(bar, LeanScrollBar) and bar.place(size.height, height, row):
+            bar._set_dirty()
+            self.drawn_next(bar)
+        return row
+
+    def frame_in(self, seconds: float, prepare: Callable[[], None]) -> None:
+        """Draws a frame in so many seconds, and calls ``prepare`` just before. What else changes until then is drawn
+        with it."""
+        loop, screen = get_running_loop(), self.screen
+        if isinstance(screen, EchoingScreen):
+            screen.frame_due = loop.time() + seconds
+        loop.call_later(seconds, self._frame_now, prepare, screen)
+
+    def _frame_now(self, prepare: Callable[[], None], screen: Screen[Any]) -> None:
+        """No message handles this: an error in it is one of the app."""
+        for call in (prepare, screen.draw_now if isinstance(screen, EchoingScreen) else screen.check_idle):
+            try:
+                with self._context():
+                    if self.is_attached or call is not prepare:
+                        call()
+            except Exception as error:
+                self.app._handle_exception(error)
