@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from rich.segment import Segment
 from textual._compositor import Compositor, CompositorUpdate, LayoutUpdate
+from textual._context import visible_screen_stack
+from textual.color import Color
+from textual.filter import LineFilter
 from textual.geometry import Region, Size
+from textual.renderables.background_screen import BackgroundScreen
+from textual.screen import Screen
+from textual.strip import Strip
 from textual.widget import Widget
 
 if TYPE_CHECKING:
@@ -62,15 +70,19 @@ class Part(NamedTuple):
     widget: Widget
 
 
+Asked: TypeAlias = Mapping[Widget, Mapping[int, list[Part]]]
+"""Parts of rows, by the widget that draws them."""
+
+
 class FrameCompositor(Compositor):
     """Asks widgets for the lines that changed and for no others, and leaves lines whole that nothing covers."""
 
     def __init__(self, glass: Glass) -> None:
         super().__init__()
         self.glass = glass
-        self._parts: list[list[Part] | None] = []
-        self._parts_of: object = None
-        self._shapes: object = None
+        self.known_parts: list[list[Part] | None] = []
+        self.parts_of: object = None
+        self.known_shapes: object = None
 
     def render_partial_update(self) -> FrameUpdate | None:  # type: ignore[override]
         """What is dirty; with it whatever the terminal does not show for certain."""
@@ -86,8 +98,8 @@ class FrameCompositor(Compositor):
                 spans.setdefault(y, []).append((begin, end))
         whole = dict.fromkeys(spans, False)
         cuts = self.cuts
-        if (shapes := (cuts, glass.shapes)) != self._shapes:
-            self._shapes = shapes
+        if (shapes := (cuts, glass.shapes)) != self.known_shapes:
+            self.known_shapes = shapes
             whole |= {y: True for y, columns in enumerate(cuts) if not glass.knows(y, columns[:-1])}
         rows: dict[int, Cells] = {}
         asked: dict[Widget, dict[int, list[Part]]] = {}
@@ -104,9 +116,9 @@ class FrameCompositor(Compositor):
     def parts(self, y: int) -> list[Part]:
         """Who draws which part of a row. It stays as it is until there is another layout."""
         cuts = self.cuts
-        if self._parts_of is not cuts:
-            self._parts, self._parts_of = [None] * len(cuts), cuts
-        found = self._parts[y]
+        if self.parts_of is not cuts:
+            self.known_parts, self.parts_of = [None] * len(cuts), cuts
+        found = self.known_parts[y]
         if found is None:
             owners: dict[int, Widget] = {}
             for widget, (region, clip) in self.visible_widgets.items():  # those in front come first
@@ -116,28 +128,95 @@ class FrameCompositor(Compositor):
                         if area.x <= x < area.right:
                             owners.setdefault(x, widget)
             ends = zip(cuts[y], cuts[y][1:], strict=False)
-            found = self._parts[y] = [Part(x, end, owners[x]) for x, end in ends if x in owners]
+            found = self.known_parts[y] = [Part(x, end, owners[x]) for x, end in ends if x in owners]
         return found
 
-    def draw(self, rows: dict[int, Cells], asked: Mapping[Widget, Mapping[int, list[Part]]]) -> None:
+    def draw(self, rows: dict[int, Cells], asked: Asked) -> None:
         """Fills those parts of the rows with what the widgets show there."""
         assert self.root is not None
         console = self.root.app.console
+        for y, x, strip in self.shown(asked):
+            rows[y][x] = strip.render(console)
+
+    def shown(self, asked: Asked) -> Iterator[tuple[int, int, Strip]]:
+        """What the widgets show in those parts, each with its row and its column."""
         for widget, lines in asked.items():
             region, clip = self.visible_widgets[widget]
             area = region.intersection(clip)
             for first, count in runs(lines):
                 crop = Region(area.x - region.x, first - region.y, area.width, count)
-                for y, strip in zip(range(first, first + count), widget.render_lines(crop), strict=False):
-                    parts, row = lines[y], rows[y]
+                for y, strip in zip(range(first, first + count), lines_of(widget, crop), strict=False):
+                    parts = lines[y]
                     if len(parts) == 1 and parts[0].x == area.x and strip.cell_length == parts[0].end - area.x:
-                        row[area.x] = strip.render(console)
+                        yield y, area.x, strip
                         continue
                     own = [cut for cut in self.cuts[y] if area.x <= cut <= area.right]
                     pieces = dict(zip(own, strip.divide([cut - area.x for cut in own[1:]]), strict=False))
                     for part in parts:
                         if part.x in pieces:
-                            row[part.x] = pieces[part.x].render(console)
+                            yield y, part.x, pieces[part.x]
+
+    def rows_behind(self, first: int, count: int, front: Screen[object]) -> Iterator[Strip]:
+        """Rows of this screen as one line each, as they are seen through the one in ``front``."""
+        tint, base = Tint.of(front.styles.background), front.visual_style.rich_style
+        filters, background = front.get_line_filters(), front.background_colors[1]
+        asked: dict[Widget, dict[int, list[Part]]] = {}
+        rows: dict[int, dict[int, Strip]] = {}
+        for y in range(first, first + count):
+            rows[y] = {}
+            for part in self.parts(y):
+                asked.setdefault(part.widget, {}).setdefault(y, []).append(part)
+        for y, x, strip in self.shown(asked):
+            # Each of these is remembered by the line it is made of, which is the same as long as nothing changes there.
+            rows[y][x] = through(strip.apply_filter(tint, background).apply_style(base), filters, background)
+        for row in rows.values():
+            yield Strip.join([row[x] for x in sorted(row)])
+
+
+def lines_of(widget: Widget, crop: Region) -> list[Strip]:
+    """What a widget shows there."""
+    if not isinstance(widget, Screen):
+        return widget.render_lines(crop)
+    below = behind(widget)
+    if below is None:
+        visible_screen_stack.set(widget.app._background_screens)  # which it empties at each drawing
+        return widget.render_lines(crop)
+    begin, end = crop.column_span
+    return [strip.crop(begin, end) for strip in below.rows_behind(crop.y, crop.height, widget)]
+
+
+def behind(screen: Screen[object]) -> FrameCompositor | None:
+    """What can be seen through a screen, where it is of the same size and nothing else is drawn between."""
+    stack, styles = screen.app.screen_stack, screen.styles
+    at = stack.index(screen) if screen in stack else 0
+    if at == 0 or styles.background.a == 1 or styles.gutter.totals != (0, 0) or styles.opacity < 1:
+        return None
+    found = stack[at - 1]._compositor
+    return found if isinstance(found, FrameCompositor) and found.size == screen.size and found.root else None
+
+
+class Tint(LineFilter):
+    """What lies behind a screen of this colour: darker, and nothing in it can be clicked."""
+
+    def __init__(self, color: Color) -> None:
+        super().__init__()
+        self.color = color
+
+    @classmethod
+    @lru_cache(16)
+    def of(cls, color: Color) -> Tint:
+        """The same one for the same colour: lines keep what they look like behind it."""
+        return cls(color)
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return list(BackgroundScreen.process_segments(segments, self.color))
+
+
+def through(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:
+    """A line behind filters that may have to know what is behind it."""
+    for line_filter in filters:
+        strip = strip.apply_filter(line_filter, background)
+    return strip
 
 
 def runs(rows: Mapping[int, object]) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from agent_tui.ui.textual_private.frames import FrameCompositor, FrameUpdate, wh
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from textual.widget import Widget
+    from textual.widget import AwaitMount, Widget
 
     from agent_tui.ui.textual_private.frames import Glass
 
@@ -36,6 +36,13 @@ class DrawsFrames(App[int]):
             self.glass.forget()
             self.screen.refresh()
         await super().on_event(event)
+
+    def _get_screen(self, screen: Screen[Any] | str) -> tuple[Screen[Any], AwaitMount]:
+        """A screen on top of the first one is drawn in the same way."""
+        found = self.get_screen(screen)
+        if not isinstance(found._compositor, FrameCompositor):
+            found._compositor = FrameCompositor(self.glass)
+        return super()._get_screen(found)
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         frame = as_frame(renderable, self.console)
@@ -119,13 +126,25 @@ class EchoingScreen(Screen[None]):
         self._compositor_refresh()
         self._dirty_widgets.update(later)
 
+    def _compositor_refresh(self) -> None:
+        """Behind another screen, that one draws what changed. (Textual's own also marks this screen as changed by
+        that, once more and whole.)"""
+        app = self.app
+        if self is app.screen or self not in app._background_screens:
+            super()._compositor_refresh()
+            return
+        if changed := self._compositor._dirty_regions.copy():
+            app.screen.refresh(*changed)
+        self._compositor._dirty_regions.clear()
+        self._dirty_widgets.clear()
+
     def draw_now(self) -> None:
         """Draws what is dirty, without waiting for Textual's next update."""
         app = self.app
         self.frame_due = 0.0
         if app._batch_count or not self.is_current:
             self.check_idle()
-        elif self is not app.screen or self._needs_more():
+        elif self is not app.screen or self.needs_more():
             self._on_timer_update()
         else:
             self._update_timer.pause()
@@ -135,7 +154,7 @@ class EchoingScreen(Screen[None]):
             if self._callbacks:
                 self.call_next(self._invoke_and_clear_callbacks)
 
-    def _needs_more(self) -> bool:
+    def needs_more(self) -> bool:
         """Whether more is to be done than drawing."""
         return self._layout_required or self._scroll_required or self._repaint_required or self._recompose_required
 

@@ -10,8 +10,6 @@ from typing import Any
 from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color as ColorOnScreen
-from textual.filter import LineFilter
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
@@ -19,6 +17,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
+from agent_tui.ui.textual_private.frames import through
 from agent_tui.ui.textual_private.screen import EchoingScreen
 
 
@@ -30,24 +29,17 @@ def filtered(widget: Widget, strips: list[Strip]) -> list[Strip]:
     return strips
 
 
-def through(strip: Strip, filters: Sequence[LineFilter], background: ColorOnScreen) -> Strip:
-    """A line behind filters that may have to know what is behind it."""
-    for line_filter in filters:
-        strip = strip.apply_filter(line_filter, background)
-    return strip
-
-
 class LeanScrollBar(ScrollBar):
     """A vertical scrollbar whose lines are made without a console and without styles for each of them."""
 
     def __init__(self, **names: Any) -> None:
         super().__init__(**names)
-        self._seen: list[tuple[int, Segment]] = []
+        self.drawn: list[tuple[int, Segment]] = []
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width, base = self.size.width, self.visual_style.rich_style
         segments = self.segments()
-        self._seen = changes(segments)
+        self.drawn = changes(segments)
         strips = [one_segment(segment, width, base) for segment in segments[crop.y : crop.bottom]]
         begin, end = crop.column_span
         return [strip.crop(begin, end) for strip in filtered(self, strips)]
@@ -56,7 +48,7 @@ class LeanScrollBar(ScrollBar):
         """A segment for each line."""
         bar = self.render()
         assert isinstance(bar, ScrollBarRender) and isinstance(bar.style, Style)
-        drawn = bar.render_bar(
+        made = bar.render_bar(
             size=self.size.height,
             virtual_size=bar.virtual_size,
             window_size=bar.window_size,
@@ -66,14 +58,14 @@ class LeanScrollBar(ScrollBar):
             back_color=bar.style.bgcolor or Color.default(),
             bar_color=bar.style.color or Color.default(),
         )
-        return list(drawn.segments)
+        return list(made.segments)
 
     def place(self, virtual: int, window: int, position: int) -> bool:
         """Takes what it shows, quietly; whether that looks different."""
         self.set_reactive(ScrollBar.window_virtual_size, virtual)
         self.set_reactive(ScrollBar.window_size, window)
         self.set_reactive(ScrollBar.position, position)
-        return changes(self.segments()) != self._seen
+        return changes(self.segments()) != self.drawn
 
 
 def changes(segments: Sequence[Segment]) -> list[tuple[int, Segment]]:
@@ -134,9 +126,9 @@ class JumpingScrollView(ScrollView):
         loop, screen = get_running_loop(), self.screen
         if isinstance(screen, EchoingScreen):
             screen.frame_due = loop.time() + seconds
-        loop.call_later(seconds, self._frame_now, prepare, screen)
+        loop.call_later(seconds, self.frame_now, prepare, screen)
 
-    def _frame_now(self, prepare: Callable[[], None], screen: Screen[Any]) -> None:
+    def frame_now(self, prepare: Callable[[], None], screen: Screen[Any]) -> None:
         """No message handles this: an error in it is one of the app."""
         for call in (prepare, screen.draw_now if isinstance(screen, EchoingScreen) else screen.check_idle):
             try:

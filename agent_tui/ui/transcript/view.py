@@ -16,7 +16,8 @@ from textual.strip import Strip
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private.scrolling import JumpingScrollView, through
+from agent_tui.ui.textual_private.frames import through
+from agent_tui.ui.textual_private.scrolling import JumpingScrollView
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
@@ -25,7 +26,7 @@ from agent_tui.ui.transcript.messages import FollowChanged
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""
 CALM_FRAME = 1 / 4
-"""The same with reduced motion, and beneath a dialog, where each drawing is one of the whole screen."""
+"""The same with reduced motion, and beneath a dialog, where rows cannot be moved: each one is sent."""
 SHARE = 0.1
 """Share of a processor that laying out a growing answer may take: a slow one makes the next one wait."""
 
