@@ -104,7 +104,8 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
         await agent.join()
         session, step = agent.info.id, agent.steps[-1]
         alone = agent.context_usage().total
-        step.fixed.append(FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400))
+        read = FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400)
+        step.fixed = (*step.fixed, read)
         agent.store.write_step(session, step)
     looking = Agent(parts_for(home, project, resume=session))
     try:
