@@ -113,7 +113,7 @@ def shows(picker: SessionPicker, text: str) -> bool:
 async def until(what: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
         while not what():  # noqa: ASYNC110
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
 
 
 async def typing(store: Store, lists: bool, text: str) -> tuple[list[float], float]:

@@ -8,6 +8,7 @@ characters with the numbers of the messages they are in, not the texts.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import time
@@ -18,6 +19,8 @@ from agent_tui.errors import StoreError
 from agent_tui.store.search.grams import PUNCTUATION, grams
 from agent_tui.store.search.texts import SEARCHED, text_of
 from agent_tui.store.tables.database import FAULTS, explain
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 """``PRAGMA user_version`` of the file; one of another is made anew."""
@@ -53,6 +56,18 @@ def remove_index(database: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def remove_damaged(database: Path) -> None:
+    """Removes an index that cannot be read: whoever fills it makes it anew. Raises OSError."""
+    remove_index(database)
+    log.warning("The search index %s was damaged, and is made anew.", index_file(database))
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether it says that a file holds nonsense, and not that it cannot be reached."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 class NoIndex(StoreError):
     """There can be no index here; says why."""
 
@@ -66,9 +81,11 @@ class SearchIndex:
         self._path = index_file(database)
         self._main: sqlite3.Connection | None = None
         self._index: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         try:
             self._main = sqlite3.connect(read_only(database), uri=True, isolation_level=None, timeout=_WAIT)
-            self._index = _opened(self._path)
+            self._index = _opened(database)
+            self._file = _identity(self._path)
         except (OSError, *FAULTS) as error:
             self.close()
             raise NoIndex(why_not(error, self._path)) from error
@@ -77,6 +94,11 @@ class SearchIndex:
         for connection in (self._index, self._main):
             if connection is not None:
                 connection.close()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still the one that was opened: it may be removed at any time."""
+        return self._file is not None and _identity(self._path) == self._file
 
     def step(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Adds some of what is missing, the newest first, in one transaction of about a quarter of a second. False when
@@ -218,16 +240,24 @@ def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
     return given is not None and given[0] >= high
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """The file, made anew where it is of another version or cannot be read."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    """The index of a database, made anew where it is of another version or cannot be read."""
+    path = index_file(database)
     try:
         return _connected(path)
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not is_damage(error):
             raise
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    remove_damaged(database)
     return _connected(path)
 
 
