@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,26 @@ async def test_what_is_said_now_is_in_the_index_when_the_turn_is_over(home: Home
         await chat.say("/resume")
         await chat.press(*"quagga")
         await chat.shows("model: A quagga is a zebra.", "current")
+
+
+async def test_what_a_run_of_a_script_said_meanwhile_is_found_without_a_restart(home: Home) -> None:
+    home.script('[[step]]\nmatch = "striped"\ntext = "So that an okapi can be told from it."\n')
+    async with home.chat() as chat:
+        await chat.say("/resume okapi")
+        await chat.shows("No session matches.")
+        arguments = ("-m", "agent_tui", "-p", "why is the zebra striped?", "-m", "demo")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, cwd=home.project, stdout=PIPE, stdin=DEVNULL, env=os.environ
+        )
+        out, _ = await process.communicate()
+        assert "okapi" in out.decode()
+        await chat.press("backspace")
+        await chat.shows("1 session", "model: So that an okapi can")
+        await chat.press("escape")
+        await chat.say("/resume okapi")
+        await chat.shows("1 session", "model: So that an okapi can")
+        await chat.press("enter")
+        await chat.shows("Find words", "why is the zebra striped?")
 
 
 async def test_no_text_in_the_search_line_is_an_error(home: Home) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from agent_tui.store.search.index import NoIndex, SearchIndex, is_damage, remove_damaged
+from agent_tui.store.search.index import NoIndex, SearchIndex, remove_damaged
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Filler:
                 self._fill()
             except NoIndex as error:
                 # Damaged again at once: it is the database.
-                if is_damage(error.__cause__) and time.monotonic() - anew > _AGAIN:
+                if error.damaged and time.monotonic() - anew > _AGAIN:
                     anew = time.monotonic()
                     with contextlib.suppress(OSError):
                         remove_damaged(self._database)
@@ -73,6 +73,7 @@ class Filler:
     def _fill(self) -> None:
         """Until it is closed, or the file is another."""
         with contextlib.closing(SearchIndex(self._database)) as index:
+            index.check()
             while not self._ended.is_set():
                 self._news.wait()
                 if not index.is_there:

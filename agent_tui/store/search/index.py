@@ -19,6 +19,7 @@ from agent_tui.errors import StoreError
 from agent_tui.store.search.grams import PUNCTUATION, grams
 from agent_tui.store.search.texts import SEARCHED, text_of
 from agent_tui.store.tables.database import FAULTS, explain
+from agent_tui.text.clean import one_line
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +69,18 @@ def is_damage(error: BaseException | None) -> bool:
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+def damage_in(connection: sqlite3.Connection, schema: str) -> str:
+    """The first thing that is wrong with the pages of an index; nothing where all is well."""
+    (found,) = connection.execute(f"PRAGMA {schema}.quick_check(1)").fetchone()
+    return "" if found == "ok" else str(found)
+
+
 class NoIndex(StoreError):
-    """There can be no index here; says why."""
+    """There can be no index here; says why. ``damaged``: not this one, but another."""
+
+    def __init__(self, why: str, damaged: bool = False) -> None:
+        super().__init__(why)
+        self.damaged = damaged
 
 
 class SearchIndex:
@@ -88,7 +99,7 @@ class SearchIndex:
             self._file = _identity(self._path)
         except (OSError, *FAULTS) as error:
             self.close()
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def close(self) -> None:
         for connection in (self._index, self._main):
@@ -100,6 +111,16 @@ class SearchIndex:
         """Whether the file is still the one that was opened: it may be removed at any time."""
         return self._file is not None and _identity(self._path) == self._file
 
+    def check(self) -> None:
+        """Looks at every page: damage would be met by a search else. Raises ``NoIndex``."""
+        assert self._index is not None
+        try:
+            problem = damage_in(self._index, "main")
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
+        if problem:
+            raise NoIndex(f"{self._path} is damaged ({one_line(problem, 100)})", damaged=True)
+
     def step(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Adds some of what is missing, the newest first, in one transaction of about a quarter of a second. False when
         nothing is missing any more. Raises ``NoIndex``."""
@@ -107,7 +128,7 @@ class SearchIndex:
             with self._writing() as (main, index):
                 return self._add(main, index, time.monotonic() + _SLICE, stopped)
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def _add(
         self, main: sqlite3.Connection, index: sqlite3.Connection, until: float, stopped: Callable[[], bool]
@@ -173,7 +194,7 @@ class SearchIndex:
                         index.execute("INSERT INTO grams (grams, rowid, runs) VALUES ('delete', ?, ?)", (n, runs))
                         index.execute("INSERT INTO waits VALUES (?)", (n,))
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def overwrite(self) -> None:
         """After a deletion: what the file still held of it is overwritten. Takes a second for each ten megabytes.
@@ -188,7 +209,7 @@ class SearchIndex:
                         index.execute("DELETE FROM waits WHERE n = ?", (n,))
             self._index.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
@@ -215,6 +236,8 @@ def why_not(error: Exception, path: Path) -> str:
     """Why there is no index, as part of a line."""
     if isinstance(error, sqlite3.OperationalError) and "fts5" in str(error):
         return "the SQLite of this Python has no full-text search (FTS5)"
+    if is_damage(error):
+        return f"{path} is damaged"
     if isinstance(error, OSError):
         return f"{path} cannot be written: {error.strerror or error}"
     return str(error) if isinstance(error, StoreError) else str(explain(error, path))
