@@ -182,14 +182,11 @@ class Reader(DocumentView):
             return False
         top = self._slots[0].cursor
         here = top.entry if top.piece == 0 and top.line <= 1 else top.entry + (1 if direction < 0 else 0)
-        index = here + direction
-        while 0 <= index < len(self.document.entries):
-            message = self.document.entries[index].message
-            if message is not None and message.role == "user":
-                self.document.pieces(index)
-                self.go_to(Cursor(index, 0, 0))
-                return True
-            index += direction
+        index = self.document.question(here, direction)
+        if index is not None:
+            self.document.pieces(index)
+            self.go_to(Cursor(index, 0, 0))
+            return True
         if direction > 0:
             self.follow_end()
         return False
