@@ -207,8 +207,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         fork = " fork" if info.copied else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
-        roomy = width > (70 if entry.message_id is None else 100)
-        place = f" {fit(elsewhere, 18)}" if roomy and self.everywhere else ""
+        room_for_place = (width - 40) // 2 if entry.message_id is None else (width - 64) // 2
+        place = f" {fit(elsewhere, min(18, room_for_place))}" if room_for_place >= 8 and self.everywhere else ""
         name = one_line(info.title or info.preview, 200) or "untitled"
         style = paint("primary" if here else "foreground", bold=here)
         end: list[Piece] = [(fork, paint("secondary")), (current, paint("accent")), (place, paint("secondary"))]
