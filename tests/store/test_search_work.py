@@ -12,8 +12,10 @@ import pytest
 from agent_tui.errors import StoreError
 from agent_tui.store import Store
 from agent_tui.store.search import look, names
+from agent_tui.store.search import texts as texts_module
 from agent_tui.store.search.index import index_file
 from agent_tui.store.search.reader import SearchReader
+from agent_tui.text import search as text_search
 from tests.store.test_search import fill, said
 
 FEW, MANY = 8, 80
@@ -23,7 +25,7 @@ FEW, MANY = 8, 80
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the messages whose text was read."""
     read: list[int] = []
-    real = look.text_of
+    real = texts_module.text_of
 
     def text_of(connection: sqlite3.Connection, n: int) -> str:
         read.append(n)
@@ -37,7 +39,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def folded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was folded of what sessions are called."""
     seen: list[str] = []
-    real = names.fold
+    real = text_search.fold
 
     def fold(text: str) -> str:
         seen.append(text)

@@ -142,7 +142,7 @@ def test_heights_are_what_summing_them_gives(rows: list[int], changes: list[tupl
         else:
             heights.append(height)
             known.append(height)
-    assert (len(heights), heights.total, list(heights)) == (len(known), sum(known), known)
+    assert (len(heights), heights.total, [heights[k] for k in range(len(known))]) == (len(known), sum(known), known)
     assert [heights.before(k) for k in range(len(known) + 1)] == [sum(known[:k]) for k in range(len(known) + 1)]
     covering = [(index, row) for index, height in enumerate(known) for row in range(height)]
     assert [heights.find(y) for y in range(sum(known))] == covering
