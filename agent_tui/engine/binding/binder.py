@@ -111,9 +111,10 @@ class Binder:
             conversation.bind_model(spec.key)
 
     def _purse_of(self, conversation: Conversation) -> Purse:
-        """The session's purse, which another model goes on with."""
+        """The session's purse, which another model goes on with; one that is opened knows what the run has spent."""
         if self._purse is None or self._purse.conversation is not conversation:
-            self._purse = Purse(conversation, self._parts.settings.budget, self._parts.run_budget)
+            parts = self._parts
+            self._purse = Purse(conversation, parts.settings.budget, parts.run_budget, self._purse)
         return self._purse
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
