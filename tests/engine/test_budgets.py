@@ -321,7 +321,7 @@ async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Pat
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int, tmp_path: Path) -> None:
-    """Forks, new sessions, others and back again: what the run spent is what its turns cost, and it ends at its budget."""
+    """Forks, new sessions, others and back again: the run spent what its turns cost, and ends at its budget."""
     dice, spent = random.Random(seed), NO_COST
     async with opened(tmp_path, run=0.05) as (agent, seen):
         sessions = [agent.info.id]
