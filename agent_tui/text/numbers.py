@@ -68,7 +68,8 @@ def money(amount: float | Dollars | None, places: int | None = None) -> str:
 def rounded_down(amount: float, digits: int) -> float:
     """The amount to so many digits after the point and no more than it is, but for a millionth of the last of them:
     that is what adding floats may have lost."""
-    return math.floor(amount * 10**digits + 1e-6) / 10**digits
+    scale = 10.0**digits
+    return math.floor(amount * scale + 1e-6) / scale
 
 
 def _dollars(amount: float, places: int | None) -> str:

@@ -62,7 +62,7 @@ def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
     found = registry.complete(agent, "/co")
     assert {"/context", "/compact", "/copy", "/config"} <= {c.label.split()[0] for c in found}
     assert registry.complete(agent, "/new")[0].insert == "/clear"
-    assert [c.label for c in registry.complete(agent, "/thinking h")] == ["high"]
+    assert [c.label for c in registry.complete(agent, "/thinking m")] == ["medium"]
     assert registry.complete(agent, "/nothing x") == []
 
 
