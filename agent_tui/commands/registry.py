@@ -54,9 +54,10 @@ class Completion:
     detail: str = ""
 
 
-ORDER = tuple(
-    "help model context compact clear resume rename rewind fork export copy status usage budget permissions trust pin "
-    "unpin thinking theme vim config init queue jobs mcp skills tools doctor exit".split()
+ORDER = (
+    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
+    *("usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "vim", "config", "init"),
+    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""
 
