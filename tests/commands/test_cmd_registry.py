@@ -103,6 +103,10 @@ async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text())["session"]["id"] == "ses_1"
     await run(agent, "/export page.html")
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    await run(agent, "/context export my numbers.json")
+    assert json.loads((tmp_path / "my numbers.json").read_text())["total"] == agent.usage.total
+    with pytest.raises(AgentError, match="is there already"):
+        await run(agent, "/context export my numbers.json")
     failed = await run(agent, "/export md /nowhere/at/all.md")
     assert isinstance(failed, results.Text) and failed.error
 
