@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agent_tui.commands.attaching import collect
 from agent_tui.commands.registry import is_command, split
@@ -14,7 +14,7 @@ from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYAB
 from agent_tui.plain.asking import Asking, Edits
 from agent_tui.plain.commands import Commands
 from agent_tui.plain.queue import Queue
-from agent_tui.plain.reading import Want
+from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.teller import LEVELS, Teller
 
 if TYPE_CHECKING:
@@ -29,17 +29,9 @@ LONG_COMMANDS = ("compact",)
 """Commands that keep the agent busy: what is typed meanwhile waits in the agent's queue."""
 
 
-class Reads(Protocol):
-    """The reading thread, as the loop sees it."""
-
-    def want(self, want: Want) -> None: ...
-    def keep(self, text: str) -> None: ...
-    def typed_ahead(self) -> str: ...
-
-
 class Chat:
-    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``edits``: a prompt is
-    drawn by who reads the line; else it is written here. ``echo``: lines have to be written, for nothing else does."""
+    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``echo``: lines have to
+    be written, for nothing else does."""
 
     def __init__(
         self,
@@ -50,7 +42,6 @@ class Chat:
         edits: Edits,
         *,
         live: bool,
-        drawn: bool,
         echo: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,7 +50,6 @@ class Chat:
         self._reads = reads
         self._history = history
         self._live = live
-        self._drawn = drawn
         self._echo = echo
         self._clock = clock
         self.code = EXIT_OK
@@ -95,18 +85,20 @@ class Chat:
         if question is not None:
             self._ask(Want("answer", question.prompt))
         elif self._agent.busy or self._tasks or self._resting is not None:
-            self._ask(Want("nothing"))
+            self._ask(Want("nothing", self._prompt))
         elif self._ending:
             self.leave()
         else:
-            self._ask(Want("edit", MORE if self._lines else PROMPT))
+            self._ask(Want("edit", self._prompt))
+
+    @property
+    def _prompt(self) -> str:
+        return MORE if self._lines else PROMPT
 
     def _ask(self, want: Want) -> None:
-        if want != self._wanted:
-            self._wanted = want
-            if want.prompt and not (self._drawn and want.kind == "edit"):
-                self._voice.prompt(want.prompt)
-            self._wanted = want
+        if want != self._wanted and want.kind != "nothing" and not self._reads.drawn:
+            self._voice.prompt(want.prompt)
+        self._wanted = want
         self._reads.want(want)
 
     def spoke(self) -> None:
@@ -232,7 +224,7 @@ class Chat:
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""
-        if self._drawn and text and "\n" not in text:
+        if self._reads.drawn and text and "\n" not in text:
             self._reads.keep(text)
         elif text:
             self._voice.quote(text, "Your message was")
@@ -240,11 +232,12 @@ class Chat:
     def _say_level(self, level: str, text: str) -> None:
         self._voice.quote(text, LEVELS[level])
 
-    def interrupted(self, dropped: bool = False) -> None:
-        """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves."""
+    def interrupted(self) -> None:
+        """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves. What was
+        typed while the agent worked is kept when it is interrupted."""
         now, before = self._clock(), self._cancelled_at
         self._cancelled_at = None
-        self._voice.broken()
+        self._broken()
         self._wanted = Want("nothing")
         if self.asking.drop_own():
             pass
@@ -254,7 +247,7 @@ class Chat:
         elif not self._live:
             self.code = EXIT_INTERRUPTED
             self.leave()
-        elif dropped or self._lines:
+        elif self._reads.drop() or self._lines:
             self._lines.clear()
             self._voice.say("The line is dropped.")
         elif before is not None and now - before <= TWICE:
@@ -266,7 +259,7 @@ class Chat:
 
     def over(self) -> None:
         """Nothing more can be read, or Ctrl+D: a script is answered to its end, somebody who types leaves."""
-        self._voice.broken()
+        self._broken()
         if self._lines:
             self._take("")
         self._ending = True
@@ -275,6 +268,10 @@ class Chat:
             return
         self.asking.give_up()
         self.settle()
+
+    def _broken(self) -> None:
+        if not self._reads.drawn:
+            self._voice.broken()
 
     def leave(self) -> None:
         """Ends the chat with everything stored."""

@@ -18,7 +18,7 @@ from tests.support.terminal import Terminal, in_terminal
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 
 ACTING = re.compile(rb"[\x00-\x07\x0b-\x0c\x0e-\x1f\x7f]")
-"""Control characters, but those with which a line editor goes back in the line that is typed (\\b, \\r)."""
+"""Control characters, but those with which a row begins anew or is gone back in (\\r, \\b)."""
 
 
 @dataclass
@@ -123,10 +123,7 @@ def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
         chat.terminal.type(b"\x03")
         chat.hears("Interrupt", "Interrupted.", "You: ")
         chat.says("again", "Agent: Back again.", "You: ")
-        chat.terminal.wait_for_editing()
-        chat.terminal.type(b"half a li")
-        chat.hears("half a li")
-        chat.terminal.type(b"\x03")
+        chat.terminal.type(b"half a li\x03")
         chat.hears("The line is dropped.", "You: ")
         chat.terminal.type(b"\x03")
         chat.hears("Ctrl+C again leaves.", "You: ")
@@ -203,7 +200,7 @@ def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> N
         chat.terminal.type(b"\x17\n")
         chat.hears("Agent: Corrected.", "You: ")
         chat.terminal.type(b"\x12corre")
-        chat.hears("reverse-i-search")
+        chat.hears("Search corre: correct this, ")
         chat.terminal.type(b"\x07/rewind\n")
         chat.hears("1. correct this,", "Number")
 

@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,13 +29,6 @@ class Terminal:
 
     def type(self, text: bytes) -> None:
         os.write(self._descriptor, text)
-
-    def wait_for_editing(self) -> None:
-        """Waits until the program edits the line itself: what is typed before is the terminal's to edit."""
-        end = time.monotonic() + PATIENCE
-        while termios.tcgetattr(self._descriptor)[3] & termios.ICANON:
-            assert time.monotonic() < end, "the line is never edited"
-            select.select([], [], [], 0.01)  # nobody tells of it
 
     def close(self) -> None:
         """Closes the terminal, as its window would be closed."""
