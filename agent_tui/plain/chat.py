@@ -62,6 +62,7 @@ class Chat:
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.Task[None] | None = None
         self._lines: list[str] = []
+        self._unsent: list[str] = []
         self._wanted = Want("nothing")
         self._settling = False
         self._cancelled_at: float | None = None
@@ -208,10 +209,12 @@ class Chat:
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
         agent = self._agent
+        self._unsent.append(text)
         async with self._order:
             attachments = await collect(
                 agent, text if named is None else named, [], self._say_level, self.asking.may_attach
             )
+            self._unsent.remove(text)
             if agent.read_only:
                 self.problem(READ_ONLY)
                 self.give_back(text)
@@ -224,7 +227,7 @@ class Chat:
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""
-        if self._reads.drawn and text and "\n" not in text:
+        if self._reads.drawn:
             self._reads.keep(text)
         elif text:
             self._voice.quote(text, "Your message was")
@@ -279,8 +282,9 @@ class Chat:
         self._reads.want(Want("end"))
         self.left.set()
 
-    def close(self) -> None:
-        """The chat is over."""
+    def close(self) -> str:
+        """The chat is over; returns what was typed and neither sent nor stored."""
         self.teller.close()
         for task in [*self._tasks, *([self._resting] if self._resting is not None else [])]:
             task.cancel()
+        return "\n".join([*self._unsent, *self._lines])

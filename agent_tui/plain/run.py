@@ -56,12 +56,16 @@ class Session:
         self._chat: Chat | None = None
         self._agent: Agent | None = None
         self._ended = False
+        self._open = False
+        self._unsent: list[str] = []
         self._early: list[Callable[[Chat], None]] = []
         self._starting: asyncio.Future[Agent] | None = None
 
     # The listener
 
     def line(self, text: str) -> None:
+        if self._chat is None:
+            self._unsent.append(text)
         self._tell(lambda chat: chat.line(text))
 
     def over(self) -> None:
@@ -95,10 +99,11 @@ class Session:
         """Until the user leaves. Raises AgentError for what the user has to mend."""
         self._on_signals()
         self.reads.open(self)
+        self._open = True
         try:
             await self._run()
         finally:
-            self.reads.close()
+            self._close()
         for line in self.farewell:
             door.tell(line)
         if self.failure is not None:
@@ -162,8 +167,9 @@ class Session:
             self.voice.quote(self._options.prompt, "You")
             chat.line_of_ours(self._options.prompt)
         self._restore_draft()
-        for what in self._early:
-            if not chat.left.is_set():
+        if not chat.left.is_set():
+            self._unsent.clear()
+            for what in self._early:
                 what(chat)
         chat.settle()
         looking = asyncio.create_task(self._look(agent), name="freshness")
@@ -171,9 +177,9 @@ class Session:
             await chat.left.wait()
         finally:
             looking.cancel()
-            chat.close()
+            self._unsent.append(chat.close())
             self.code, self._chat = chat.code, None
-            self._keep_draft(self.reads.close())
+            self._close()
 
     async def _look(self, agent: Agent) -> None:
         """Looks now and then whether files that are part of every request have changed."""
@@ -196,15 +202,19 @@ class Session:
     # The line that was not sent
 
     def _restore_draft(self) -> None:
-        """What stood in the line when the program was left here; of several lines none can be edited."""
+        """What stood in the line when the program was left here."""
         draft = self.history.load_draft() if self.reads.drawn else ""
-        if draft and "\n" not in draft:
+        if draft:
             self.reads.keep(draft)
             self.history.save_draft("")
 
-    def _keep_draft(self, text: str) -> None:
-        if text.strip():
-            self.history.save_draft(text)
+    def _close(self) -> None:
+        """Gives the terminal back, and keeps what was typed there and not sent."""
+        if self._open:
+            self._open = False
+            typed = [text for text in (*self._unsent, self.reads.close()) if text.strip()]
+            if typed and self._live:
+                self.history.save_draft("\n".join(typed))
 
     # The editors of lines and of texts
 
@@ -216,11 +226,10 @@ class Session:
             if edits_itself(descriptor):
                 from agent_tui.plain.typed import Typed
 
-                past = [text for text in self.history.entries if "\n" not in text]
                 return Typed(
                     descriptor,
                     sys.stdout,
-                    past,
+                    self.history.entries,
                     self._proposals,
                     lambda: self.voice.make_room(),
                     lambda: self.voice.flush(),

@@ -88,21 +88,20 @@ class Typed:
                 self._loop.remove_signal_handler(number)
         self._leave_row()
         self._paste = self._alone = self._typing = None
-        left = "\n".join([*self._above, self._line.text])
         self._released()
-        return " ".join(part for part in (self._kept, left) if part)
+        return _joined(self._kept, "\n".join([*self._above, self._line.text]))
 
     def want(self, want: Want) -> None:
         before, self._want = self._want, want
         if want.kind != "answer" and self._kept:
-            self._line.put(" ".join(part for part in (self._kept, self._line.text) if part))
+            self._line.put(_joined(self._kept, self._line.text))
             self._kept = ""
         if self._row.shown and want.prompt != before.prompt:
             self.step_aside()
         self._show()
 
     def keep(self, text: str) -> None:
-        self._kept = " ".join(part for part in (text, self._kept) if part)
+        self._kept = _joined(text, self._kept)
 
     def drop(self) -> bool:
         dropped = bool(self._line.text or self._above)
@@ -114,7 +113,7 @@ class Typed:
         self._leave_row()
         self._clear()
         if begun:
-            self._kept = " ".join(part for part in (self._kept, begun) if part)
+            self._kept = _joined(self._kept, begun)
         return whole
 
     def step_aside(self) -> None:
@@ -222,8 +221,7 @@ class Typed:
         if self._above and not self._line.text:
             text = "\n".join(self._above)
             self._clear()
-            if "\n" not in text:
-                self._line.remember(text)
+            self._line.remember(text)
             if self._listener is not None:
                 self._listener.line(text)
 
@@ -331,3 +329,9 @@ class Typed:
     def _resized(self) -> None:
         if self._row.shown:
             self._show()
+
+
+def _joined(first: str, second: str) -> str:
+    """Two beginnings of a message as one."""
+    between = "\n" if "\n" in first + second else " "
+    return between.join(part for part in (first, second) if part)
