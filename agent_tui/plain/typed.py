@@ -109,7 +109,12 @@ class Typed:
         return dropped
 
     def typed_ahead(self) -> str:
-        whole, begun = "\n".join(self._above), self._line.text
+        lines, whole = [*self._above, self._line.text], ""
+        if self._paste is not None:
+            *above, begun = lines
+            whole = "\n".join(above)
+        else:  # a paste whose end nobody has sent
+            begun = "\n".join(lines)
         self._leave_row()
         self._clear()
         if begun:
@@ -186,6 +191,8 @@ class Typed:
 
     def _press(self, key: str) -> None:
         line = self._line
+        if key in ("interrupt", "quit", "leave"):  # what was sent before it was sent before it
+            self._deliver()
         if line.searched is not None and key == "interrupt":
             line.press(key)
         elif key in ("interrupt", "quit") or (key == "leave" and not line.text and not self._above):
@@ -215,23 +222,29 @@ class Typed:
 
     def _pasted(self) -> None:
         """Nothing more came at once: the line is whole, or goes on with what was pasted last."""
-        if self._paste is not None:
-            self._paste.cancel()
+        if self._line.text:
             self._paste = None
-        if self._above and not self._line.text:
-            text = "\n".join(self._above)
-            self._clear()
-            self._line.remember(text)
-            if self._listener is not None:
-                self._listener.line(text)
+        else:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """The lines that just came are whole; what has begun after them is the next one."""
+        if self._paste is None:
+            return
+        self._paste.cancel()
+        self._paste = None
+        text = "\n".join(self._above)
+        self._above.clear()
+        self._line.remember(text)
+        if self._listener is not None:
+            self._listener.line(text)
 
     def _leave(self, key: str) -> None:
-        """A key that ends something. What was sent before it was sent before it."""
-        self._pasted()
+        """A key that ends something."""
         self._leave_row()
+        self._release()
         if self._listener is None:
             return
-        self._release()
         if key == "interrupt":
             self._listener.interrupted()
         elif key == "leave":

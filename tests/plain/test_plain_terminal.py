@@ -139,7 +139,7 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
         chat.says("second line", "Agent: One.", "You: ")
         chat.says("a\nb\nc", "Agent: Two.", "You: ")
         chat.says("/export md -", "You: ")
-        chat.says("/rewind", "1. a b c, 1 message after it", "2. first line second line, 3 messages after it", "Number")
+        chat.says("/rewind", "1. a b c, just now, 1 message after it", "2. first line second line, just now, 3", "Number")
         chat.says("", "You: ")
 
 
