@@ -170,10 +170,8 @@ class Chat:
                 self.settle()
             return
         self._history.add(text)
-        self._begin(self._handle(text))
-
-    def _begin(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work)  # type: ignore[arg-type]
+        self._unsent.append(text)
+        task = asyncio.create_task(self._handle(text), name="line")
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -188,17 +186,24 @@ class Chat:
         agent = self._agent
         try:
             if self.commands.knows(text) or is_command(text, agent):
+                self._unsent.remove(text)
                 if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
                     await self.commands.run(text)
                 else:
                     async with self._order:
                         await self.commands.run(text)
             elif text.startswith("!") and text[1:].strip():
+                self._unsent.remove(text)
                 await agent.shell(text[1:].strip())
             else:
-                await self.message(text)
+                async with self._order:
+                    await self.message(text)
+                self._unsent.remove(text)
         except AgentError as error:
             self.problem(str(error))
+            if text in self._unsent:
+                self._unsent.remove(text)
+                self.give_back(text)
 
     def problem(self, text: str) -> None:
         """What was asked cannot be done."""
@@ -209,21 +214,18 @@ class Chat:
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
         agent = self._agent
-        self._unsent.append(text)
-        async with self._order:
-            attachments = await collect(
-                agent, text if named is None else named, [], self._say_level, self.asking.may_attach
-            )
-            self._unsent.remove(text)
-            if agent.read_only:
-                self.problem(READ_ONLY)
-                self.give_back(text)
-            elif agent.busy:
-                (agent.steer if steer else agent.submit)(text, attachments)
-                self._voice.remark(self.queue.queued_words(steer), "Note")
-            else:
-                self.queue.sent(text)
-                agent.submit(text, attachments)
+        attachments = await collect(
+            agent, text if named is None else named, [], self._say_level, self.asking.may_attach
+        )
+        if agent.read_only:
+            self.problem(READ_ONLY)
+            self.give_back(text)
+        elif agent.busy:
+            (agent.steer if steer else agent.submit)(text, attachments)
+            self._voice.remark(self.queue.queued_words(steer), "Note")
+        else:
+            self.queue.sent(text)
+            agent.submit(text, attachments)
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""

@@ -84,7 +84,7 @@ class Storm:
         elif pick == 6:
             terminal.type(self._random.choice((b"1\r", b"n\r", b"\r", b"/queue\r", b"/context\r")))
         elif pick == 7:
-            terminal.type(self._random.choice((b"\x1b[A\x15", b"\x12say\x07", b"/con\t\x15", b"\x1b", b"\x1b[D\x1b[C")))
+            terminal.type(self._random.choice((b"\x1b[A\x15", b"\x12say\x07", b"/con\t\x15", b"\x1b[D\x1b[C")))
         elif pick == 8:
             terminal.resize(self._random.randrange(20, 120))
         elif pick == 9:
@@ -130,7 +130,8 @@ class Storm:
         for file in self._home.rglob("drafts.json"):
             kept += json.dumps(json.loads(file.read_text("utf-8")))
         if self.ending != "KILL":
-            assert sorted(set(self._sent) - set(MARK.findall(kept))) == []
+            lost = sorted(set(self._sent) - set(MARK.findall(kept)))
+            assert lost == [], lost
 
 
 def _descendants(pid: int) -> list[int]:
