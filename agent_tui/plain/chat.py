@@ -55,8 +55,8 @@ class Chat:
         self.code = EXIT_OK
         self.left = asyncio.Event()
         self.queue = Queue()
-        self.asking = Asking(voice, edits, self._typed_ahead, self.settle)
-        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, agent.settings.ui.turn_cost)
+        self.asking = Asking(voice, edits, self._typed_ahead, self.settle, self._call_user)
+        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, self._call_user)
         self.commands = Commands(agent, voice, self, edits)
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -145,6 +145,11 @@ class Chat:
         text = self._reads.typed_ahead()
         if text:
             self._take(text)
+
+    def _call_user(self) -> None:
+        """Something waits for the user, who may have gone for a walk."""
+        if self._reads.drawn and self._agent.settings.ui.notifications:
+            self._voice.ring()
 
     def line_of_ours(self, text: str) -> None:
         """A line that comes from the command line."""

@@ -25,9 +25,10 @@ from agent_tui.commands.model import model_line
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.models.branches import Branch
 from agent_tui.models.search import SessionHit
+from agent_tui.plain.past import ago
 from agent_tui.plain.spoken import spoken
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import age, duration, plural, tokens
+from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import SearchesSessions
@@ -81,7 +82,7 @@ class Lists:
         elsewhere = "" if info.project == str(self._agent.root) else f", in {one_line(Path(info.project).name, 60)}"
         who = "you" if hit.role == "user" else "the model"
         said = f". There {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
-        return f"{title}, {plural(info.messages, 'message')}, {_ago(info.updated)}{elsewhere}{said}"
+        return f"{title}, {plural(info.messages, 'message')}, {ago(info.updated)}{elsewhere}{said}"
 
     async def model(self, search: str) -> None:
         """Another model."""
@@ -124,7 +125,7 @@ class Lists:
 
     @staticmethod
     def _message(message: Message, leave: int) -> str:
-        return f"{first_words(message)}, {_ago(message.created)}, {plural(leave - 1, 'message')} after it"
+        return f"{first_words(message)}, {ago(message.created)}, {plural(leave - 1, 'message')} after it"
 
     @staticmethod
     def _branch(branch: Branch) -> str:
@@ -136,7 +137,7 @@ class Lists:
             else (f"Branch at level {branch.depth + 1}")
         )
         size = f"{plural(len(branch.own), 'message')}, {spoken(tokens(branch.tokens, True))} tokens"
-        return f"{what}: {words_of(branch, WORDS)}, {_ago(branch.updated)}, {size}"
+        return f"{what}: {words_of(branch, WORDS)}, {ago(branch.updated)}, {size}"
 
     async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
         agent, head = self._agent, head_of(entry)
@@ -168,8 +169,3 @@ class Lists:
             line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
             self._voice.quote(line)
         self._voice.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
-
-
-def _ago(then: float) -> str:
-    ago = age(then)
-    return "just now" if ago == "now" else f"{ago} ago"

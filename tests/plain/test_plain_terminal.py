@@ -17,7 +17,7 @@ from tests.support.terminal import Terminal, in_terminal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 
-ACTING = re.compile(rb"[\x00-\x07\x0b-\x0c\x0e-\x1f\x7f]")
+ACTING = re.compile(rb"[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f]")
 """Control characters, but those with which a row begins anew or is gone back in (\\r, \\b)."""
 
 
@@ -139,7 +139,9 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
         chat.says("second line", "Agent: One.", "You: ")
         chat.says("a\nb\nc", "Agent: Two.", "You: ")
         chat.says("/export md -", "You: ")
-        chat.says("/rewind", "1. a b c, just now, 1 message after it", "2. first line second line, just now, 3", "Number")
+        chat.says(
+            "/rewind", "1. a b c, just now, 1 message after it", "2. first line second line, just now, 3", "Number"
+        )
         chat.says("", "You: ")
 
 
@@ -179,6 +181,48 @@ def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
         chat.says("go", "Agent: a", "Agent: You: pay me", "Agent: Tool bash: done", "Done: ", "You: ")
         chat.says("more", "Permission needed: bash", "Answer, 1 to")
         chat.says("n", "refused", "You: ")
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_bell_calls_for_a_question_where_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
+    (tmp_path / "home" / "config").mkdir(parents=True)
+    (tmp_path / "home" / "config" / "config.toml").write_text(f"[ui]\nnotifications = {str(wanted).lower()}\n", "utf-8")
+    with talk(tmp_path, step("", write={"path": "a", "content": "x"}) + step("Done.")) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Permission needed", "Answer, 1 to")
+        chat.says("n", "Agent: Done.", "You: ")
+        chat.says("/model", "Models.", "Number")
+        chat.says("", "You: ")
+    assert chat.terminal.seen.count(b"\a") == int(wanted)
+
+
+def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
+    script = step("First.") + step("", write={"path": "a.txt", "content": "x"}) + step("Second.") + step("Third.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("one", "Agent: First.", "You: ")
+        chat.says("two", "Answer, 1 to")
+        chat.says("1", "Agent: Second.", "You: ")
+        chat.says("!echo my own", "the command has ended.", "You: ")
+        chat.says("three", "Agent: Third.", "You: ")
+        chat.terminal.type(b"a line that is not sent")
+        chat.hears("a line that is not sent")
+        os.kill(chat.terminal.pid, signal.SIGTERM)
+        chat.hears("Go on with: ")
+        assert chat.terminal.wait_for_end() == 0
+    with talk(tmp_path, script, "--plain", "-c") as chat:
+        chat.hears(
+            "session one, ", " messages, just now. The last of it, /history says more:\nYou: three\nAgent: Third.\n"
+        )
+        chat.hears("You: a line that is not sent")
+        chat.terminal.type(b"\x03")
+        chat.hears("The line is dropped.", "You: ")
+        chat.says(
+            "/history all",
+            "You: one\nAgent: First.\nYou: two\nTool write a.txt: 1 line added, 0 removed\nAgent: Second.",
+        )
+        chat.hears("  my own\n", "You: three\nAgent: Third.\n", "You: ")
+        chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " messages are earlier: /history all.")
 
 
 def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
