@@ -11,6 +11,7 @@ from agent_tui.commands.attaching import collect
 from agent_tui.commands.registry import is_command, split
 from agent_tui.commands.turn_words import EXIT_BY_REASON
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, READ_ONLY, AgentError
+from agent_tui.models.messages import new_id
 from agent_tui.plain.asking import Asking, Edits
 from agent_tui.plain.commands import Commands
 from agent_tui.plain.queue import Queue
@@ -62,7 +63,7 @@ class Chat:
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.Task[None] | None = None
         self._lines: list[str] = []
-        self._unsent: list[str] = []
+        self._unsent: dict[str, str] = {}
         self._wanted = Want("nothing")
         self._settling = False
         self._cancelled_at: float | None = None
@@ -175,8 +176,9 @@ class Chat:
                 self.settle()
             return
         self._history.add(text)
-        self._unsent.append(text)
-        task = asyncio.create_task(self._handle(text), name="line")
+        key = new_id("line")
+        self._unsent[key] = text
+        task = asyncio.create_task(self._handle(text, key), name=key)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -187,27 +189,26 @@ class Chat:
             self.code = self.code or (EXIT_OK if self._live else EXIT_ERROR)
         self.settle()
 
-    async def _handle(self, text: str) -> None:
+    async def _handle(self, text: str, key: str) -> None:
         agent = self._agent
         try:
             if self.commands.knows(text) or is_command(text, agent):
-                self._unsent.remove(text)
+                del self._unsent[key]
                 if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
                     await self.commands.run(text)
                 else:
                     async with self._order:
                         await self.commands.run(text)
             elif text.startswith("!") and text[1:].strip():
-                self._unsent.remove(text)
+                del self._unsent[key]
                 await agent.shell(text[1:].strip())
             else:
                 async with self._order:
                     await self.message(text)
-                self._unsent.remove(text)
+                del self._unsent[key]
         except AgentError as error:
             self.problem(str(error))
-            if text in self._unsent:
-                self._unsent.remove(text)
+            if self._unsent.pop(key, None) is not None:
                 self.give_back(text)
 
     def problem(self, text: str) -> None:
@@ -294,4 +295,4 @@ class Chat:
         self.teller.close()
         for task in [*self._tasks, *([self._resting] if self._resting is not None else [])]:
             task.cancel()
-        return "\n".join([*self._unsent, *self._lines])
+        return "\n".join([*self._unsent.values(), *self._lines])
