@@ -45,6 +45,9 @@ class Lines:
     def keep(self, text: str) -> None:
         self._begun = text
 
+    def bring_back(self, draft: str) -> None:
+        """Nobody could change it here."""
+
     def drop(self) -> bool:
         dropped = bool(self._whole)
         self._whole.clear()

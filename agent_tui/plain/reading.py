@@ -60,6 +60,9 @@ class Reads(Protocol):
     def keep(self, text: str) -> None:
         """Text that stands in the next message that is typed."""
 
+    def bring_back(self, draft: str) -> None:
+        """A draft of an earlier run stands in the line, unless something is typed before it can be seen."""
+
     def drop(self) -> bool:
         """What stands in the line is not wanted; False where nothing does."""
 

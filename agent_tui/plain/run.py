@@ -205,7 +205,7 @@ class Session:
         """What stood in the line when the program was left here."""
         draft = self.history.load_draft() if self.reads.drawn else ""
         if draft:
-            self.reads.keep(draft)
+            self.reads.bring_back(draft)
             self.history.save_draft("")
 
     def _close(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TextIO, TypeVar
+from typing import NamedTuple, TextIO, TypeVar
 
 from agent_tui.plain.keys import Keys
 from agent_tui.plain.line import Line
@@ -23,8 +23,18 @@ HOLD = 1.5
 """Seconds after a key in which what is to be written waits: a line is not torn while it is typed."""
 ALONE = 0.05
 """Seconds after which Esc is no beginning of another key."""
+UNSEEN = 0.4
+"""Seconds after which a line can have been seen: people need longer to read and decide."""
+YIELDED = "Note: You had typed before your draft was here: Up brings the draft back."
 SHOWN = 40
 """Proposals that are said."""
+
+
+class Draft(NamedTuple):
+    """What stood in the line when the program was left here, and until when nobody can have seen it."""
+
+    text: str
+    unseen_until: float
 
 
 class Typed:
@@ -64,6 +74,7 @@ class Typed:
         self._typing: asyncio.TimerHandle | None = None
         self._proposing: asyncio.Task[None] | None = None
         self._first = True
+        self._draft: Draft | None = None
         self.lent = False
 
     # What the chat asks for
@@ -98,10 +109,22 @@ class Typed:
             self._kept = ""
         if self._row.shown and want.prompt != before.prompt:
             self.step_aside()
-        self._show()
+        if self._row.shown or want.kind in ("edit", "answer"):  # else with the next key: not after every sentence
+            self._show()
 
     def keep(self, text: str) -> None:
         self._kept = _joined(text, self._kept)
+
+    def bring_back(self, draft: str) -> None:
+        if self._line.text or self._above:
+            self._yield(draft)
+        else:
+            self._line.put(draft)
+            self._draft = Draft(draft, self._loop.time() + UNSEEN)
+
+    def _yield(self, draft: str) -> None:
+        self._line.remember(draft)
+        self._says(YIELDED)
 
     def drop(self) -> bool:
         dropped = bool(self._line.text or self._above)
@@ -165,6 +188,11 @@ class Typed:
             return
         if self._first:  # Ctrl+D that was typed before keys came as they are
             self._first, data = False, data.replace(b"\0", b"\x04")
+        if (draft := self._draft) is not None:
+            self._draft = None
+            if self._loop.time() < draft.unseen_until and self._line.text == draft.text:
+                self._line.clear()
+                self._yield(draft.text)
         letters = ""
         keys = list(self._keys.feed(data.replace(b"\r\n", b"\n")))
         for at, key in enumerate(keys):
@@ -179,8 +207,8 @@ class Typed:
         self._insert(letters)
         if self._listener is None:
             return
-        self._hold()
         self._show()
+        self._hold()
         if self._alone is not None:
             self._alone.cancel()
         self._alone = self._loop.call_later(ALONE, self._keys.forget) if self._keys.waits else None

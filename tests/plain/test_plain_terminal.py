@@ -215,6 +215,7 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
             "session one, ", " messages, just now. The last of it, /history says more:\nYou: three\nAgent: Third.\n"
         )
         chat.hears("You: a line that is not sent")
+        chat.terminal.listen(0.5)  # so that it can have been seen
         chat.terminal.type(b"\x03")
         chat.hears("The line is dropped.", "You: ")
         chat.says(
@@ -261,3 +262,15 @@ def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> 
         chat.hears("Permission needed", "Answer, 1 to")
         chat.says("4", "refused", "Agent: Good.", "You: y")
     assert not (tmp_path / "project" / "a").exists()
+
+
+def test_a_line_that_is_typed_while_the_answer_comes_is_not_torn(tmp_path: Path) -> None:
+    script = '[[step]]\ntext = "One is here. Two is here. Three is here.\\nEnd."\ndelay = 0.1\nchunk = 4\n' + step("Yes.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Agent: One is here. ")
+        chat.terminal.type(b"and then")
+        chat.hears("\nYou: and then")
+        chat.hears("\nAgent: ", "End.\n", "Done: ", "\nYou: and then")
+        chat.says("", "Agent: Yes.", "You: ")
+    assert 2 <= chat.count("You: and then") <= 3 and "here. You: " not in chat.heard
