@@ -22,6 +22,7 @@ from agent_tui.ui.flow.paint import key
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
+from tests.support.state_scenes import STATES
 
 Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
 
@@ -129,6 +130,24 @@ async def find(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"greet", "enter")
 
 
+async def find_none(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await pilot.press("ctrl+f")
+    await _until(pilot, lambda: app.screen.query("FindBar Input"))
+    await pilot.press(*"zebra", "enter")
+
+
+async def several(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """A question of the model's with several answers."""
+    agent.publish(showcase.choice(True))
+
+
+async def job_output(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What a command in the background has said."""
+    await jobs(app, pilot, agent)
+    agent.outputs = {id: f"line of {id}\n" * 60 for id in agent.background}
+    await pilot.press("enter")
+
+
 async def completions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"/co")
 
@@ -207,6 +226,23 @@ SCENES: dict[str, Scene] = {
     "history": opening("history"),
     "jobs": jobs,
     "find": find,
+    "find-none": find_none,
+    "efforts": opening("efforts"),
+    "several": several,
+    "job-output": job_output,
+    "config": saying("/config"),
+    "mcp": saying("/mcp"),
+    "permissions": saying("/permissions"),
+    "budget": saying("/budget"),
+    "tools": saying("/tools"),
+    "skills": saying("/skills"),
+    "compact-preview": saying("/compact preview"),
+    "unknown": saying("/nosuchcommand"),
+    "jobs-none": opening("jobs"),
+    "queue-none": opening("queue"),
+    "cache-none": opening("context", "c"),
+    "palette-none": opening("palette", *"zzzz"),
+    **STATES,
 }
 
 
