@@ -126,14 +126,18 @@ async def compacted(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
 async def notices(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     agent.publish(Notice("info", "AGENTS.md has changed; the next request tells the model."))
     agent.publish(Notice("warning", "80 % of the limit: 134.4k of 168k tokens. It compacts at 168k."))
-    agent.publish(Notice("error", f"MCP server github cannot be reached: connection refused at {'https://x.example/' * 9}"))
+    agent.publish(
+        Notice("error", f"MCP server github cannot be reached: connection refused at {'https://x.example/' * 9}")
+    )
     agent.publish(Notice("info", "Two\nlines."))
 
 
 async def running(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """Commands and a subagent that run, one that waits, one with a picture of progress."""
     calls = [
-        ToolCallPart("r1", "bash", '{"command": "cargo build --release --workspace --all-features && cargo test 日本語"}'),
+        ToolCallPart(
+            "r1", "bash", '{"command": "cargo build --release --workspace --all-features && cargo test 日本語"}'
+        ),
         ToolCallPart("r2", "subagent", '{"task": "Find where the greeting is made"}'),
         ToolCallPart("r3", "edit", '{"path": "%s"}' % LONG_NAME),
     ]
@@ -142,23 +146,40 @@ async def running(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     agent.publish(StepStarted(step(), Message("go", "assistant", status="streaming")))
     agent.publish(StepEnded(step(), answer))
     agent.publish(ToolStarted("r1", "bash", "cargo build --release --workspace --all-features && cargo test 日本語"))
-    agent.publish(ToolOutput("r1", "".join(f"   Compiling crate-{n} v0.{n}.0 (/project/crates/{n})\n" for n in range(9))))
+    agent.publish(
+        ToolOutput("r1", "".join(f"   Compiling crate-{n} v0.{n}.0 (/project/crates/{n})\n" for n in range(9)))
+    )
     agent.publish(ToolOutput("r1", "    Building [=====>      ] 41/98\r    Building [======>     ] 57/98"))
     agent.publish(ToolStarted("r2", "subagent", "subagent Find where the greeting is made"))
     agent.publish(ToolOutput("r2", "grep greet in src\n"))
-    agent.publish(PermissionAsked("p3", "r3", "edit", f"edit {LONG_NAME}", {"kind": "diff", "text": showcase.DIFF, "path": LONG_NAME}, [f"edit({LONG_NAME})"], "Edits ask in this mode."))
+    agent.publish(
+        PermissionAsked(
+            "p3",
+            "r3",
+            "edit",
+            f"edit {LONG_NAME}",
+            {"kind": "diff", "text": showcase.DIFF, "path": LONG_NAME},
+            [f"edit({LONG_NAME})"],
+            "Edits ask in this mode.",
+        )
+    )
 
 
 async def results(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """Tool results of each kind: empty, failed, refused, interrupted, very long names."""
-    calls = [ToolCallPart(f"c{n}", name, arguments) for n, (name, arguments) in enumerate([
-        ("bash", '{"command": "true"}'),
-        ("bash", '{"command": "make"}'),
-        ("edit", '{"path": "src/greet.py"}'),
-        ("read", '{"path": "%s"}' % LONG_NAME),
-        ("grep", '{"pattern": "日本語のとても長い検索パターン", "path": "src"}'),
-        ("subagent", '{"task": "Read the docs and tell what they say of greetings"}'),
-    ])]
+    calls = [
+        ToolCallPart(f"c{n}", name, arguments)
+        for n, (name, arguments) in enumerate(
+            [
+                ("bash", '{"command": "true"}'),
+                ("bash", '{"command": "make"}'),
+                ("edit", '{"path": "src/greet.py"}'),
+                ("read", '{"path": "%s"}' % LONG_NAME),
+                ("grep", '{"pattern": "日本語のとても長い検索パターン", "path": "src"}'),
+                ("subagent", '{"task": "Read the docs and tell what they say of greetings"}'),
+            ]
+        )
+    ]
     made = [
         ToolResultPart("c0", "bash", "", seconds=0.01),
         ToolResultPart("c1", "bash", "make: *** No targets.  Stop.\n", is_error=True, seconds=61.0),
@@ -172,7 +193,9 @@ async def results(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
         user_message("Try everything."),
         Message("m1", "assistant", [ReasoningPart("Hm.", seconds=3.2), *calls]),
         *(Message(f"t{n}", "tool", [part]) for n, part in enumerate(made)),
-        Message("m2", "assistant", [ReasoningPart("", {"signature": "x"}, seconds=75.0)], note="The model answered nothing."),
+        Message(
+            "m2", "assistant", [ReasoningPart("", {"signature": "x"}, seconds=75.0)], note="The model answered nothing."
+        ),
         user_message("Again?"),
         Message("m3", "assistant", [TextPart("I was about to")], status="stopped"),
         user_message("And once more."),
@@ -223,7 +246,11 @@ async def rewind_tree(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
             message.created = showcase.NOW - 60 * minutes
         return pair
 
-    path = [*said("write a parser 日本語", 3_000), *said("use a dataclass " + "and more words " * 9, 9), *said("now the tests", 1)]
+    path = [
+        *said("write a parser 日本語", 3_000),
+        *said("use a dataclass " + "and more words " * 9, 9),
+        *said("now the tests", 1),
+    ]
     one, two, inner = [*said("use a tuple", 20), *said("with a name", 18)], said("use a dict", 25), said("typed", 22)
     agent.messages = path
     agent.others = [

@@ -37,7 +37,10 @@ async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> P
         if text:
             file.with_suffix(".txt").write_text(shown(app) + "\n", encoding="utf-8")
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name, pytest.MonkeyPatch.context() as monkeypatch:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name,
+        pytest.MonkeyPatch.context() as monkeypatch,
+    ):
         if scene in REAL:
             home = make_home(Path(folder_name), monkeypatch)
             home.configure(f'[ui]\ntheme = "{theme}"\n')

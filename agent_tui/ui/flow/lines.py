@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.text.cells import shorten
+from agent_tui.text.cells import shorten, tail_of
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.flow.wrap import chop, wrap
 
@@ -58,6 +58,7 @@ class Flow:
 
     ``lead`` is what copying puts before the text when the row is copied from its start (a list's marker).
     ``silent`` rows are decoration only and never copied. ``right`` is drawn at the right end of the first line.
+    A row that is ``cut`` loses its end, or with ``kept`` what follows that many characters, up to the end that fits.
     ``fill`` is the background; ``bare`` pieces of the decoration stay without it. ``boxed``: it ends where prose does,
     or with the text where that is longer.
     """
@@ -69,6 +70,7 @@ class Flow:
         "boxed",
         "fill",
         "first",
+        "kept",
         "lead",
         "rest",
         "right",
@@ -92,6 +94,7 @@ class Flow:
         bare: int = 0,
         boxed: bool = False,
         wrap: Wrap = "word",
+        kept: int | None = None,
         wide: bool = False,
         lead: str = "",
         silent: bool = False,
@@ -108,6 +111,7 @@ class Flow:
         self.bare = bare
         self.boxed = boxed
         self.wrap: Wrap = wrap
+        self.kept = kept
         self.wide = wide
         self.lead = lead
         self.silent = silent
@@ -173,6 +177,9 @@ class Flow:
             while end > start and text[end - 1] == " ":
                 end -= 1
         left = room if self.wrap == "cut" else -1
+        if self.kept is not None and (gap := room - 1 - cell_len(text[: self.kept])) > 0 and cell_len(text) > room:
+            self._ends(segments, starts, self.kept, tail_of(text, gap), palette)
+            return
         begin = start
         for run_end, names, link in self.runs or ((len(text), "", None),):
             if run_end <= begin:
@@ -193,6 +200,19 @@ class Flow:
                     break
             if run_end >= end:
                 break
+
+    def _ends(
+        self, segments: list[tuple[str, Style]], starts: list[int], kept: int, tail: int, palette: Palette
+    ) -> None:
+        """The first characters that are kept, and the text from ``tail`` on."""
+        begin = 0
+        for end, names, link in self.runs or ((len(self.text), "", None),):
+            for start, stop in ((begin, min(end, kept)), (max(begin, tail), end)):
+                if start < stop:
+                    cut = "…" if start == tail else ""
+                    segments.append((cut + self.text[start:stop], palette(f"{self.fill} {self.base} {names}", link)))
+                    starts.append(start - len(cut))
+            begin = end
 
     def _finish(self, line: Line, right: str, width: int, palette: Palette) -> None:
         actions: list[tuple[int, int, Action]] = []
