@@ -22,6 +22,7 @@ from agent_tui.ui.flow.paint import key
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
+from tests.support.list_scenes import LISTS
 from tests.support.state_scenes import STATES
 
 Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
@@ -243,6 +244,7 @@ SCENES: dict[str, Scene] = {
     "cache-none": opening("context", "c"),
     "palette-none": opening("palette", *"zzzz"),
     **STATES,
+    **LISTS,
 }
 
 

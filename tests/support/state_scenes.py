@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import base64
 import io
+import json
+from dataclasses import replace
 from typing import Any
 
 from PIL import Image
 from textual.pilot import Pilot
 
-from agent_tui.models.branches import Branch, FilesMoved
 from agent_tui.models.events import (
     CompactionEnded,
     CompactionStarted,
@@ -38,13 +39,13 @@ from agent_tui.models.messages import (
     ToolResultPart,
     user_message,
 )
-from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.ui.app import AgentApp
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
 
 LONG_NAME = "src/" + "very_long_package_name_that_goes_on/" * 3 + "模块_日本語_🎉_module.py"
+NOTHING = "The model answered nothing."
 OVERLOADED = Failure("overloaded", "anthropic is overloaded (529): please try again in a while.")
 
 
@@ -112,7 +113,7 @@ async def compacting(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None
 
 async def compacted(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The lines of compactions: a summary, one undone, one that was not worth it, a prune, a failure."""
-    agent.store.kept["sum_2"] = agent.store.kept["sum_1"]
+    agent.store.kept["sum_2"] = replace(agent.store.kept["sum_1"], id="sum_2")
     record = CompactionRecord("cmp_2", "op_2", "summary", ["a", "b"], summary_id="sum_2")
     done = "~171.2k → ~24.1k · kept 6 messages · 8 s · $0.02 · /compact undo"
     agent.publish(CompactionEnded("done", done, [record]))
@@ -134,35 +135,25 @@ async def notices(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
 
 async def running(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """Commands and a subagent that run, one that waits, one with a picture of progress."""
+    build = "cargo build --release --workspace --all-features && cargo test 日本語"
     calls = [
-        ToolCallPart(
-            "r1", "bash", '{"command": "cargo build --release --workspace --all-features && cargo test 日本語"}'
-        ),
+        ToolCallPart("r1", "bash", json.dumps({"command": build})),
         ToolCallPart("r2", "subagent", '{"task": "Find where the greeting is made"}'),
-        ToolCallPart("r3", "edit", '{"path": "%s"}' % LONG_NAME),
+        ToolCallPart("r3", "edit", json.dumps({"path": LONG_NAME})),
     ]
     agent.publish(TurnStarted("turn_2"))
     answer = Message("go", "assistant", [TextPart("Three things at once."), *calls])
     agent.publish(StepStarted(step(), Message("go", "assistant", status="streaming")))
     agent.publish(StepEnded(step(), answer))
-    agent.publish(ToolStarted("r1", "bash", "cargo build --release --workspace --all-features && cargo test 日本語"))
-    agent.publish(
-        ToolOutput("r1", "".join(f"   Compiling crate-{n} v0.{n}.0 (/project/crates/{n})\n" for n in range(9)))
-    )
+    agent.publish(ToolStarted("r1", "bash", build))
+    compiled = "".join(f"   Compiling crate-{n} v0.{n}.0 (/project/crates/{n})\n" for n in range(9))
+    agent.publish(ToolOutput("r1", compiled))
     agent.publish(ToolOutput("r1", "    Building [=====>      ] 41/98\r    Building [======>     ] 57/98"))
     agent.publish(ToolStarted("r2", "subagent", "subagent Find where the greeting is made"))
     agent.publish(ToolOutput("r2", "grep greet in src\n"))
-    agent.publish(
-        PermissionAsked(
-            "p3",
-            "r3",
-            "edit",
-            f"edit {LONG_NAME}",
-            {"kind": "diff", "text": showcase.DIFF, "path": LONG_NAME},
-            [f"edit({LONG_NAME})"],
-            "Edits ask in this mode.",
-        )
-    )
+    display = {"kind": "diff", "text": showcase.DIFF, "path": LONG_NAME}
+    allowed = [f"edit({LONG_NAME})"]
+    agent.publish(PermissionAsked("p3", "r3", "edit", f"edit {LONG_NAME}", display, allowed, "Edits ask in this mode."))
 
 
 async def results(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -174,7 +165,7 @@ async def results(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
                 ("bash", '{"command": "true"}'),
                 ("bash", '{"command": "make"}'),
                 ("edit", '{"path": "src/greet.py"}'),
-                ("read", '{"path": "%s"}' % LONG_NAME),
+                ("read", json.dumps({"path": LONG_NAME})),
                 ("grep", '{"pattern": "日本語のとても長い検索パターン", "path": "src"}'),
                 ("subagent", '{"task": "Read the docs and tell what they say of greetings"}'),
             ]
@@ -193,9 +184,7 @@ async def results(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
         user_message("Try everything."),
         Message("m1", "assistant", [ReasoningPart("Hm.", seconds=3.2), *calls]),
         *(Message(f"t{n}", "tool", [part]) for n, part in enumerate(made)),
-        Message(
-            "m2", "assistant", [ReasoningPart("", {"signature": "x"}, seconds=75.0)], note="The model answered nothing."
-        ),
+        Message("m2", "assistant", [ReasoningPart("", {"signature": "x"}, seconds=75.0)], note=NOTHING),
         user_message("Again?"),
         Message("m3", "assistant", [TextPart("I was about to")], status="stopped"),
         user_message("And once more."),
@@ -225,69 +214,17 @@ async def attached(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
 
 async def wide(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """Text whose signs are wider than a cell, and words that are longer than the screen."""
+    family = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+    said = "日本語の**とても長い**段落。" * 12
+    table = f"| 名前 | emoji | text |\n|---|---|---|\n| 日本 | {family} | a |\n| é | 🇩🇪 | {'long ' * 30}|"
+    code, link = "日本語" * 50, "https://example.com/" + "path/" * 60
     _show(
         agent,
-        user_message("日本語の文章はどこで折り返されますか。" * 6 + " 👩‍👩‍👧‍👦 é 🇩🇪 " + "w" * 230),
-        Message("m1", "assistant", [TextPart(
-            "日本語の**とても長い**段落。" * 12 + "\n\n| 名前 | emoji | text |\n|---|---|---|\n| 日本 | 👩‍👩‍👧‍👦 | a |\n| é | 🇩🇪 | "
-            + "long " * 30 + "|\n\n```\n" + "日本語" * 50 + "\n```\n\n- " + "https://example.com/" + "path/" * 60
-        )]),
-    )  # fmt: skip
-    agent.info.title = "日本語のセッション 👩‍👩‍👧‍👦"
+        user_message("日本語の文章はどこで折り返されますか。" * 6 + f" {family} é 🇩🇪 " + "w" * 230),
+        Message("m1", "assistant", [TextPart(f"{said}\n\n{table}\n\n```\n{code}\n```\n\n- {link}")]),
+    )
+    agent.info.title = f"日本語のセッション {family}"
     agent.publish(SessionChanged(agent.info))
-
-
-async def rewind_tree(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    """Branches of branches."""
-
-    def said(text: str, minutes: int) -> list[Message]:
-        pair = [user_message(text), Message(f"answer {text}", "assistant", [TextPart("yes")])]
-        for message in pair:
-            message.created = showcase.NOW - 60 * minutes
-        return pair
-
-    path = [
-        *said("write a parser 日本語", 3_000),
-        *said("use a dataclass " + "and more words " * 9, 9),
-        *said("now the tests", 1),
-    ]
-    one, two, inner = [*said("use a tuple", 20), *said("with a name", 18)], said("use a dict", 25), said("typed", 22)
-    agent.messages = path
-    agent.others = [
-        Branch(one[-1].id, path[1].id, one, 2, 3_100),
-        Branch(two[-1].id, path[1].id, two, 2, 420),
-        Branch(inner[-1].id, two[0].id, inner, 3, 80, under=two[-1].id, depth=1),
-    ]
-    agent.moving = FilesMoved([agent.root / "src" / "a.py"], [f"{agent.root}/b.py: changed since by others"])
-    app.open_screen("rewind")
-    await pilot.pause()
-    await pilot.press("tab")
-
-
-async def found(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    """Hits of a search over all that was said."""
-    said = "Where does the parser keep its states? " * 4 + "In the 日本語 table."
-    agent.store.said = {info.id: said for info in agent.store.listed}
-    app.open_screen("sessions", "parser states")
-
-
-async def nothing_found(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    app.open_screen("sessions", "no such words anywhere")
-
-
-async def no_sessions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.store.listed = []
-    app.open_screen("sessions")
-
-
-async def many_sessions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.store.listed = [
-        SessionInfo(f"ses_{n}", "/project" if n % 3 else "/elsewhere/a-very-long-name-of-a-project", title=f"Session {n} 日本 " + "word " * (n % 30), model="openrouter/anthropic/claude-sonnet-4.6-thinking", messages=n * 17, updated=showcase.NOW - n * 40_000)
-        for n in range(300)
-    ]  # fmt: skip
-    app.open_screen("sessions")
-    await pilot.pause()
-    await pilot.press("ctrl+a", "down", "down")
 
 
 STATES = {
@@ -302,9 +239,4 @@ STATES = {
     "results": results,
     "attached": attached,
     "wide": wide,
-    "rewind-tree": rewind_tree,
-    "found": found,
-    "nothing-found": nothing_found,
-    "no-sessions": no_sessions,
-    "many-sessions": many_sessions,
 }
