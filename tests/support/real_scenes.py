@@ -47,13 +47,12 @@ def looking_back(*keys: str) -> RealScene:
     return scene
 
 
-def saying(line: str) -> RealScene:
-    """A command as it answers on the first day."""
+def saying(line: str, answer: str) -> RealScene:
+    """A command as it answers on the first day; ``answer`` stands in what it says."""
 
     async def scene(chat: Chat) -> None:
         await chat.say(line)
-        await chat.look()
-        await chat.look()
+        await chat.shows(answer)
 
     return scene
 
@@ -65,8 +64,8 @@ REAL: dict[str, RealScene] = {
     "past": looking_back("left"),
     "past-compacted": looking_back("left", "w"),
     "first-step": looking_back("shift+left"),
-    "real-doctor": saying("/doctor"),
-    "real-status": saying("/status"),
-    "real-models": saying("/model"),
-    "real-usage": saying("/usage"),
+    "real-doctor": saying("/doctor", "▾ /doctor"),
+    "real-status": saying("/status", "Cost"),
+    "real-models": saying("/model", "DEMO, built in"),
+    "real-usage": saying("/usage", "Nothing was sent"),
 }

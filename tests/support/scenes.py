@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
@@ -199,6 +202,13 @@ def calls() -> list[Step]:
     return made
 
 
+def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens that say how old something is count from the showcase's time."""
+    stopped = SimpleNamespace(time=lambda: showcase.NOW, monotonic=time.monotonic, sleep=time.sleep)
+    for screen in ("sessions", "context.screen", "jobs", "rewind", "context_cache"):
+        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", stopped)
+
+
 SCENES: dict[str, Scene] = {
     "chat": chat,
     "opened": chat_opened,
@@ -228,7 +238,6 @@ SCENES: dict[str, Scene] = {
     "jobs": jobs,
     "find": find,
     "find-none": find_none,
-    "efforts": opening("efforts"),
     "several": several,
     "job-output": job_output,
     "config": saying("/config"),

@@ -51,7 +51,7 @@ OVERLOADED = Failure("overloaded", "anthropic is overloaded (529): please try ag
 
 def step(failure: Failure | None = None) -> Step:
     """A call of the turn."""
-    made = Step("live", "turn_2", "m", "anthropic", "chat", "claude", status="failed" if failure else "complete")
+    made = Step("live", "turn", "m", "anthropic", "chat", "claude", status="failed" if failure else "complete")
     made.created, made.failure = showcase.NOW, failure
     return made
 

@@ -20,7 +20,7 @@ from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
 from tests.support.real_app import make_home
 from tests.support.real_scenes import REAL, answers
-from tests.support.scenes import SCENES, showcase_app, stage
+from tests.support.scenes import SCENES, showcase_app, stage, stop_the_clock
 
 SIZES = ("60x20", "80x24", "120x40", "200x50")
 THEMES = ("agent-dark", "agent-light")
@@ -41,6 +41,7 @@ async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> P
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name,
         pytest.MonkeyPatch.context() as monkeypatch,
     ):
+        stop_the_clock(monkeypatch)
         if scene in REAL:
             home = make_home(Path(folder_name), monkeypatch)
             home.configure(f'[ui]\ntheme = "{theme}"\n')

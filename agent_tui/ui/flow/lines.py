@@ -122,15 +122,16 @@ class Flow:
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
         """The row's lines at ``width`` cells."""
         first, rest = bounded(self.first, width), bounded(self.rest, width)
-        indent = max(_cells(first), _cells(rest))
-        right = self._right(width - indent)
-        room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(right) + 2))
+        right = self._right(width - _cells(first))
+        room, below = (
+            max(1, width - _cells(lead) - (1 if self.wrap != "cut" else cell_len(right) + 2)) for lead in (first, rest)
+        )
         if not self.wide:
-            room = min(room, MAX_PROSE)
+            room, below = min(room, MAX_PROSE), min(below, MAX_PROSE)
         fill = palette("" if self.boxed else self.fill)
         edge = min(width, _cells(first[: self.bare]) + MAX_PROSE) if self.boxed else width
         out: list[Line] = []
-        for start, end in self._ranges(room):
+        for start, end in self._ranges(room, below):
             segments: list[tuple[str, Style]] = []
             starts: list[int] = []
             for k, (text, style) in enumerate(first if not out else rest):
@@ -162,12 +163,18 @@ class Flow:
         before, dot, last = self.right.rpartition(" · ")
         return shorten(before, max(1, room - cell_len(dot + last))) + dot + last
 
-    def _ranges(self, room: int) -> list[tuple[int, int]]:
+    def _ranges(self, room: int, below: int) -> list[tuple[int, int]]:
+        """The lines' parts of the text: the first in ``room`` cells, the others in ``below``."""
         if not self.text:
             return [(0, 0)]
         if self.wrap == "cut":
             return [(0, len(self.text))]
-        return chop(self.text, room) if self.wrap == "char" else wrap(self.text, room)
+        broken = chop if self.wrap == "char" else wrap
+        lines = broken(self.text, room)
+        if len(lines) == 1 or room == below:
+            return lines
+        at = lines[1][0]
+        return [lines[0], *((at + begin, at + end) for begin, end in broken(self.text[at:], below))]
 
     def _text(
         self, segments: list[tuple[str, Style]], starts: list[int], start: int, end: int, palette: Palette, room: int

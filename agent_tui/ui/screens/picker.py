@@ -98,7 +98,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; }
     Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
     Picker.-empty #none { display: block; }
-    Picker.-empty #headings { display: none; }
     Picker.-tiny #frame { border: none; padding: 0; }
     Picker.-tiny #search { margin: 0; }
     Picker.-tiny #preview { display: none; }
@@ -238,6 +237,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def say_empty(self) -> None:
         """Says that nothing is shown, where that is so: nothing matches, or there is nothing."""
         self.set_class(not self.shown, "-empty")
+        for names in self.query(Headings):
+            names.display = bool(self.shown)
         some = self._had or self.searched.strip()
         self.query_one("#none", Static).update(Content(self.NO_MATCH if some else self.EMPTY))
 

@@ -35,7 +35,7 @@ class Choice:
 class _Header(Lines):
     def __init__(self, several: bool) -> None:
         super().__init__(height=1)
-        self._keys = "Space chooses, Enter sends" if several else "Enter or a number answers"
+        self._keys = "Space marks, Enter sends" if several else "Enter or a number answers"
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         what = "The model asks"
