@@ -74,7 +74,9 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     PLACEHOLDER = "search titles, your messages and answers"
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
     PREVIEW_LINES = 2
-    EMPTY = "No session matches."
+    NO_MATCH = "No session matches."
+    EMPTY = "No session yet."
+    LEAVE = "Ctrl+A all projects · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
     @dataclass
@@ -181,8 +183,11 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         known = [] if new else list(self.shown)
         self.shown = [*known, *event.hits]
         count = len(self.shown)
-        self.set_class(not self.shown and event.ended, "-empty")
         self.rows.set_count(count, 0 if new else None)
+        if event.ended:
+            self.say_empty()
+        else:
+            self.remove_class("-empty")
         if new:
             self._preview()
         if new:
@@ -200,7 +205,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         scope = "all projects" if self.everywhere else "this project"
         other = "this project" if self.everywhere else "all projects"
         frame = self.query_one("#frame")
-        frame.border_title = Content(f" {self.TITLE_TEXT} · {scope}{text} ")
+        frame.border_title = Content(f"{self.TITLE_TEXT} · {scope}{text}")
         self.hint = self.HINT.replace("all projects", other)
         self.fit(self.size)
 
@@ -220,13 +225,15 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             room = max(8, width - width_of(end))
             marked = entry.line == name and entry.spans
             return [*(_marked(name, entry.spans, room, style, paint) if marked else [(fit(name, room), style)]), *end]
-        end.append((when, paint("muted")))
+        end = [(place, paint("secondary")), (when, paint("muted"))]
         room = max(8, width - width_of(end))
-        title = fit(name, room * 2 // 5) + "  " if room > 50 else ""
+        marks = [(fork, paint("secondary")), (current, paint("accent"))]
+        named = max(0, room * 2 // 5 - width_of(marks))
+        title = fit(name, named) if room > 50 else ""
         who = "other branch" if entry.left_behind else _WHO.get(entry.role or "", "")
-        left = room - cell_len(title) - len(who) - 2
-        line = _marked(entry.line, entry.spans, left, paint("foreground"), paint)
-        return [(title, style), (f"{who}: ", paint("muted")), *line, *end]
+        begin = [(title, style), *marks, ("  ", style)] if title else []
+        line = _marked(entry.line, entry.spans, room - width_of(begin) - len(who) - 2, paint("foreground"), paint)
+        return [*begin, (f"{who}: ", paint("muted")), *line, *end]
 
     def width_of(self, entry: SessionHit) -> int:
         info = entry.session
