@@ -104,6 +104,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         root: Path,
         *,
         prompt: str = "",
+        choose: bool = False,
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
@@ -134,7 +135,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self.farewell: list[str] = []
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
-        self._first_prompt = prompt
+        self._first_prompt, self._choose = prompt, choose
         self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
         self._told_session = ""
@@ -236,7 +237,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     async def _start_agent(self) -> None:
         try:
-            await self.chat.opening.open(self.agent_factory)
+            await self.chat.opening.open(self.agent_factory, self._choose)
         except Exception as error:
             self.uncaught(error)
             return
