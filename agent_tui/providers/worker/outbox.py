@@ -1,4 +1,4 @@
-"""What the worker writes: deltas that come within one frame of the screen gathered into one write, everything else at once, in order."""
+"""What the worker writes: deltas that come close together in one write, everything else at once, in order."""
 
 from __future__ import annotations
 
