@@ -349,7 +349,7 @@ async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, mo
         shown.sent.clear()
         app.transcript.apply_delta("s", Delta(0, "text", " second"))
         app.stage.hint("a hint that waits")
-        while app.stage.activity not in app.screen._dirty_widgets:
+        while app.stage.activity not in app.screen._dirty_widgets:  # noqa: ASYNC110
             await asyncio.sleep(0)
         for _ in range(20):  # the screen has nothing more to do
             await asyncio.sleep(0)
