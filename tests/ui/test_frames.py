@@ -24,6 +24,7 @@ from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, us
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
+from agent_tui.ui.textual_private import scrolling
 from agent_tui.ui.textual_private.frames import runs
 from agent_tui.ui.textual_private.screen import EchoingScreen
 from agent_tui.ui.theme import load_themes
@@ -346,6 +347,7 @@ async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, mo
         app.transcript.apply_delta("s", Delta(0, "text", "first"))
         await shown.settle()
         monkeypatch.setattr(view, "FRAME", 1e4)
+        monkeypatch.setattr(scrolling, "SOON", 1e5)
         shown.sent.clear()
         app.transcript.apply_delta("s", Delta(0, "text", " second"))
         app.stage.hint("a hint that waits")
@@ -360,6 +362,20 @@ async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, mo
         app.screen.draw_now()
         (frame,) = (text for text in shown.sent if "waits" in text)
         assert "second" in frame
+
+
+async def test_nothing_waits_for_a_frame_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that takes long to lay out is drawn rarely; a hint is not."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first"))
+        await shown.settle()
+        monkeypatch.setattr(view, "FRAME", 1e4)
+        app.transcript.apply_delta("s", Delta(0, "text", " second"))
+        app.stage.hint("a hint at once")
+        await shown.run.until(lambda: any("at once" in row for row in shown.terminal.text()))
+        assert not any("second" in row for row in shown.terminal.text())
 
 
 async def test_a_frame_needs_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
