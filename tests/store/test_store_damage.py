@@ -64,7 +64,7 @@ def _fill(path: Path, sessions: int, turns: int) -> list[str]:
                 store.add_message(info.id, result)
                 step = Step(f"s{number}_{turn}", "turn", "demo", "openai", "chat", "gpt", answer.id, "complete")
                 step.usage = TokenUsage(100 + turn, 20)
-                step.fixed = [FixedPart("system", "", "system", 12, "f" * 16)]
+                step.fixed = (FixedPart("system", "", "system", 12, "f" * 16),)
                 store.add_step(info.id, step)
                 parent = result.id
             summary = Message(f"sum{number}", "user", [TextPart("so far")])
