@@ -153,9 +153,9 @@ def _keep(line: socket.socket, nursery: int) -> None:
 
 def _open_streams() -> None:
     """As Python opens them at its start: those of the nursery know whether one can seek in what was there before."""
-    sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
 def _live(streams: Sequence[int], folder: str, variables: dict[str, str], arguments: list[str]) -> None:
