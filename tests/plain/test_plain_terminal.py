@@ -265,7 +265,9 @@ def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> 
 
 
 def test_a_line_that_is_typed_while_the_answer_comes_is_not_torn(tmp_path: Path) -> None:
-    script = '[[step]]\ntext = "One is here. Two is here. Three is here.\\nEnd."\ndelay = 0.1\nchunk = 4\n' + step("Yes.")
+    script = '[[step]]\ntext = "One is here. Two is here. Three is here.\\nEnd."\ndelay = 0.1\nchunk = 4\n' + step(
+        "Yes."
+    )
     with talk(tmp_path, script) as chat:
         chat.hears("You: ")
         chat.says("go", "Agent: One is here. ")
