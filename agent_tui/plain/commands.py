@@ -126,10 +126,8 @@ class Commands:
             case "vim":
                 self._voice.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
             case "efforts":
-                from agent_tui.commands.model import EFFORTS
-
-                efforts = ", ".join(EFFORTS)
-                self._voice.say(f"thinking is {self._agent.effort}; /thinking with one of {efforts} sets it.", "Note")
+                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
+                self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":

@@ -78,7 +78,9 @@ class Chat:
             host, seat, stage, tasks, themes, history, self.finding, self.sender, self.session, settings.keys, clock
         )
         self.freshness = Freshness(seat, host, host)
-        self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)
+        self.opening = Opening(
+            seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window, self.screens
+        )
         stage.prompt.host = PromptHost(
             seat, stage, self.permissions.guard, self.drafts, self.sender, self.pasting, self.copying
         )

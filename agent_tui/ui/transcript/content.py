@@ -227,7 +227,8 @@ class Content:
         self.add_block(BannerBlock(lines), "\n".join(lines))
 
     def block(self, title: str, body: str, markdown: bool, is_open: bool) -> None:
-        self.add_block(FoldBlock("block", title, body, markdown=markdown, is_open=is_open), body if is_open else "")
+        made = FoldBlock("block", title, body, markdown=markdown, is_open=is_open, hang=True)
+        self.add_block(made, body if is_open else "")
 
     def add_block(self, block: Block, text: str) -> None:
         entry = Entry(None, [block])

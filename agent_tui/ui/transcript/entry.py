@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
     written_in,
 )
 from agent_tui.paths import in_project
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
 from agent_tui.ui.transcript.heights import Heights
@@ -213,7 +213,7 @@ def _user(message: Message, root: Path) -> list[Block]:
     output = shell_output(message)
     if output is None:
         return [UserBlock(message.text, [_named(part, root) for part in attached], written_in(message).pasted)]
-    lines = output.rstrip("\n").count("\n") + 1
+    lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
     return [
         UserBlock(message.text, [_named(part, root) for part in attached if part.name != SHELL_OUTPUT]),
