@@ -26,7 +26,6 @@ from agent_tui.store.damage.repair import check, repair_file, repair_session
 from agent_tui.store.exports.export import render
 from tests.support.forms import examples
 
-
 SESSIONS = 4
 
 
