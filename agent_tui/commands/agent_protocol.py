@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class SearchesSessions(Protocol):
-    """Searches, for one thread at a time."""
+    """Searches, one after the other, for one thread at a time."""
 
-    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
-        """Sessions with every word of the query, as they are found. Raises StoreError."""
+    def hits(self, query: str, project: str | None = None, stopped: Callable[[], bool] = ...) -> Iterator[SessionHit]:
+        """Sessions with every word of the query, as they are found. Raises StoreError, soon when ``stopped``."""
 
     def state(self) -> IndexState:
         """How it gets at what was said. Raises StoreError."""
 
     def stop(self) -> None:
-        """Makes the search that runs raise StoreError soon; from any thread."""
+        """Ends what runs of a search that is ``stopped`` by now; from any thread."""
 
     def close(self) -> None: ...
 

@@ -11,9 +11,9 @@ from agent_tui.commands.cache_words import entry_details
 from agent_tui.commands.past_output import past_json, past_text, past_view
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import bookkeeping
-from agent_tui.commands.usage_words import estimated, facts, in_words, total_mark
+from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
 from agent_tui.commands.writing import write_export, write_told
-from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.cache.report import cache_entries
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.errors import ConfigError
@@ -64,18 +64,9 @@ def _row(number: str, row: ContextRow, tenths: int | None, most: int) -> Iterato
     said = [f"{tokens(row.tokens, estimated(row), full=True)} tokens"]
     if tenths is not None:
         said.append(f"{share(tenths, bool(row.tokens))} of the window")
-    said.append(row.basis)
-    if row.deferred_tokens:
-        said.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
-    if row.cached_tokens is not None and row.tokens:
-        read = f"{row.cached_tokens:,} of them cached last" if row.cached_tokens else "not cached last"
-        said.append("cached last" if row.cached else read)
-    if row.replay:
-        said.append(one_line(row.replay, 200))
+    said += row_notes(row)
     yield f"{'  ' * depth}{number} {one_line(row.label, 120)}: {', '.join(said)}."
-    shares: Sequence[int | None] = [None] * len(row.children)
-    if tenths is not None:
-        shares = row_shares(tenths, row.children)
+    shares = child_shares(row, tenths)
     hidden = max(0, len(row.children) - most)
     for at, child in enumerate(row.children):
         if at >= hidden:

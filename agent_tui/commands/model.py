@@ -143,6 +143,8 @@ def _narrow(lines: Iterable[str]) -> Iterator[str]:
 async def usage(agent: CommandAgent, args: str) -> CommandResult:
     """Shows tokens and cost of this session."""
     totals = agent.context_usage().session
+    if not totals.steps and not agent.steps:
+        return Text("Nothing was sent in this session yet, and nothing spent.")
     cached = "?"
     if totals.input_tokens and totals.cache_read_tokens is not None:
         cached = whole_percent(totals.cache_read_tokens, totals.input_tokens)

@@ -36,6 +36,11 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
+def lines_in(text: str) -> int:
+    """How many lines a text has, as people count: a newline at its end begins no other one; none where it is empty."""
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
 class Dollars(Protocol):
     """A sum of money of which a part may not be known: ``unpriced`` says how many calls have no price."""
 

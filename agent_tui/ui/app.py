@@ -25,15 +25,9 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from agent_tui.ui.textual_private import (
-    AnswersErrors,
-    DrawsFrames,
-    EchoingScreen,
-    draw_again,
-    tell_server,
-    wear_first,
-    write_to_terminal,
-)
+from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
+from agent_tui.ui.textual_private.screen import DrawsFrames, EchoingScreen, draw_again
+from agent_tui.ui.textual_private.terminal import tell_server, write_to_terminal
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,

@@ -127,7 +127,9 @@ class FakeReader:
 
     store: FakeStore
 
-    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
+    def hits(
+        self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[SessionHit]:
         words = search_words(query)
         for info in self.store.sessions(project):
             text = self.store.said.get(info.id, "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
@@ -22,6 +25,8 @@ from agent_tui.ui.flow.paint import key
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
+from tests.support.list_scenes import LISTS
+from tests.support.state_scenes import STATES
 
 Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
 
@@ -129,6 +134,24 @@ async def find(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"greet", "enter")
 
 
+async def find_none(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await pilot.press("ctrl+f")
+    await _until(pilot, lambda: app.screen.query("FindBar Input"))
+    await pilot.press(*"zebra", "enter")
+
+
+async def several(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """A question of the model's with several answers."""
+    agent.publish(showcase.choice(True))
+
+
+async def job_output(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What a command in the background has said."""
+    await jobs(app, pilot, agent)
+    agent.outputs = {id: f"line of {id}\n" * 60 for id in agent.background}
+    await pilot.press("enter")
+
+
 async def completions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"/co")
 
@@ -179,6 +202,13 @@ def calls() -> list[Step]:
     return made
 
 
+def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens that say how old something is count from the showcase's time."""
+    stopped = SimpleNamespace(time=lambda: showcase.NOW, monotonic=time.monotonic, sleep=time.sleep)
+    for screen in ("sessions", "context.screen", "jobs", "rewind", "context_cache"):
+        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", stopped)
+
+
 SCENES: dict[str, Scene] = {
     "chat": chat,
     "opened": chat_opened,
@@ -207,6 +237,23 @@ SCENES: dict[str, Scene] = {
     "history": opening("history"),
     "jobs": jobs,
     "find": find,
+    "find-none": find_none,
+    "several": several,
+    "job-output": job_output,
+    "config": saying("/config"),
+    "mcp": saying("/mcp"),
+    "permissions": saying("/permissions"),
+    "budget": saying("/budget"),
+    "tools": saying("/tools"),
+    "skills": saying("/skills"),
+    "compact-preview": saying("/compact preview"),
+    "unknown": saying("/nosuchcommand"),
+    "jobs-none": opening("jobs"),
+    "queue-none": opening("queue"),
+    "cache-none": opening("context", "c"),
+    "palette-none": opening("palette", *"zzzz"),
+    **STATES,
+    **LISTS,
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent
+from tests.support.scenes import stop_the_clock
 
 SIZES = [(80, 24), (200, 50)]
 NAMES = ["80x24", "200x50"]
@@ -38,8 +38,7 @@ Look = Callable[[AgentApp, "Pilot[Any]"], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for screen in ("sessions", "context.screen", "jobs"):
-        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", SimpleNamespace(time=lambda: showcase.NOW))
+    stop_the_clock(monkeypatch)
 
 
 def picture(

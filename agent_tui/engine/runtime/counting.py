@@ -37,6 +37,7 @@ class CountService:
         if fixed:
             known = conversation.store.counts(list(fixed))
             prelude.set_counts(known)
+            conversation.set_fixed_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
         self._metrics.hit(len(relevant) - len(messages))
         if not messages and not fixed:
@@ -58,6 +59,7 @@ class CountService:
         by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
         if by_fixed:
             prelude.set_counts(by_fixed)
+            conversation.set_fixed_counts(by_fixed)
             if not conversation.read_only:
                 try:
                     conversation.store.put_counts(by_fixed)

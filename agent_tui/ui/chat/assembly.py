@@ -60,7 +60,7 @@ class Chat:
         attention = Attention(self.window, settings.ui.notifications, host)
         self.copying = Copying(host, stage, tasks)
         self.pasting = Pasting(host, stage.prompt)
-        self.drafts = Drafts(history, stage.prompt, host)
+        self.drafts = Drafts(history, stage.prompt, host, stage, clock)
         self.editor = Editor(host, stage.prompt, stage, settings.ui.editor)
         self.finding = Finding(stage)
         self._host, self._tasks, self._images = host, tasks, settings.ui.images
