@@ -31,13 +31,14 @@ def browser_program() -> str | None:
 
 
 class Screen:
-    """What a terminal of ``size`` (columns, lines) shows that was sent what Textual sends: text at places, and nothing
-    that scrolls."""
+    """What a terminal of ``size`` (columns, lines) shows that was sent what the application sends: text at places, and
+    parts of the screen that scroll."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[int, int], str] = {}
         self._at = (0, 0)
         self._rest = ""
+        self._margins = (0, 1 << 20)
         self.size = (80, 24)
 
     def feed(self, text: str) -> None:
@@ -50,8 +51,14 @@ class Screen:
 
     def _carry_out(self, match: re.Match[str]) -> None:
         y, x = self._at
+        top, bottom = self._margins
         if (sign := match[0]) == "\n":
-            self._at = (y + 1, x)
+            self._at = (y + 1, x) if y != bottom else self._scroll(1)
+        elif sign == "\x1bM":
+            self._at = (y - 1, x) if y != top else self._scroll(-1)
+        elif match[2] == "r":
+            first, _, last = match[1].partition(";")
+            self._margins = (int(first or 1) - 1, int(last or 1 << 20) - 1)
         elif sign == "\r":
             self._at = (y, 0)
         elif match[2] == "H":
@@ -62,6 +69,14 @@ class Screen:
         elif not sign.startswith("\x1b"):
             self._cells[self._at] = sign
             self._at = (y, x + 1)
+
+    def _scroll(self, by: int) -> tuple[int, int]:
+        """Moves the lines between the margins; the place of the cursor, which stays."""
+        top, bottom = self._margins
+        inside = {(y - by, x): sign for (y, x), sign in self._cells.items() if top <= y <= bottom}
+        outside = {place: sign for place, sign in self._cells.items() if not top <= place[0] <= bottom}
+        self._cells = {**outside, **{place: sign for place, sign in inside.items() if top <= place[0] <= bottom}}
+        return self._at
 
     @property
     def text(self) -> str:
@@ -152,11 +167,21 @@ class Tab:
     async def type(self, text: str) -> None:
         await self.call("Input.insertText", text=text)
 
-    async def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:
-        """A key by its name and number."""
+    async def press(self, key: str, code: int, text: str = "", modifiers: int = 0, command: str = "") -> None:
+        """A key by its name and number; ``command`` is what the browser does with it unless the page forbids it."""
         facts = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        await self.call("Input.dispatchKeyEvent", type="keyDown", **facts, **({"text": text} if text else {}))
+        more: dict[str, Any] = {**({"text": text} if text else {}), **({"commands": [command]} if command else {})}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **facts, **more)
         await self.call("Input.dispatchKeyEvent", type="keyUp", **facts)
+
+    async def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """The mouse at a point of the page: ``Pressed``, ``Moved``, ``Released`` or ``Wheel``."""
+        await self.call("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, **more)
+
+    async def may_use_the_clipboard(self, address: str) -> None:
+        origin = "/".join(address.split("/")[:3])
+        wanted = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        await self.call("Browser.grantPermissions", permissions=wanted, origin=origin)
 
     async def enter(self) -> None:
         await self.press("Enter", 13, "\r")
