@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from agent_tui.ui.guard import PAUSE
 from tests.support.browser import Tab, browser_program, browsing
@@ -73,17 +72,12 @@ async def serving(home: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process,
         await process.communicate()
 
 
-def drawn(picture: Image.Image) -> int:
-    """Points that are neither the page's background nor next to it."""
-    return sum(picture.convert("L").histogram()[100:])
-
-
 async def test_the_chat_in_a_page(tmp_path: Path) -> None:
     assert BROWSER is not None
     async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
         await tab.size(1000, 600)
         await tab.open(address)
-        await tab.until(lambda: "DEMO" in tab.screen.text and "Ask anything" in tab.screen.text)
+        await tab.until(lambda: "DEMO" in tab.text and "Ask anything" in tab.text)
         await types_and_sees_it_stream(tab)
         await runs_a_command(tab)
         await answers_a_question(tab, tmp_path / "project" / "made")
@@ -101,35 +95,35 @@ async def test_the_chat_in_a_page(tmp_path: Path) -> None:
 
 async def types_and_sees_it_stream(tab: Tab) -> None:
     await tab.type("hello page")
-    await tab.until(lambda: "hello page" in tab.screen.text)
+    await tab.until(lambda: "hello page" in tab.text)
     await tab.enter()
     # What has come is shown while the answer goes on; then it is interrupted.
-    await tab.until(lambda: "the first words" in tab.screen.text and "Esc to interrupt" in tab.screen.text)
+    await tab.until(lambda: "the first words" in tab.text and "Esc to interrupt" in tab.text)
     await tab.press("Escape", 27)
-    await tab.until(lambda: "Esc to interrupt" not in tab.screen.text)
+    await tab.until(lambda: "Esc to interrupt" not in tab.text)
     await tab.type("once more")
     await tab.enter()
-    await tab.until(lambda: "with the last words" in tab.screen.text and "Esc to interrupt" not in tab.screen.text)
-    assert drawn(await tab.picture()) > 2_000
+    await tab.until(lambda: "with the last words" in tab.text and "Esc to interrupt" not in tab.text)
+    await tab.shows(2_000)
 
 
 async def runs_a_command(tab: Tab) -> None:
     """What is run there knows nothing of the page."""
     await tab.type("!env | grep -c -E 'AGENT_TUI_SERVED|TEXTUAL_C' | tr 01 YN")
     await tab.enter()
-    await tab.until(lambda: "output · 1 line" in tab.screen.text)
-    assert tab.screen.text.rpartition("output · 1 line")[2].split()[0] == "Y"
+    await tab.until(lambda: "output · 1 line" in tab.text)
+    assert tab.text.rpartition("output · 1 line")[2].split()[0] == "Y"
 
 
 async def answers_a_question(tab: Tab, made: Path) -> None:
     """The keys of a question answer it, and the command runs."""
     await tab.type("make a file")
     await tab.enter()
-    await tab.until(lambda: "Allow bash?" in tab.screen.text and "touch made" in tab.screen.text)
+    await tab.until(lambda: "Allow bash?" in tab.text and "touch made" in tab.text)
     # What is pressed before anybody can have seen it is typing; this is as long as the program thinks that takes.
     await tab.value(f"new Promise(seen => setTimeout(seen, {2_000 * PAUSE}))")
     await tab.press("y", 89, "y")
-    await tab.until(lambda: "with the last words" in tab.screen.text.rpartition("I make it")[2])
+    await tab.until(lambda: "with the last words" in tab.text.rpartition("I make it")[2])
     assert made.exists()
 
 
@@ -138,81 +132,80 @@ async def pastes(tab: Tab, address: str) -> None:
     await tab.may_use_the_clipboard(address)
     await tab.value("navigator.clipboard.writeText('first pasted\\nsecond pasted')")
     await tab.press("v", 86, modifiers=2, command="paste")
-    await tab.until(lambda: "▌ first pasted" in tab.screen.text and "▌ second pasted" in tab.screen.text)
+    await tab.until(lambda: "▌ first pasted" in tab.text and "▌ second pasted" in tab.text)
     for _ in range(3):
         await tab.press("u", 85, modifiers=2)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
 
 
 async def scrolls_and_copies(tab: Tab) -> None:
     """The wheel scrolls; what the mouse selects goes into the browser's clipboard."""
     await tab.type("tell much")
     await tab.enter()
-    await tab.until(lambda: "line 59 of many" in tab.screen.text and "Esc to interrupt" not in tab.screen.text)
+    await tab.until(lambda: "line 59 of many" in tab.text and "Esc to interrupt" not in tab.text)
     await tab.mouse("Wheel", 400, 200, deltaX=0, deltaY=-400)
-    await tab.until(lambda: "line 59 of many" not in tab.screen.text)
+    await tab.until(lambda: "line 59 of many" not in tab.text)
     # To the top, where nothing moves any more while something is selected.
     await tab.press("Home", 36, modifiers=2)
-    await tab.until(lambda: "/help lists" in tab.screen.text)
-    y = next(n for n, line in enumerate(tab.screen.text.splitlines()) if "/help lists" in line)
-    wide, high = tab.screen.size
+    await tab.until(lambda: "/help lists" in tab.text)
+    y = next(n for n, line in enumerate(tab.text.splitlines()) if "/help lists" in line)
+    wide, high = tab.screen.width, tab.screen.height
     across, down = (await tab.value("innerWidth")) / wide, (y + 0.5) * (await tab.value("innerHeight")) / high
     await tab.mouse("Pressed", 4.4 * across, down, button="left", clickCount=1)
     await tab.mouse("Moved", 6.4 * across, down, button="left", buttons=1)
     await tab.mouse("Moved", 11.4 * across, down, button="left", buttons=1)
     await tab.mouse("Released", 11.4 * across, down, button="left", clickCount=1)
     await tab.press("c", 67, modifiers=2)
-    await tab.until(lambda: "Copied" in tab.screen.text)
+    await tab.until(lambda: "Copied" in tab.text)
     reads = "(async () => { let t; do t = await navigator.clipboard.readText(); while (t[0] != '/'); return t })()"
     assert await tab.value(reads) == "/context"
     # A click into the prompt: what is typed goes there again.
     for kind in ("Pressed", "Released"):
         await tab.mouse(kind, 400, 600 - 3 * 600 / high, button="left", clickCount=1)
     await tab.type("x")
-    await tab.until(lambda: "▌ x" in tab.screen.text)
+    await tab.until(lambda: "▌ x" in tab.text)
     await tab.press("u", 85, modifiers=2)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
     await tab.press("End", 35, modifiers=2)
-    await tab.until(lambda: "line 59 of many" in tab.screen.text)
+    await tab.until(lambda: "line 59 of many" in tab.text)
 
 
 async def looks_at_the_context(tab: Tab) -> None:
     await tab.type("/context")
-    await tab.until(lambda: "/context" in tab.screen.text)
+    await tab.until(lambda: "/context" in tab.text)
     await tab.enter()
-    await tab.until(lambda: "adds up to" in tab.screen.text)
+    await tab.until(lambda: "adds up to" in tab.text)
     await tab.press("Escape", 27)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
 
 
 async def resizes(tab: Tab) -> None:
-    wide, high = tab.screen.size
+    wide, high = tab.screen.width, tab.screen.height
     await tab.size(700, 400)
-    await tab.until(lambda: tab.screen.size[0] < wide and tab.screen.size[1] < high)
-    await tab.until(lambda: "16k" in tab.screen.text.splitlines()[-1] and "line 59 of many" in tab.screen.text)
+    await tab.until(lambda: tab.screen.width < wide and tab.screen.height < high)
+    await tab.until(lambda: "16k" in tab.text.splitlines()[-1] and "line 59 of many" in tab.text)
     # The last line is on the page, not below it.
-    picture = await tab.picture()
-    assert drawn(picture.crop((0, 375, 700, 400))) > 50
+    await tab.shows(50, (0, 375, 700, 400))
 
 
 async def reloads(tab: Tab) -> None:
     await tab.type("a draft")
-    await tab.until(lambda: "a draft" in tab.screen.text)
+    await tab.until(lambda: "a draft" in tab.text)
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 2)
     # The same chat: its conversation, and even what was not sent.
-    await tab.until(lambda: "line 59 of many" in tab.screen.text and "a draft" in tab.screen.text)
+    await tab.until(lambda: "line 59 of many" in tab.text and "a draft" in tab.text)
     await tab.press("u", 85, modifiers=2)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
     # One that has ended goes on with its session.
     before = tab.closed
     await tab.press("d", 68, modifiers=2)
     await tab.until(lambda: tab.closed > before)
-    assert "agent-tui --resume ses_" in tab.screen.text
-    assert await tab.value("getComputedStyle(document.querySelector('#lost')).display") == "block"
+    await tab.until(lambda: "agent-tui --resume ses_" in tab.text)
+    await tab.becomes("getComputedStyle(document.querySelector('#lost')).display", "block")
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 3)
-    await tab.until(lambda: "line 59 of many" in tab.screen.text and "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "line 59 of many" in tab.text and "Ask anything" in tab.text)
 
 
 async def is_refused_elsewhere(tab: Tab, address: str) -> None:
@@ -232,7 +225,7 @@ async def test_it_ends_with_the_server_however_that_ends(tmp_path: Path) -> None
     assert BROWSER is not None
     async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
         await tab.open(address)
-        await tab.until(lambda: "DEMO" in tab.screen.text)
+        await tab.until(lambda: "DEMO" in tab.text)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         gone = opened([int(child) for child in children])
         assert gone

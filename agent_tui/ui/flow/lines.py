@@ -27,9 +27,10 @@ MAX_PROSE = 120
 
 class Line:
     """One line on the screen. ``starts`` holds for each segment where in the row's text it begins, -1 for decoration.
-    ``actions`` are ``(from cell, to cell, action)``. ``strip`` is the plain painted line, once it was painted."""
+    ``actions`` are ``(from cell, to cell, action)``. ``strip`` is the plain painted line, once it was painted;
+    ``shown`` is that as it was last handed to the screen, in the view that ``look`` stands for."""
 
-    __slots__ = ("actions", "fill", "row", "segments", "starts", "strip", "text")
+    __slots__ = ("actions", "fill", "look", "row", "segments", "shown", "starts", "strip", "text")
 
     def __init__(
         self,
@@ -47,6 +48,8 @@ class Line:
         self.fill = fill
         self.actions = actions
         self.strip: Strip | None = None
+        self.shown: Strip | None = None
+        self.look: object = None
 
     @property
     def plain(self) -> str:

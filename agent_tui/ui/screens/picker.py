@@ -96,7 +96,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     Picker #headings { background: $surface; }
     Picker #rows { background: $surface; height: 1fr; }
     Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; }
-    Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
+    Picker #none { color: $muted; display: none; padding: 0 2; height: auto; }
     Picker.-empty #none { display: block; }
     Picker.-tiny #frame { border: none; padding: 0; }
     Picker.-tiny #search { margin: 0; }
@@ -260,7 +260,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     @on(Input.Changed, "#search")
     def _search_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.search(event.value)
+        if event.value != self.searched:
+            self.search(event.value)
 
     @on(Input.Submitted, "#search")
     def _search_submitted(self, event: Input.Submitted) -> None:

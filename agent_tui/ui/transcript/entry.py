@@ -19,7 +19,6 @@ from agent_tui.models.messages import (
     ToolResultPart,
     written_in,
 )
-from agent_tui.models.steps import Step
 from agent_tui.paths import in_project
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.piece import Piece
@@ -177,12 +176,6 @@ def ending(message: Message) -> Iterable[Block]:
         yield NoticeBlock("end", "warning", message.note or INTERRUPTED)
     elif message.status == "complete" and message.role == "assistant" and message.note:
         yield NoticeBlock("end", "info", message.note)
-
-
-def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Whether a step was refused for its size before a word of an answer: it is made again in another way, or the turn
-    ends with the reason."""
-    return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
 
 
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:

@@ -19,7 +19,7 @@ from agent_tui.text.clean import spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import bindings_of
+from agent_tui.ui.textual_private.nodes import bindings_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.more import More
