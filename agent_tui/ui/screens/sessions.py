@@ -190,8 +190,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             self.remove_class("-empty")
         if new:
             self._preview()
-        if new:
-            self.query_one("#none", Static).update(Content(one_line(event.problem, 300) or self.EMPTY))
+        if event.problem:
+            self.query_one("#none", Static).update(Content(one_line(event.problem, 300)))
         if event.problem:
             self._say(f" · {plural(count, 'session')}, then {one_line(event.problem, 80)}" if count else " · failed")
         elif not event.ended:
