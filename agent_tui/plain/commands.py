@@ -124,7 +124,7 @@ class Commands:
             case "themes":
                 self._voice.say(NO_COLOURS, "Note")
             case "vim":
-                self._voice.say("vim's keys are the screen's; here your readline decides (~/.inputrc).", "Note")
+                self._voice.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
             case "efforts":
                 levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
                 self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")
