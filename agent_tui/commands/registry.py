@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[CommandAgent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[CommandAgent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget")
+_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget", "pictures")
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,6 +64,7 @@ _ORDER = (
         "trust",
         "pin",
         "unpin",
+        "picture",
         "thinking",
         "theme",
         "vim",

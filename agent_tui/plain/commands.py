@@ -120,6 +120,10 @@ class Commands:
                 self._voice.say(NO_COLOURS, "Note")
             case "vim":
                 self._voice.say("vim's keys are the screen's; here your readline decides (~/.inputrc).", "Note")
+            case "picture":
+                from agent_tui.commands.pictures import named_pictures
+
+                self._voice.say(f"pictures are not shown as text. In this conversation:\n{named_pictures(self._agent)}")
             case "efforts":
                 from agent_tui.commands.model import EFFORTS
 
