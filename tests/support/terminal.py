@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import struct
 import sys
 import termios
 import time
@@ -30,6 +32,10 @@ class Terminal:
 
     def type(self, text: bytes) -> None:
         os.write(self._descriptor, text)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Gives it another size, which the program is told."""
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait_for_editing(self) -> None:
         """Waits until the program edits the line itself: what is typed before is the terminal's to edit."""

@@ -27,9 +27,9 @@ Way: TypeAlias = Literal["line", "blocks", "sixel", "iterm2", "kitty", "inline"]
 ASKED_OF_TMUX = "#{client_termname}|#{client_termtype}|#{allow-passthrough}|#{client_termfeatures}"
 SILENT = ("linux", "dumb", "")
 """Terminals that would write a question on the screen, or are none."""
-ITERM2 = ("iTerm2", "WezTerm", "mintty")
-"""Who draws by iTerm2's protocol, by the names in XTVERSION and ``TERM_PROGRAM``: with all colours, so rather than
-sixels."""
+ITERM2 = ("iTerm", "WezTerm", "mintty")
+"""How the names (XTVERSION, ``TERM_PROGRAM``) begin of those who draw by iTerm2's protocol: in all colours, so that it
+is better than sixels."""
 OPENS = "a line in the conversation; a click or /picture shows one"
 COARSE = f"{OPENS} in coarse blocks"
 _KITTY = (0, 28)
@@ -82,7 +82,7 @@ def graphics(
         return Graphics(setting, _opens(setting, f'[ui] images = "{setting}"'), question=question)
     if replies is None:
         program = environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", "")
-        if program in ITERM2:
+        if program.startswith(ITERM2):
             return Graphics("iterm2", _opens("iterm2", program), question=question)
         return Graphics("blocks", f"{COARSE}: the terminal has not said what it can", question=question)
     return _answered(replies, environment, question)

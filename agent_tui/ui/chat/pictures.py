@@ -41,18 +41,17 @@ class Pictures:
 
     def begin(self) -> None:
         """The transcript stands: asks tmux and the terminal, where there is a reason to."""
-        if self._setting != "off":
-            self._tasks.begin(self._find, group="pictures")
+        self._tasks.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
         import asyncio
 
         from agent_tui.engine.about.pictures import graphics, told_by_tmux
 
-        if os.environ.get("TMUX"):
+        if os.environ.get("TMUX") and self._setting != "off":
             self._tmux = await asyncio.to_thread(told_by_tmux)
         found = graphics(self._setting, os.environ, lambda: self._tmux)
-        self._use(found)
+        self.use(found)
         if found.question:
             from agent_tui.ui.terminal.asking import Listener
 
@@ -69,11 +68,12 @@ class Pictures:
 
         self._replies = replies
         found = graphics(self._setting, os.environ, lambda: self._tmux, replies)
-        self._use(found)
+        self.use(found)
         if found.question:
             self._host.ask_terminal(found.question, None)
 
-    def _use(self, found: Graphics) -> None:
+    def use(self, found: Graphics) -> None:
+        """From now on they are shown like this."""
         if found.way in ("blocks", "inline") and self._host.console.color_system not in ("256", "truecolor"):
             from agent_tui.engine.about.pictures import TOO_FEW_COLORS
 

@@ -89,7 +89,7 @@ def _covered(was: Size, canvas: Canvas, room: Box) -> Box:
 def _file(part: AttachmentPart, canvas: Canvas, room: Box) -> Drawing:
     """The terminal gets an image file and the cells to spread it over."""
     iterm2 = canvas.way == "iterm2"
-    made = preview(part, *_pixels(canvas, room), MOST_BYTES if iterm2 else None)
+    made = preview(part, *_pixels(canvas, room), MOST_BYTES, png=not iterm2)
     box = _covered(made.was, canvas, room)
     if iterm2:
         return Drawing(box, made.was, showing(part.name, made.data, *box))

@@ -30,6 +30,9 @@ class Writes(Protocol):
 
 
 class Rows(Protocol):
+    def forget(self) -> None:
+        """The terminal may show anything."""
+
     def forget_rows(self, rows: range) -> None:
         """Somebody else wrote these rows."""
 
@@ -52,13 +55,19 @@ class Overlay:
         self._write(f"{_at(place, 0)}{drawing}")
 
     def wipe(self) -> bool:
-        """Takes it away, if it is there; its rows are unknown then and have to be drawn. Whether it was there."""
+        """Takes it away, if it is there; what it stood on is unknown then and has to be drawn. Whether it was there."""
         place, self._place = self._place, None
         if place is None:
             return False
-        blank = "".join(f"{_at(place, row)}\x1b[{place.columns}X" for row in range(place.rows))
-        self._write(f"{dropping(self._number) if self._number else ''}\x1b[0m{blank}")
-        self._glass.forget_rows(range(place.y, place.y + place.rows))
+        dropped = dropping(self._number) if self._number else ""
+        if self._wrapped:
+            blank = "".join(f"{_at(place, row)}\x1b[{place.columns}X" for row in range(place.rows))
+            self._write(f"{dropped}\x1b[0m{blank}")
+            self._glass.forget_rows(range(place.y, place.y + place.rows))
+        else:
+            # Konsole shows the rest of an old one below a new one until the whole screen was cleared.
+            self._write(f"{dropped}\x1b[0m\x1b[2J")
+            self._glass.forget()
         return True
 
     def _write(self, sequence: str) -> None:
