@@ -47,7 +47,7 @@ def named_pictures(agent: CommandAgent) -> str:
 
 @command("picture", args="[name]", choices=_names)
 async def picture(agent: CommandAgent, args: str) -> CommandResult:
-    """Shows a picture of the conversation on a screen of its own: the newest, or the one of that name.
+    """Shows a picture of the conversation on a screen of its own: the newest, or that one.
 
     As this terminal can: by kitty's graphics, by iTerm2's protocol, as sixels, else in coarse blocks of colour; /doctor
     says how. ← and → go to the others.

@@ -28,6 +28,7 @@ NAMES = [
         "trust",
         "pin",
         "unpin",
+    "picture",
         "thinking",
         "theme",
         "vim",

@@ -30,11 +30,11 @@ SILENT = ("linux", "dumb", "")
 ITERM2 = ("iTerm", "WezTerm", "mintty")
 """How the names (XTVERSION, ``TERM_PROGRAM``) begin of those who draw by iTerm2's protocol: in all colours, so that it
 is better than sixels."""
-OPENS = "a line in the conversation; a click or /picture shows one"
+OPENS = "a line; a click or /picture shows it"
 COARSE = f"{OPENS} in coarse blocks"
 _KITTY = (0, 28)
 _PASS = "put set -g allow-passthrough on into ~/.tmux.conf for true ones"
-_INSIST = '[ui] images = "sixel", "iterm2" or "kitty" insists'
+_INSIST = '[ui] images = "sixel" (or "iterm2") insists'
 _NAMES = {"sixel": "as sixels", "iterm2": "by iTerm2's protocol", "kitty": "by kitty's graphics protocol"}
 
 

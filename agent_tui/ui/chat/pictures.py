@@ -38,6 +38,8 @@ class Pictures:
         self._replies: Replies | None = None
         self._tmux = ""
         self._screen: PictureScreen | None = None
+        self._canvas: Canvas | None = None
+        """What the screen draws with."""
 
     def begin(self) -> None:
         """The transcript stands: asks tmux and the terminal, where there is a reason to."""
@@ -68,9 +70,12 @@ class Pictures:
 
         self._replies = replies
         found = graphics(self._setting, os.environ, lambda: self._tmux, replies)
-        self.use(found)
+        if self._found is None or found.detail != self._found.detail:
+            self.use(found)
         if found.question:
             self._host.ask_terminal(found.question, None)
+        elif self._screen is not None and self._screen.is_current and self._canvas != self.canvas():
+            self._screen.again()
 
     def use(self, found: Graphics) -> None:
         """From now on they are shown like this."""
@@ -131,8 +136,18 @@ class Pictures:
         overlay = Overlay(self._host, glass, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
         root = self._stage.transcript.root
-        self._screen = PictureScreen(glass, overlay, self.canvas, parts, numbers[-1], root, why)
+        self._screen = PictureScreen(glass, overlay, self._sized, parts, numbers[-1], root, why)
         self._host.push_screen(self._screen)
+
+    def _sized(self, anew: bool) -> Canvas:
+        """What the screen draws with. ``anew``: its size is another one, and with it what xterm takes as sixels, which
+        is told a moment later."""
+        from agent_tui.engine.about.replies import LIMITS
+
+        if anew and self._replies is not None and self._replies.largest is not None:
+            self._host.ask_terminal(LIMITS, None)
+        self._canvas = self.canvas()
+        return self._canvas
 
     def canvas(self) -> Canvas:
         """What can be drawn with now."""

@@ -92,8 +92,8 @@ class Caption(Lines):
 
 
 class PictureScreen(Guarded, EchoingScreen):
-    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now; ``why`` is
-    said where that is only blocks; ``root`` is the project, to which paths are relative."""
+    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is
+    told whether the size is new; ``why`` is said where that is only blocks; ``root`` is the project, to which paths are relative."""
 
     DEFAULT_CSS = "PictureScreen { background: $background; layout: vertical; overflow: hidden; }"
     AUTO_FOCUS = None
@@ -108,7 +108,7 @@ class PictureScreen(Guarded, EchoingScreen):
         self,
         glass: Glass,
         overlay: Overlay,
-        canvas: Callable[[], Canvas],
+        canvas: Callable[[bool], Canvas],
         parts: Sequence[AttachmentPart],
         index: int,
         root: Path,
@@ -125,6 +125,7 @@ class PictureScreen(Guarded, EchoingScreen):
         self._caption = Caption(self._told)
         self._was: tuple[int, int] | None = None
         self._wanted = self._done = 0
+        self._sized = (0, 0)
         self._works = False
 
     def compose(self) -> ComposeResult:
@@ -160,17 +161,18 @@ class PictureScreen(Guarded, EchoingScreen):
         """Takes it off the terminal."""
         if self._overlay.wipe():
             self.app.screen.refresh()
-            if self._canvas().wrapped:
+            if self._canvas(False).wrapped:
                 self.app.call_after_refresh(redraw_tmux)
 
     async def _work(self) -> None:
         """One at a time, however fast the keys are."""
         try:
             while self._done != self._wanted and self.is_attached:
-                turn, part, canvas = self._wanted, self.parts[self.index], self._canvas()
                 room = self._room.size
                 if not room.width or not room.height:
                     return
+                turn, part, canvas = self._wanted, self.parts[self.index], self._canvas(room != self._sized)
+                self._sized = room
                 color = self._room.background_colors[1]
                 drawn, words, off = None, "", (0, 0)
                 try:
