@@ -92,8 +92,9 @@ class Caption(Lines):
 
 
 class PictureScreen(Guarded, EchoingScreen):
-    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is
-    told whether the size is new; ``why`` is said where that is only blocks; ``root`` is the project, to which paths are relative."""
+    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is told
+    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project, to which paths
+    are relative."""
 
     DEFAULT_CSS = "PictureScreen { background: $background; layout: vertical; overflow: hidden; }"
     AUTO_FOCUS = None
