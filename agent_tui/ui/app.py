@@ -227,7 +227,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             from agent_tui.ui.terminal.signals import on_termination
 
             on_termination(self.leave)
-            self.chat.find_pictures()
+            self.chat.find_pictures(self._served is not None)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
 

@@ -28,7 +28,7 @@ NAMES = [
         "trust",
         "pin",
         "unpin",
-    "picture",
+        "picture",
         "thinking",
         "theme",
         "vim",

@@ -50,6 +50,7 @@ class Graphics:
     question: str = ""
 
 
+IN_A_PAGE = Graphics("blocks", f"{COARSE}: the page of the browser draws none")
 TOO_FEW_COLORS = Graphics(
     "line", "a line in the conversation: they need 256 colours, which this terminal is not known for"
 )
@@ -72,14 +73,14 @@ def graphics(
         return _in_tmux(setting, (tmux or told_by_tmux)(), replies)
     if environment.get("STY") or term.startswith("screen"):
         return Graphics("blocks", f"{COARSE}: GNU screen does not hand them on")
-    if term in SILENT:
-        return Graphics("blocks", f"{COARSE}: this terminal draws none")
     apple = environment.get("TERM_PROGRAM") == "Apple_Terminal"
-    question = _next_question(setting, asked_of(term, apple), replies)
+    question = "" if term in SILENT else _next_question(setting, asked_of(term, apple), replies)
     if setting == "kitty":
         return Graphics("inline", 'in the conversation: [ui] images = "kitty"')
     if setting in ("iterm2", "sixel"):
         return Graphics(setting, _opens(setting, f'[ui] images = "{setting}"'), question=question)
+    if term in SILENT:
+        return Graphics("blocks", f"{COARSE}: this terminal draws none")
     if replies is None:
         program = environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", "")
         if program.startswith(ITERM2):

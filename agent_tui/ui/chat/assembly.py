@@ -96,18 +96,18 @@ class Chat:
         if settings.ui.vim:
             stage.prompt.use_vim(True)
 
-    def find_pictures(self) -> None:
-        """The first frame stands: finds out how the terminal can show pictures."""
-        self._pictures().begin()
+    def find_pictures(self, in_page: bool) -> None:
+        """The first frame stands: finds out how the terminal, or the page of the browser, can show pictures."""
+        self._pictures(in_page).begin()
 
     def open_picture(self, which: str) -> None:
         """Shows a picture of the conversation on a screen of its own."""
         self._pictures().open(which)
 
-    def _pictures(self) -> Pictures:
+    def _pictures(self, in_page: bool = False) -> Pictures:
         from agent_tui.ui.chat.pictures import Pictures
 
         if self.pictures is None:
             ui = self._ui
-            self.pictures = Pictures(self._host, self.seat, self.stage, self._tasks, ui.images, ui.mouse)
+            self.pictures = Pictures(self._host, self.seat, self.stage, self._tasks, ui.images, ui.mouse, in_page)
         return self.pictures

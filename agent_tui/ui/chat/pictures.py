@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Pictures:
-    """Finds out how to show them, after the first frame and beside it. ``by_mouse``: whether clicks come here."""
+    """Finds out how to show them, after the first frame and beside it. ``by_mouse``: whether clicks come here.
+    ``in_page``: of the browser, instead of a terminal."""
 
     def __init__(
         self,
@@ -27,6 +28,7 @@ class Pictures:
         tasks: StartsTasks,
         setting: Images,
         by_mouse: bool,
+        in_page: bool = False,
     ) -> None:
         self._host = host
         self._seat = seat
@@ -34,6 +36,7 @@ class Pictures:
         self._tasks = tasks
         self._setting: Images = setting
         self._by_mouse = by_mouse
+        self._in_page = in_page
         self._found: Graphics | None = None
         self._replies: Replies | None = None
         self._tmux = ""
@@ -48,11 +51,13 @@ class Pictures:
     async def _find(self) -> None:
         import asyncio
 
-        from agent_tui.engine.about.pictures import graphics, told_by_tmux
+        from agent_tui.engine.about.pictures import IN_A_PAGE, graphics, told_by_tmux
 
         if os.environ.get("TMUX") and self._setting != "off":
             self._tmux = await asyncio.to_thread(told_by_tmux)
         found = graphics(self._setting, os.environ, lambda: self._tmux)
+        if self._in_page and found.way != "line":  # what the server was started from is another terminal
+            found = IN_A_PAGE
         self.use(found)
         if found.question:
             from agent_tui.ui.terminal.asking import Listener

@@ -136,6 +136,12 @@ class PictureScreen(Guarded, EchoingScreen):
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self.again())
         self.app.app_suspend_signal.subscribe(self, lambda _: self.wipe())
+        self.watch(self.app, "app_focus", self._looked_at, init=False)
+
+    def _looked_at(self, focus: bool) -> None:
+        """Another window of tmux may have been in view, which leaves nothing of what it does not know."""
+        if focus and self._canvas(False).wrapped:
+            self.again()
 
     def on_resize(self) -> None:
         self.again()
