@@ -16,7 +16,7 @@ def encoded(width: int, height: int, palette: Sequence[tuple[int, int, int]], pi
     """The sequence that draws a picture where the cursor stands. ``pixels`` are ``width`` × ``height`` numbers of
     colours in ``palette``, row by row. Takes time, about a second for a million pixels of a photo: call in a thread."""
     colors = "".join(
-        f"#{n};2;{_percent(red)};{_percent(green)};{_percent(blue)}" for n, (red, green, blue) in enumerate(palette)
+        f"#{n};2;{_share(red)};{_share(green)};{_share(blue)}" for n, (red, green, blue) in enumerate(palette)
     )
     out = [f'\x1bP0;1;0q"1;1;{width};{height}{colors}'.encode()]
     for top in range(0, height, ROWS):
@@ -59,5 +59,5 @@ def _packed(bits: bytes | bytearray) -> bytes:
     return _RUN.sub(lambda run: b"!%d%b" % (len(run[0]), run[1]), marks)
 
 
-def _percent(value: int) -> int:
+def _share(value: int) -> int:
     return (value * 100 + 127) // 255
