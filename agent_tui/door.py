@@ -44,10 +44,16 @@ def write(stream: IO[str], text: str) -> None:
     stream.write(text.replace("\r", "").translate(CONTROLS))
 
 
-def show(text: str) -> None:
-    """Text on standard output that a line goes on with."""
-    write(sys.stdout, clean(text))
-    sys.stdout.flush()
+def step(stream: IO[str], back: int, text: str, after: int) -> None:
+    """Goes back so many cells in a line that is typed, writes ``text`` there, and goes back again."""
+    stream.write("\b" * back)
+    write(stream, text)
+    stream.write("\b" * after)
+
+
+def ring(stream: IO[str]) -> None:
+    """The bell."""
+    stream.write("\a")
 
 
 def ask(question: str) -> str:

@@ -308,6 +308,7 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
         paths,
         project_root(Path.cwd()),
         prompt=options.prompt,
+        choose=options.resume == "",
         again=called_as(options),
         served=served,
     )

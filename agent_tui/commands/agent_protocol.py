@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agent_tui.context.accounting.spending import BudgetLine, BudgetName
     from agent_tui.context.past.history import History
     from agent_tui.context.project.user_commands import UserCommand
+    from agent_tui.engine.models.efforts import EffortChoice
     from agent_tui.models.branches import Branch, Moved
     from agent_tui.models.context import ContextUsage
     from agent_tui.models.events import Event, WaitingMessage
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class SearchesSessions(Protocol):
-    """Searches, for one thread at a time."""
+    """Searches, one after the other, for one thread at a time."""
 
-    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
-        """Sessions with every word of the query, as they are found. Raises StoreError."""
+    def hits(self, query: str, project: str | None = None, stopped: Callable[[], bool] = ...) -> Iterator[SessionHit]:
+        """Sessions with every word of the query, as they are found. Raises StoreError, soon when ``stopped``."""
 
     def state(self) -> IndexState:
         """How it gets at what was said. Raises StoreError."""
 
     def stop(self) -> None:
-        """Makes the search that runs raise StoreError soon; from any thread."""
+        """Ends what runs of a search that is ``stopped`` by now; from any thread."""
 
     def close(self) -> None: ...
 
@@ -111,6 +112,8 @@ class ChoosesModel(Protocol):
     def models(self) -> list[ModelSpec]: ...
     async def set_model(self, key: str) -> tuple[ModelInfo, LostReasoning | None]: ...
     def set_effort(self, effort: Effort) -> LostReasoning | None: ...
+    def levels(self) -> list[EffortChoice]: ...
+    async def until_described(self) -> None: ...
     async def forget_limits(self) -> int: ...
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.models.branches import Branch
+from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
 
 if TYPE_CHECKING:
-    from agent_tui.models.branches import Branch, FilesMoved, Moved
+    from agent_tui.models.branches import FilesMoved, Moved
+    from agent_tui.models.messages import Message
 
 NAMED = 3
 """Files that are named; more are counted."""
@@ -32,9 +35,44 @@ def moved_text(moved: Moved, root: Path) -> str:
     return f"{text} {back} returns."
 
 
-def files_text(files: FilesMoved, root: Path) -> str:
-    """What Ctrl+R would do beside going there; empty where no file differs."""
-    text = f"Ctrl+R puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
+def tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Message | Branch]:
+    """Where one can go back to, from the newest on: the user's messages, and below the message that took its place
+    each branch."""
+    at: dict[str | None, list[Branch]] = {}
+    fork: str | None = None
+    for branch in branches:
+        fork = branch.fork if branch.under is None else fork
+        at.setdefault(fork, []).append(branch)
+    for message in reversed(path):
+        yield from at.get(message.id, ())
+        if message.role == "user":
+            yield message
+    yield from at.get(None, ())
+
+
+def head_of(entry: Message | Branch) -> str | None:
+    """What the conversation ends with once it is chosen."""
+    return entry.end if isinstance(entry, Branch) else entry.parent_id
+
+
+def first_words(message: Message) -> str:
+    """A message as a row of a list."""
+    return one_line(message.text, 300) or "(attachment)"
+
+
+def words_of(branch: Branch, width: int) -> str:
+    """The first words of a branch, and its newest: often it begins like the message it took the place of. The first
+    get no more than half of so many cells."""
+    said = [message for message in branch.own if message.role == "user"]
+    first = first_words(branch.first)
+    if len(said) < 2:
+        return first
+    return f"{shorten(first, width // 2 - 2)} … {first_words(said[-1])}"
+
+
+def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
+    """What ``key`` would do beside going there; empty where no file differs."""
+    text = f"{key} puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
     if files.left:
         lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
         more = f"; {plural(len(files.left) - 2, 'more file')} left" if len(files.left) > 2 else ""

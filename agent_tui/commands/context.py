@@ -22,7 +22,7 @@ _CONTEXT_PARTS = {
     "step": "as it was before an earlier step",
     "cache": "what each call read from the cache, and why not more",
     "exact": "asks the provider for the exact count",
-    "export": "the numbers as JSON, or those of a step",
+    "export": "the numbers as JSON, or those of a step, into a new file",
     "stats": "token counter metrics",
     "stats reset": "starts the metrics anew",
 }
@@ -37,7 +37,7 @@ async def context(agent: CommandAgent, args: str) -> CommandResult:
     """Shows what fills the context window, to the token, and when it will be compacted.
 
     With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
-    export, stats.
+    export (or export 12, export FILE), stats.
     """
     from agent_tui.commands import context_parts as parts
 
@@ -59,7 +59,7 @@ async def context(agent: CommandAgent, args: str) -> CommandResult:
         case "exact" if not rest:
             return Text(await parts.exact_line(agent))
         case "export":
-            return Text(await parts.export_line(agent, rest))
+            return Text(await parts.export_line(agent, rest, agent.cwd))
         case "stats" if not rest:
             return Text(agent.context_stats())
         case "stats" if rest == "reset":

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.cache_words import entry_details
 from agent_tui.commands.past_output import past_json, past_text, past_view
 from agent_tui.commands.usage_json import context_json
 from agent_tui.commands.usage_text import bookkeeping
-from agent_tui.commands.usage_words import estimated, facts, in_words, total_mark
-from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
+from agent_tui.commands.writing import write_export, write_told
+from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.cache.report import cache_entries
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
-from agent_tui.errors import AgentError, ConfigError
+from agent_tui.errors import ConfigError
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
-from agent_tui.paths import private_dir, write_new
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, plural, share, tokens
 
@@ -64,18 +64,9 @@ def _row(number: str, row: ContextRow, tenths: int | None, most: int) -> Iterato
     said = [f"{tokens(row.tokens, estimated(row), full=True)} tokens"]
     if tenths is not None:
         said.append(f"{share(tenths, bool(row.tokens))} of the window")
-    said.append(row.basis)
-    if row.deferred_tokens:
-        said.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
-    if row.cached_tokens is not None and row.tokens:
-        read = f"{row.cached_tokens:,} of them cached last" if row.cached_tokens else "not cached last"
-        said.append("cached last" if row.cached else read)
-    if row.replay:
-        said.append(one_line(row.replay, 200))
+    said += row_notes(row)
     yield f"{'  ' * depth}{number} {one_line(row.label, 120)}: {', '.join(said)}."
-    shares: Sequence[int | None] = [None] * len(row.children)
-    if tenths is not None:
-        shares = row_shares(tenths, row.children)
+    shares = child_shares(row, tenths)
     hidden = max(0, len(row.children) - most)
     for at, child in enumerate(row.children):
         if at >= hidden:
@@ -167,17 +158,15 @@ async def exact_line(agent: ExplainsContext) -> str:
     return exact_text(await agent.count_exact())
 
 
-async def export_line(agent: ExplainsContext, words: str) -> str:
-    """Writes the numbers, or those of a step, as JSON, and says where. Raises AgentError."""
-    if words and not (words.isdecimal() and len(words) < 8):
-        raise ConfigError("/context export takes nothing, or the number of a step.")
-    number = int(words) if words else None
+async def export_line(agent: ExplainsContext, words: str, cwd: Path) -> str:
+    """Writes the numbers, or those of a step, as JSON into the folder of exports, or where the user says, and tells
+    where. Raises AgentError."""
+    first, _, rest = words.partition(" ")
+    number = int(first) if first.isdecimal() and len(first) < 8 else None
+    where = words if number is None else rest.strip()
     data = context_json(agent.context_usage(), agent.steps) if number is None else past_json(_past(agent, number))
-    name = f"context-{agent.info.id}{'' if number is None else f'-step-{number}'}"
-    folder = agent.paths.exports
     text = json.dumps(data, indent=2) + "\n"
-    try:
-        path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
-    except OSError as error:
-        raise AgentError(f"Cannot write into {folder}: {error.strerror or error}") from None
-    return f"Written to {path}"
+    if where:
+        return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"
+    name = f"context-{agent.info.id}{'' if number is None else f'-step-{number}'}"
+    return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from agent_tui.commands.cache_words import sum_rows
 from agent_tui.commands.registry import command
@@ -11,7 +11,7 @@ from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import SessionTotals
-from agent_tui.models.requests import Effort, ModelInfo
+from agent_tui.models.requests import ModelInfo
 from agent_tui.models.steps import StepKind
 from agent_tui.paths import package_themes
 from agent_tui.text.clean import one_line
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 STATUS_WIDTH = 64
 """Columns of a long value of ``/status``: with its name and the frame, 80."""
-
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 def _models(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -46,21 +44,28 @@ async def model(agent: CommandAgent, args: str) -> CommandResult:
 
 
 def _efforts(agent: CommandAgent) -> Iterable[tuple[str, str]]:
-    return ((e, "current" if e == agent.effort else "") for e in EFFORTS)
+    return ((level.effort, "current" if level.current else level.words) for level in agent.levels() if not level.only)
 
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
 async def thinking(agent: CommandAgent, args: str) -> CommandResult:
     """Sets how much the model thinks; alone it shows the levels and what a change costs."""
+    await agent.until_described()
+    levels = agent.levels()
+    wanted = args.lower()
+    if levels[0].only:
+        rest = "nothing is changed" if args else "there is nothing to choose"
+        return Text(f"{levels[0].words}: {rest}.", error=bool(args))
     if not args:
         return OpenScreen("efforts")
-    wanted = args.lower()
-    for effort in EFFORTS:
-        if effort == wanted:
-            lost = agent.set_effort(effort)
-            when = ", from your next message on" if agent.busy else ""
-            return Text(f"Thinking: {effort}{when}. {lost_text(lost)}".rstrip())
-    return Text(f"Thinking is {agent.effort}. Choices: {', '.join(EFFORTS)}.", error=True)
+    for level in levels:
+        for effort in level.names:
+            if effort == wanted:
+                lost = agent.set_effort(effort)
+                when = ", from your next message on" if agent.busy else ""
+                return Text(f"Thinking: {level.told(effort)}{when}. {lost_text(lost)}".rstrip())
+    names = ", ".join(level.effort for level in levels)
+    return Text(f"Thinking is {agent.effort}. Choices: {names}.", error=True)
 
 
 def _themes(agent: CommandAgent) -> Iterable[tuple[str, str]]:
@@ -114,7 +119,7 @@ async def status(agent: CommandAgent, args: str) -> CommandResult:
     rows = [
         ("Session", f"{one_line(agent.info.title, 80) or 'untitled'}  ({agent.info.id})"),
         ("Model", f"{agent.spec.key}  ({agent.spec.model})" if agent.spec.key != agent.spec.model else agent.spec.key),
-        ("Thinking", agent.effort),
+        ("Thinking", "no levels" if agent.levels()[0].only else agent.effort),
         ("Folder", f"{agent.cwd}{'' if agent.trusted else '  (not trusted: /trust)'}"),
         ("Branch", agent.branch or "none"),
         ("Mode", agent.mode),
@@ -138,6 +143,8 @@ def _narrow(lines: Iterable[str]) -> Iterator[str]:
 async def usage(agent: CommandAgent, args: str) -> CommandResult:
     """Shows tokens and cost of this session."""
     totals = agent.context_usage().session
+    if not totals.steps and not agent.steps:
+        return Text("Nothing was sent in this session yet, and nothing spent.")
     cached = "?"
     if totals.input_tokens and totals.cache_read_tokens is not None:
         cached = whole_percent(totals.cache_read_tokens, totals.input_tokens)

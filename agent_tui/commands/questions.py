@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_tui.models.questions import ApprovedMode
 
 MAX_PATTERNS = 3
-LONG = 60
+LONG = 160
 """Characters; choices of a question that are longer than this stand in its text too, whole."""
 
 

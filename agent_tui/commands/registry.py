@@ -54,10 +54,9 @@ class Completion:
     detail: str = ""
 
 
-_ORDER = (
-    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
+ORDER = (
+    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
     *(
-        "status",
         "usage",
         "budget",
         "permissions",
@@ -73,6 +72,7 @@ _ORDER = (
     ),
     *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
+"""The names in the order of the help."""
 
 COMMANDS: dict[str, Command] = {}
 _ALIASES: dict[str, str] = {}
@@ -98,8 +98,8 @@ def load() -> dict[str, Command]:
     """All commands by name, in the order help shows them. Importing them is put off until someone asks."""
     for module in _MODULES:
         importlib.import_module(f"agent_tui.commands.{module}")
-    if tuple(COMMANDS) != _ORDER:
-        ordered = {name: COMMANDS[name] for name in _ORDER} | COMMANDS
+    if tuple(COMMANDS) != ORDER:
+        ordered = {name: COMMANDS[name] for name in ORDER} | COMMANDS
         COMMANDS.clear()
         COMMANDS.update(ordered)
     return COMMANDS

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.branch_words import moved_text
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Nothing, OpenScreen, Text
+from agent_tui.commands.writing import write_export, write_told
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.errors import StoreError
-from agent_tui.paths import private_dir, write_new
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.store.exports.export import FORMATS, render
 from agent_tui.text.clean import one_line
 
@@ -107,27 +107,15 @@ async def export(agent: CommandAgent, args: str) -> CommandResult:
     words = args.split(maxsplit=1)
     fmt = words[0].lower() if words and words[0].lower() in FORMATS else "md"
     rest = args[len(words[0]) :].strip() if words and words[0].lower() in FORMATS else args.strip()
-    if rest:
-        path = Path(rest).expanduser()
-        if not words or words[0].lower() not in FORMATS:
-            fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(path.suffix.lower(), "md")
-        path = agent.cwd / path
-    else:
-        path = agent.paths.exports / f"{agent.info.id}.{fmt}"
+    if rest and (not words or words[0].lower() not in FORMATS):
+        fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(Path(rest).suffix.lower(), "md")
     data = agent.store.export(agent.info.id)
-
-    def write() -> Path:
-        text = render(data, fmt)
-        if not rest:
-            return write_new(private_dir(path.parent), path.stem, path.suffix, text)
-        with path.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        return path
-
+    text = await asyncio.to_thread(render, data, fmt)
     try:
-        written = await asyncio.to_thread(write)
-    except FileExistsError:
-        return Text(f"{path} is there already. Name another file, or remove it first.", error=True)
-    except OSError as error:
-        return Text(f"Cannot write {path}: {error.strerror or error}.", error=True)
+        if rest:
+            written = await write_told(text, agent.cwd / Path(rest).expanduser())
+        else:
+            written = await write_export(text, agent.paths.exports, agent.info.id, f".{fmt}")
+    except AgentError as error:
+        return Text(str(error), error=True)
     return Text(f"Exported to {written}.")

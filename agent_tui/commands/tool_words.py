@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 from agent_tui.models.messages import FEEDBACK, REFUSED
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
-from agent_tui.text.numbers import duration, plural
+from agent_tui.text.numbers import duration, lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import ToolResultPart
 
-_SUBJECTS = ("path", "file_path", "command", "pattern", "url", "query", "task", "prompt", "name")
+_SUBJECTS = (
+    *("command", "pattern", "path", "file_path", "url", "query", "description", "task", "prompt", "question", "name"),
+)
+"""Arguments that say what a call is about, the most telling first."""
+_OF_A_PATH = frozenset({"read", "edit", "write", "list"})
+"""Tools that are about one file or folder: of it, the end says most."""
 
 ITEM_STATES = ("completed", "in_progress", "pending")
 Item = tuple[str, str]
@@ -27,15 +32,24 @@ def call_summary(name: str, arguments: str) -> str:
     for subject in _SUBJECTS if isinstance(data, dict) else ():
         value = data.get(subject)
         if isinstance(value, str) and value:
-            return f"{name} {value}"
+            path = data.get("path")
+            where = f" in {path}" if subject == "pattern" and isinstance(path, str) and path not in ("", ".") else ""
+            return f"{name} {value}{where}"
     text = arguments.strip()
     return name if text in ("", "{}") else f"{name} {text[:200]}"
 
 
 def call_label(name: str, summary: str) -> str:
     """The tool's name and what it does, the same while it runs and afterwards."""
-    first = summary.partition(" ")[0].rstrip(":")
+    first, _, rest = summary.partition(" ")
+    if first == f"{name}:":
+        return f"{name} {rest}"
     return summary if first in (name, "!") or "__" in name else f"{name} {summary}"
+
+
+def about_a_path(name: str) -> bool:
+    """Whether what follows the tool's name in its label is a path, which is cut at its beginning."""
+    return name in _OF_A_PATH
 
 
 def argument_data(arguments: str) -> Any:
@@ -104,7 +118,7 @@ def _lines(result: ToolResultPart, text: str) -> Iterator[str]:
         yield plural(count, "line")
         yield f"{sent:,} sent"
     else:
-        yield plural(text.rstrip("\n").count("\n") + 1, "line")
+        yield plural(lines_in(text.rstrip("\n")), "line")
 
 
 def _refusal(text: str) -> str:

@@ -16,6 +16,7 @@ from agent_tui.errors import (
 from agent_tui.models.events import StopReason, TurnEnded
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import Message
+from agent_tui.models.steps import Step
 
 EXIT_BY_REASON: dict[StopReason, int] = {
     "end": EXIT_OK,
@@ -31,17 +32,49 @@ STOP_TEXT = {"interrupted": INTERRUPTED, "refused": "The model refused to answer
 """Of the ends of a turn that nothing else tells: a limit that stopped it is told by a notice, a failure by itself."""
 
 
+LONG_TURN = 10.0
+"""Seconds after which the end of a turn is worth calling the user."""
+
+
 def says_itself(messages: Sequence[Message]) -> bool:
     """Whether the newest answer says itself that it was interrupted."""
     newest = messages[-1] if messages else None
     return newest is not None and newest.role == "assistant" and newest.status == "stopped"
 
 
-def ending_lines(
+def told_by_what_follows(message: Message, step: Step) -> bool:
+    """Whether a step was refused for its size before a word of an answer: it is made again in another way, or the turn
+    ends with the reason."""
+    return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
+
+
+class Told:
+    """What was told of a turn, so that its end does not repeat it."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+
+    def add(self, text: str) -> None:
+        self._texts.add(text)
+
+    def step_ended(self, step: Step, message: Message) -> str | None:
+        """The failure of a step, which is told now; None where there is none, or what follows tells it."""
+        if step.failure is None or told_by_what_follows(message, step):
+            return None
+        self.add(step.failure.message)
+        return step.failure.message
+
+    def ending(self, ended: TurnEnded, interruption_told: bool, cost: bool) -> Iterator[tuple[str, str]]:
+        """What is said at the end of a turn, with its level; the next one begins anew. ``cost``: with what the turn
+        cost."""
+        lines = list(_ending_lines(ended, self._texts, interruption_told, cost))
+        self._texts.clear()
+        return iter(lines)
+
+
+def _ending_lines(
     ended: TurnEnded, told: Collection[str], interruption_told: bool, cost: bool
 ) -> Iterator[tuple[str, str]]:
-    """What is said at the end of a turn, with its level. ``told`` was said in it already; ``cost``: with what the turn
-    cost."""
     reason, failure = ended.stop_reason, ended.failure
     if reason == "interrupted" and interruption_told:
         pass

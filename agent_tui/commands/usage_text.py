@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent_tui.commands.usage_words import estimated, facts, in_words, total_mark
-from agent_tui.context.accounting.shares import row_shares, window_shares
+from agent_tui.commands.usage_words import child_shares, estimated, facts, in_words, row_notes, total_mark
+from agent_tui.context.accounting.shares import window_shares
 from agent_tui.context.accounting.why import calculation_text
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import FREE, RESERVE
@@ -91,20 +91,8 @@ def folded(usage: ContextUsage, holds: bool) -> Entry:
 
 def _row(row: ContextRow, depth: int, tenths: int | None) -> Iterator[str]:
     line = _numbers(one_line(row.label, 200), depth, "~" if estimated(row) else "", row.tokens, tenths)
-    notes: list[str] = [row.basis]
-    if row.estimated_tokens and row.basis != "estimated":
-        notes.append(f"~{row.estimated_tokens:,} estimated")
-    if row.deferred_tokens:
-        notes.append(f"~{row.deferred_tokens:,} deferred")
-    if row.cached_tokens is not None and row.tokens:
-        read = f"{row.cached_tokens:,} cached last" if row.cached_tokens else "not cached last"
-        notes.append("cached last" if row.cached else read)
-    if row.replay:
-        notes.append(one_line(row.replay, 200))
-    yield f"{line}  {', '.join(notes)}"
-    shares: list[int | None] = [None] * len(row.children)
-    if tenths is not None:
-        shares = [*row_shares(tenths, row.children)]
+    yield f"{line}  {', '.join(row_notes(row))}"
+    shares = child_shares(row, tenths)
     for child, part in list(zip(row.children, shares, strict=True))[-CHILDREN_SHOWN:]:
         yield from _row(child, depth + 1, part)
     earlier = row.children[:-CHILDREN_SHOWN]

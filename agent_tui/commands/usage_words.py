@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from agent_tui.context.accounting.shares import row_shares
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.cache.words import expected_words
 from agent_tui.models.context import ContextRow, ContextUsage
@@ -53,6 +54,28 @@ def facts(usage: ContextUsage, in_flight: int = 0, prices: Prices | None = None,
     if ahead and (expected := expectation(usage, prices)):
         parts.append(expected)
     return " · ".join(parts)
+
+
+def row_notes(row: ContextRow) -> list[str]:
+    """What is said of a row beside its number: how that was made, what of it was read from the cache, and how it goes
+    back."""
+    notes: list[str] = [row.basis]
+    if row.estimated_tokens and row.basis != "estimated":
+        notes.append(f"{tokens(row.estimated_tokens, True, full=True)} estimated")
+    if row.deferred_tokens:
+        notes.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
+    if row.cached_tokens is not None and row.tokens:
+        part = f"{row.cached_tokens:,} of them cached last" if row.cached_tokens else "not cached last"
+        notes.append("cached last" if row.cached else part)
+    if row.replay:
+        notes.append(one_line(row.replay, 200))
+    return notes
+
+
+def child_shares(row: ContextRow, tenths: int | None) -> Sequence[int | None]:
+    """The part of the window of each row below one that has ``tenths`` of a percent of it; None where that is not
+    known."""
+    return [None] * len(row.children) if tenths is None else row_shares(tenths, row.children)
 
 
 def basis_text(usage: ContextUsage) -> str:

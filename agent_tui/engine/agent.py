@@ -15,7 +15,7 @@ from agent_tui.context.project.user_commands import UserCommand
 from agent_tui.context.tokens.metrics import TokenCounterMetrics, format_metrics
 from agent_tui.engine.about.report import Row
 from agent_tui.engine.assembly import assemble
-from agent_tui.engine.control.efforts import EffortChoice
+from agent_tui.engine.models.efforts import EffortChoice
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.extensions import ToolRow
 from agent_tui.engine.project.toolbox import Toolbox
@@ -294,8 +294,16 @@ class Agent:
         that is no longer sent then."""
         return self._own.models.set_effort(effort)
 
+    async def until_described(self) -> None:
+        """Waits until the model's facts have come, or could not be had."""
+        await self._own.bindings.current.until_described()
+
+    def levels(self) -> list[EffortChoice]:
+        """The levels of thinking that the model has, as far as its facts are known."""
+        return self._own.models.levels()
+
     def efforts(self) -> list[EffortChoice]:
-        """The levels of thinking that the model has, with what a change to each would lose and cost."""
+        """The same, with what a change to each would lose and cost."""
         return self._own.models.efforts()
 
     def models(self) -> list[ModelSpec]:

@@ -34,3 +34,15 @@ class IndexState:
     done: int = 0
     total: int = 0
     why: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class IndexHealth:
+    """What there is of the index: ``sessions`` of ``total`` are in it with all that was said, in ``size`` bytes.
+    ``problem`` is why it is of no use, where a file is there and is not; ``possible``: there can be one here."""
+
+    sessions: int = 0
+    total: int = 0
+    size: int = 0
+    problem: str = ""
+    possible: bool = True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from agent_tui.models.cache import CacheMiss, Sent
 from agent_tui.models.failure import NOT_BILLED, Failure
@@ -17,9 +17,10 @@ StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class FixedPart:
-    """One ephemeral piece of a request: never part of history, sent fresh each time.
+    """One ephemeral piece of a request: never part of history, sent fresh each time. It never changes, so that all
+    steps that sent it can hold the same one.
 
     ``group`` is the child of its row (``builtin``, ``mcp:github``, a file name). ``raw_tokens`` is the o200k_base
     count, None until counted; ``chars`` lets the character rule stand in for it. ``deferred_tokens`` is what a
@@ -40,6 +41,33 @@ class FixedPart:
     path: str | None = None
     change: Change = ""
     text: str | None = None
+
+    @property
+    def count(self) -> int | None:
+        """Its o200k_base count; of a deferred tool what it would cost."""
+        return self.raw_tokens if self.deferred_tokens is None else self.deferred_tokens
+
+    def counted(self, counts: Mapping[str, int]) -> FixedPart:
+        """The same with its count, where that is among these (by content fingerprint)."""
+        count = counts.get(self.fingerprint)
+        if count is None or count == self.count:
+            return self
+        return replace(self, raw_tokens=count) if self.deferred_tokens is None else replace(self, deferred_tokens=count)
+
+
+class FixedSets:
+    """Thousands of steps send the same few sets of fixed parts: equal sets become one object, and so do equal parts of
+    sets that differ."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Any] = {}
+
+    def one(self, parts: Iterable[FixedPart]) -> tuple[FixedPart, ...]:
+        """These parts, as they were first given."""
+        known = self._known
+        same = tuple([known.setdefault(part, part) for part in parts])
+        found: tuple[FixedPart, ...] = known.setdefault(same, same)
+        return found
 
 
 SentRun = tuple[int, float, int]
@@ -110,7 +138,7 @@ class Step:
     prefix_fingerprint: str = ""
     fixed_fingerprint: str = ""
     anchor_step: str | None = None
-    fixed: list[FixedPart] = field(default_factory=list)
+    fixed: tuple[FixedPart, ...] = ()
     prune_ids: list[str] = field(default_factory=list)
     estimated_input: int | None = None
     estimated_growth: int | None = None

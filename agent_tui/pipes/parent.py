@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -61,7 +62,6 @@ class ChildPipe(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._input: asyncio.WriteTransport | None = None
         self._output: asyncio.BaseTransport | None = None
-        self._reaping: asyncio.Future[int] | None = None
         self.dead = asyncio.Event()
         self.heard = False
         self.missed = 0
@@ -95,10 +95,16 @@ class ChildPipe(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Its output ended: it is of no use any more, whether it still runs or not."""
         self.kill()
-        self._reaping = self._loop.run_in_executor(None, self._process.wait)
-        self._reaping.add_done_callback(self._gone)
+        # A thread of its own: the loop's executor takes nothing any more when the program ends, and whoever waits for
+        # the child's death then would wait for ever.
+        threading.Thread(target=self._reap, name=f"reap {self.pid}", daemon=True).start()
 
-    def _gone(self, reaped: asyncio.Future[int]) -> None:
+    def _reap(self) -> None:
+        self._process.wait()
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._gone)
+
+    def _gone(self) -> None:
         if self._input is not None and not self._input.is_closing():
             self._input.abort()
         self.dead.set()

@@ -32,13 +32,21 @@ Edits = Callable[[str, str], Awaitable[str | None]]
 
 class Asking:
     """Puts the agent's questions and hands it the answers. ``before`` is called before one is put, ``changed`` when
-    another one is in front."""
+    another one is in front, ``calls_user`` when the agent asks."""
 
-    def __init__(self, voice: Voice, edits: Edits, before: Callable[[], None], changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        voice: Voice,
+        edits: Edits,
+        before: Callable[[], None],
+        changed: Callable[[], None],
+        calls_user: Callable[[], None],
+    ) -> None:
         self._voice = voice
         self._edits = edits
         self._before = before
         self._changed = changed
+        self._calls_user = calls_user
         self._open: list[Question] = []
         self._own: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,6 +124,8 @@ class Asking:
 
     def _put(self, question: Question) -> None:
         self._before()
+        if question.request_id not in self._own:
+            self._calls_user()
         question.put()
 
     def take(self, line: str) -> Taken:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from agent_tui.commands.attaching import collect
 from agent_tui.commands.registry import is_command, split
 from agent_tui.commands.turn_words import EXIT_BY_REASON
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_RETRYABLE, READ_ONLY, AgentError
+from agent_tui.models.messages import new_id
 from agent_tui.plain.asking import Asking, Edits
 from agent_tui.plain.commands import Commands
 from agent_tui.plain.queue import Queue
-from agent_tui.plain.reading import Want
+from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.teller import LEVELS, Teller
 
 if TYPE_CHECKING:
@@ -29,17 +30,9 @@ LONG_COMMANDS = ("compact",)
 """Commands that keep the agent busy: what is typed meanwhile waits in the agent's queue."""
 
 
-class Reads(Protocol):
-    """The reading thread, as the loop sees it."""
-
-    def want(self, want: Want) -> None: ...
-    def keep(self, text: str) -> None: ...
-    def typed_ahead(self) -> str: ...
-
-
 class Chat:
-    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``edits``: a prompt is
-    drawn by who reads the line; else it is written here. ``echo``: lines have to be written, for nothing else does."""
+    """``live``: somebody types, and may do so while the agent works; else lines are a script. ``echo``: lines have to
+    be written, for nothing else does."""
 
     def __init__(
         self,
@@ -50,7 +43,6 @@ class Chat:
         edits: Edits,
         *,
         live: bool,
-        drawn: bool,
         echo: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -59,19 +51,19 @@ class Chat:
         self._reads = reads
         self._history = history
         self._live = live
-        self._drawn = drawn
         self._echo = echo
         self._clock = clock
         self.code = EXIT_OK
         self.left = asyncio.Event()
         self.queue = Queue()
-        self.asking = Asking(voice, edits, self._typed_ahead, self.settle)
-        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, agent.settings.ui.turn_cost)
+        self.asking = Asking(voice, edits, self._typed_ahead, self.settle, self._call_user)
+        self.teller = Teller(agent, voice, self.asking, self.queue, self.settle, self._call_user)
         self.commands = Commands(agent, voice, self, edits)
         self._order = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._resting: asyncio.Task[None] | None = None
         self._lines: list[str] = []
+        self._unsent: dict[str, str] = {}
         self._wanted = Want("nothing")
         self._settling = False
         self._cancelled_at: float | None = None
@@ -95,18 +87,20 @@ class Chat:
         if question is not None:
             self._ask(Want("answer", question.prompt))
         elif self._agent.busy or self._tasks or self._resting is not None:
-            self._ask(Want("nothing"))
+            self._ask(Want("nothing", self._prompt))
         elif self._ending:
             self.leave()
         else:
-            self._ask(Want("edit", MORE if self._lines else PROMPT))
+            self._ask(Want("edit", self._prompt))
+
+    @property
+    def _prompt(self) -> str:
+        return MORE if self._lines else PROMPT
 
     def _ask(self, want: Want) -> None:
-        if want != self._wanted:
-            self._wanted = want
-            if want.prompt and not (self._drawn and want.kind == "edit"):
-                self._voice.prompt(want.prompt)
-            self._wanted = want
+        if want != self._wanted and want.kind != "nothing" and not self._reads.drawn:
+            self._voice.prompt(want.prompt)
+        self._wanted = want
         self._reads.want(want)
 
     def spoke(self) -> None:
@@ -153,6 +147,11 @@ class Chat:
         if text:
             self._take(text)
 
+    def _call_user(self) -> None:
+        """Something waits for the user, who may have gone for a walk."""
+        if self._reads.drawn and self._agent.settings.ui.notifications:
+            self._voice.ring()
+
     def line_of_ours(self, text: str) -> None:
         """A line that comes from the command line."""
         self._send(text)
@@ -177,10 +176,9 @@ class Chat:
                 self.settle()
             return
         self._history.add(text)
-        self._begin(self._handle(text))
-
-    def _begin(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work)  # type: ignore[arg-type]
+        key = new_id("line")
+        self._unsent[key] = text
+        task = asyncio.create_task(self._handle(text, key), name=key)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -191,21 +189,27 @@ class Chat:
             self.code = self.code or (EXIT_OK if self._live else EXIT_ERROR)
         self.settle()
 
-    async def _handle(self, text: str) -> None:
+    async def _handle(self, text: str, key: str) -> None:
         agent = self._agent
         try:
             if self.commands.knows(text) or is_command(text, agent):
+                del self._unsent[key]
                 if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
                     await self.commands.run(text)
                 else:
                     async with self._order:
                         await self.commands.run(text)
             elif text.startswith("!") and text[1:].strip():
+                del self._unsent[key]
                 await agent.shell(text[1:].strip())
             else:
-                await self.message(text)
+                async with self._order:
+                    await self.message(text)
+                del self._unsent[key]
         except AgentError as error:
             self.problem(str(error))
+            if self._unsent.pop(key, None) is not None:
+                self.give_back(text)
 
     def problem(self, text: str) -> None:
         """What was asked cannot be done."""
@@ -216,23 +220,22 @@ class Chat:
     async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
         """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
         agent = self._agent
-        async with self._order:
-            attachments = await collect(
-                agent, text if named is None else named, [], self._say_level, self.asking.may_attach
-            )
-            if agent.read_only:
-                self.problem(READ_ONLY)
-                self.give_back(text)
-            elif agent.busy:
-                (agent.steer if steer else agent.submit)(text, attachments)
-                self._voice.remark(self.queue.queued_words(steer), "Note")
-            else:
-                self.queue.sent(text)
-                agent.submit(text, attachments)
+        attachments = await collect(
+            agent, text if named is None else named, [], self._say_level, self.asking.may_attach
+        )
+        if agent.read_only:
+            self.problem(READ_ONLY)
+            self.give_back(text)
+        elif agent.busy:
+            (agent.steer if steer else agent.submit)(text, attachments)
+            self._voice.remark(self.queue.queued_words(steer), "Note")
+        else:
+            self.queue.sent(text)
+            agent.submit(text, attachments)
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""
-        if self._drawn and text and "\n" not in text:
+        if self._reads.drawn:
             self._reads.keep(text)
         elif text:
             self._voice.quote(text, "Your message was")
@@ -240,11 +243,12 @@ class Chat:
     def _say_level(self, level: str, text: str) -> None:
         self._voice.quote(text, LEVELS[level])
 
-    def interrupted(self, dropped: bool = False) -> None:
-        """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves."""
+    def interrupted(self) -> None:
+        """Ctrl+C: gives up a question of ours, interrupts, drops the line, and twice on an empty one leaves. What was
+        typed while the agent worked is kept when it is interrupted."""
         now, before = self._clock(), self._cancelled_at
         self._cancelled_at = None
-        self._voice.broken()
+        self._broken()
         self._wanted = Want("nothing")
         if self.asking.drop_own():
             pass
@@ -254,7 +258,7 @@ class Chat:
         elif not self._live:
             self.code = EXIT_INTERRUPTED
             self.leave()
-        elif dropped or self._lines:
+        elif self._reads.drop() or self._lines:
             self._lines.clear()
             self._voice.say("The line is dropped.")
         elif before is not None and now - before <= TWICE:
@@ -266,7 +270,7 @@ class Chat:
 
     def over(self) -> None:
         """Nothing more can be read, or Ctrl+D: a script is answered to its end, somebody who types leaves."""
-        self._voice.broken()
+        self._broken()
         if self._lines:
             self._take("")
         self._ending = True
@@ -276,14 +280,19 @@ class Chat:
         self.asking.give_up()
         self.settle()
 
+    def _broken(self) -> None:
+        if not self._reads.drawn:
+            self._voice.broken()
+
     def leave(self) -> None:
         """Ends the chat with everything stored."""
         self._voice.end_answer()
         self._reads.want(Want("end"))
         self.left.set()
 
-    def close(self) -> None:
-        """The chat is over."""
+    def close(self) -> str:
+        """The chat is over; returns what was typed and neither sent nor stored."""
         self.teller.close()
         for task in [*self._tasks, *([self._resting] if self._resting is not None else [])]:
             task.cancel()
+        return "\n".join([*self._unsent.values(), *self._lines])

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent_tui.plain.teller import Teller
     from agent_tui.plain.voice import Voice
 
+EXCHANGES = 5
+"""Messages of the user's that /history says with their answers."""
 NO_COLOURS = (
     "Themes are colours of the screen; plain mode has none, so this has no effect here. "
     "A theme for the screen: theme under [ui] in the configuration, or /theme there."
@@ -69,6 +71,9 @@ class Commands:
         self._lists = Lists(agent, voice, chat)
         self.own: dict[str, Own] = {
             "output": Own("/output [N]", "All that the newest tool call returned; 2 the one before it.", self._output),
+            "history": Own(
+                "/history [N | all]", "What was said: your last five messages with the answers.", self._history
+            ),
             "reasoning": Own("/reasoning [on | off]", "What the model thought; on says it each time.", self._reasoning),
             "queue": Own(
                 "/queue [drop | send] [N]", "What waits; drop takes the newest back, send sends.", self._queue
@@ -125,10 +130,8 @@ class Commands:
 
                 self._voice.say(f"pictures are not shown as text. In this conversation:\n{named_pictures(self._agent)}")
             case "efforts":
-                from agent_tui.commands.model import EFFORTS
-
-                efforts = ", ".join(EFFORTS)
-                self._voice.say(f"thinking is {self._agent.effort}; /thinking with one of {efforts} sets it.", "Note")
+                levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
+                self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")
             case "sessions":
                 await self._lists.resume(result.data)
             case "models":
@@ -170,6 +173,16 @@ class Commands:
             self._chat.problem(f"/output takes a number, 1 is the newest; there were {count} since the start.")
             return
         self._voice.quote(result_text(*found[-back]), indent="  ")
+
+    async def _history(self, args: str) -> None:
+        if args != "all" and args and not (args.isdecimal() and int(args[:6]) > 0):
+            self._chat.problem("/history takes nothing, a number of your messages, or all.")
+        elif not self._agent.messages:
+            self._voice.say("nothing was said yet.", "Note")
+        else:
+            exchanges = None if args == "all" else int(args[:6] or EXCHANGES)
+            if earlier := self._chat.teller.tell_past(exchanges):
+                self._voice.say(f"{plural(earlier, 'message is', 'messages are')} earlier: /history all.", "Note")
 
     async def _reasoning(self, args: str) -> None:
         if args in ("on", "off"):

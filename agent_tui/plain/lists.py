@@ -4,29 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.branch_words import moved_text
+from agent_tui.commands.branch_words import (
+    branch_text,
+    files_text,
+    first_words,
+    head_of,
+    leaves_text,
+    moved_text,
+    tree,
+    words_of,
+)
 from agent_tui.commands.jobs import state_word
 from agent_tui.commands.model import model_line
 from agent_tui.context.accounting.lost import lost_text
+from agent_tui.models.branches import Branch
 from agent_tui.models.search import SessionHit
+from agent_tui.plain.past import ago
+from agent_tui.plain.spoken import spoken
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import age, duration, plural
+from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Message
     from agent_tui.plain.commands import ChatParts
     from agent_tui.plain.voice import Voice
 
-LISTED = 20
-"""Rows of a list; the rest is found by words."""
-MOST_FOUND = 500
-"""Sessions a search looks for: a list shows far fewer."""
+MOST = 500
+"""Sessions of a list; the rest is found by words."""
+WORDS = 160
+"""Characters of what was said on a branch, of which half are its first words."""
 
 
 class Lists:
@@ -51,33 +65,31 @@ class Lists:
         if not shown:
             self._chat.problem("No other session matches." if search else "There is no other session.")
             return
-        rest = len(shown) - LISTED
+        rest = len(shown) - MOST
         more = f" {plural(rest, 'more matches', 'more match')}: /resume WORDS finds them." if rest > 0 else ""
-        chosen = await self._chat.asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:LISTED]])
+        chosen = await self._chat.asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST]])
         if chosen is not None:
             await agent.resume(shown[chosen].session.id)
 
     @staticmethod
     def _found(reader: SearchesSessions, search: str) -> list[SessionHit]:
         with closing(reader):
-            return list(islice(reader.hits(search), MOST_FOUND))
+            return list(islice(reader.hits(search), MOST))
 
     def _session(self, hit: SessionHit) -> str:
         info = hit.session
         title = one_line(info.title or info.preview, 120) or "untitled"
         elsewhere = "" if info.project == str(self._agent.root) else f", in {one_line(Path(info.project).name, 60)}"
-        ago = age(info.updated)
         who = "you" if hit.role == "user" else "the model"
         said = f". There {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
-        when = "just now" if ago == "now" else f"{ago} ago"
-        return f"{title}, {plural(info.messages, 'message')}, {when}{elsewhere}{said}"
+        return f"{title}, {plural(info.messages, 'message')}, {ago(info.updated)}{elsewhere}{said}"
 
     async def model(self, search: str) -> None:
         """Another model."""
         agent = self._agent
         specs = [s for s in agent.models() if search.lower() in f"{s.key} {s.model}".lower()]
         rows = []
-        for spec in specs[:LISTED]:
+        for spec in specs:
             current = " (in use)" if spec.key == agent.spec.key else ""
             rows.append(" ".join(model_line(await agent.describe(spec.key)).split()) + current)
         chosen = await self._chat.asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
@@ -90,35 +102,62 @@ class Lists:
                 self._voice.say(result.text)
 
     async def rewind(self) -> None:
-        """Back to before one of the user's messages, or to a branch that was left."""
+        """Back to before one of the user's messages, or to the end of a branch that was left."""
         agent = self._agent
         path = agent.messages
-        mine = [(at, m) for at, m in enumerate(path) if m.role == "user"][::-1][:LISTED]
-        branches = list(agent.branches())[:LISTED]
+        leave = {message.id: len(path) - at for at, message in enumerate(path)}
+        entries = list(tree(path, agent.branches()))
         rows = [
-            f"{one_line(m.text, 160) or 'an attachment'}, {plural(len(path) - at - 1, 'message')} after it"
-            for at, m in mine
+            self._branch(entry) if isinstance(entry, Branch) else self._message(entry, leave[entry.id])
+            for entry in entries
         ]
-        for branch in branches:
-            first = one_line(branch.first.text, 120) or "an attachment"
-            rows.append(f"the branch that was left: {first}, {plural(len(branch.own), 'message')} of its own")
-        chosen = await self._chat.asking.pick("Go back to before which of your messages? The newest is first.", rows)
-        if chosen is None:
-            return
-        before = mine[chosen] if chosen < len(mine) else None
-        head = branches[chosen - len(mine)].end if before is None else before[1].parent_id
-        lost = lost_text(agent.lost_by_going(head), would=True)
-        ways = ["Go there", "Go there, and put the files as they were then"]
-        if before is not None:
-            ways.append("Continue in a copy that ends there")
-        how = await self._chat.asking.pick(f"Nothing is deleted: what is left stays as a branch. {lost}".rstrip(), ways)
+        branches = sum(isinstance(entry, Branch) for entry in entries)
+        title = "Go back to before which of your messages? The newest is first."
+        if branches:
+            stands = plural(branches, "branch that was left stands", "branches that were left stand")
+            title = (
+                "Go back to before which of your messages, or to the end of which branch? The newest is first; "
+                f"{stands} below the message that came instead."
+            )
+        chosen = await self._chat.asking.pick(title, rows)
+        if chosen is not None:
+            await self._go(entries[chosen], leave)
+
+    @staticmethod
+    def _message(message: Message, leave: int) -> str:
+        return f"{first_words(message)}, {ago(message.created)}, {plural(leave - 1, 'message')} after it"
+
+    @staticmethod
+    def _branch(branch: Branch) -> str:
+        what = (
+            "Branch"
+            if not branch.depth
+            else "Branch of the branch above"
+            if branch.depth == 1
+            else (f"Branch at level {branch.depth + 1}")
+        )
+        size = f"{plural(len(branch.own), 'message')}, {spoken(tokens(branch.tokens, True))} tokens"
+        return f"{what}: {words_of(branch, WORDS)}, {ago(branch.updated)}, {size}"
+
+    async def _go(self, entry: Message | Branch, leave: Mapping[str, int]) -> None:
+        agent, head = self._agent, head_of(entry)
+        facts = branch_text(entry) if isinstance(entry, Branch) else leaves_text(leave[entry.id])
+        files = agent.files_by_going(head)
+        said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.lost_by_going(head), would=True)]
+        ways = ["Go there", "Continue in a copy that ends there; this session stays as it is"]
+        if files.put:
+            ways.insert(1, "Go there, and put the files as they were then")
+        how = await self._chat.asking.pick(" ".join(filter(None, said)), ways)
         if how is None:
             return
-        if how == 2 and before is not None:
-            await agent.fork(before[1].id)
+        if how == len(ways) - 1:
+            await agent.fork(entry.end if isinstance(entry, Branch) else entry.id)
             self._voice.say("now in a copy that ends there; the original is unchanged, /resume.", "Note")
             return
-        moved = await (agent.go_to(head, how == 1) if before is None else agent.rewind(before[1].id, how == 1))
+        restore = how == 1
+        moved = await (
+            agent.go_to(entry.end, restore) if isinstance(entry, Branch) else agent.rewind(entry.id, restore)
+        )
         self._voice.say(moved_text(moved, agent.root), "Note")
         self._chat.give_back(moved.text)
 

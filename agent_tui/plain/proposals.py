@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.history import History
 
-OWN = ("/output ", "/reasoning ", "/queue ", "/steer ", "/edit ")
+OWN = ("/output ", "/history ", "/reasoning ", "/queue ", "/steer ", "/edit ")
 """Commands that only plain mode has."""
 
 

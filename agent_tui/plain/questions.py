@@ -27,6 +27,8 @@ Taken: TypeAlias = Literal["answered", "again", "other"]
 
 BODY_LINES = 120
 """Lines of a diff or a plan that are told at once; the rest on demand."""
+PART = 20
+"""Rows of a long list that are told at once."""
 WORDS = {"yes": "y", "no": "n"}
 
 
@@ -79,8 +81,8 @@ class Numbered(Question):
         """The text above the choices."""
         return ""
 
-    def say_rows(self) -> None:
-        for number, row in enumerate(self.rows, 1):
+    def say_rows(self, begin: int = 0, end: int | None = None) -> None:
+        for number, row in enumerate(self.rows[begin:end], begin + 1):
             self.voice.quote(f"{number}. {spelled(row.label, line=True)}")
 
     def put(self) -> None:
@@ -266,25 +268,38 @@ class AskQuestion(Numbered):
 
 
 class Pick(Numbered):
-    """One of the program's own lists: ``answer`` becomes the number of the row, from 0, or None for none."""
+    """One of the program's own lists: ``answer`` becomes the number of the row, from 0, or None for none. A long one is
+    said in parts; every number can be typed at any time."""
 
     def __init__(self, request_id: str, voice: Voice, title: str, rows: Sequence[Row]) -> None:
         super().__init__(request_id, voice, rows)
         self._title = title
+        self._said = 0
         self.answer: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
 
     @property
     def prompt(self) -> str:  # type: ignore[override]
-        return f"Number, 1 to {len(self.rows)}; an empty line leaves it: "
+        more = ", m says more" if self._said < len(self.rows) else ""
+        return f"Number, 1 to {len(self.rows)}{more}; an empty line leaves it: "
 
     def put(self) -> None:
+        self._said = 0
         self.voice.say(self._title)
-        self.say_rows()
+        self._say_part()
+
+    def _say_part(self) -> None:
+        begin, self._said = self._said, min(self._said + PART, len(self.rows))
+        self.say_rows(begin, self._said)
+        if rest := len(self.rows) - self._said:
+            self.voice.say(f"… {plural(rest, 'more row', 'more rows')}: m says them")
 
     def take(self, line: str) -> Taken:
         if not line.strip():
             self.give_up()
             return "answered"
+        if line.strip().lower() == "m" and self._said < len(self.rows):
+            self._say_part()
+            return "again"
         return super().take(line)
 
     def choose(self, at: int) -> Taken:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import signal
 import sys
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_tui import door
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
 from agent_tui.history import History
-from agent_tui.plain.reading import Reading, Want
+from agent_tui.plain.reading import Reads
 from agent_tui.plain.voice import Voice
 
 if TYPE_CHECKING:
@@ -23,15 +22,14 @@ if TYPE_CHECKING:
     from agent_tui.options import Options
     from agent_tui.paths import Paths
     from agent_tui.plain.chat import Chat
-    from agent_tui.plain.editing import Editing
 
 PATIENCE = 3.0
 """Seconds that proposals may take."""
 
 
 class Session:
-    """The two threads of the chat: this one reads, the other one runs the agent's loop. It is the listener of what is
-    read: every line goes to the loop."""
+    """The chat and what it is read from. It is the listener of what is read; what comes before the chat is there waits
+    for it."""
 
     def __init__(
         self,
@@ -47,97 +45,84 @@ class Session:
         self._settings = settings
         self._why = why
         self._live = sys.stdin.isatty()
-        self._drawn = self._live and sys.stdout.isatty()
+        self._screen = self._live and sys.stdout.isatty()
         self._root = root
         self.history = History(paths.state, str(root))
-        self.editing = self._make_editing() if self._drawn else None
-        self.reading = Reading(sys.stdin.fileno(), self._live, self.editing)
-        self.voice = Voice(sys.stdout, self.reading.step_aside, self._spoke, self._lost)
+        self.reads: Reads = self._make_reads()
+        self.voice = Voice(sys.stdout, self.reads.step_aside, self._spoke, self._lost, lambda: self.reads.holds)
         self.failure: AgentError | OSError | None = None
         self.farewell: list[str] = []
         self.code = EXIT_OK
         self._chat: Chat | None = None
         self._agent: Agent | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._ready = threading.Event()
         self._ended = False
+        self._open = False
+        self._unsent: list[str] = []
         self._early: list[Callable[[Chat], None]] = []
         self._starting: asyncio.Future[Agent] | None = None
 
-    def run(self) -> int:
-        """Until the user leaves; returns the exit code. Raises AgentError for what the user has to mend."""
-        loop = threading.Thread(target=self._run_loop, name="agent")
-        loop.start()
-        self._ready.wait()
-        self.reading.serve(self)
-        loop.join()
-        for line in self.farewell:
-            door.tell(line)
-        if self.failure is not None:
-            raise self.failure
-        return self.code
-
-    # The listener: called in the reading thread
+    # The listener
 
     def line(self, text: str) -> None:
-        if self.editing is not None:
-            self.editing.remember(text)
-        self._tell(lambda chat: chat.line(text), heard=True)
+        if self._chat is None:
+            self._unsent.append(text)
+        self._tell(lambda chat: chat.line(text))
 
     def over(self) -> None:
-        self._tell(lambda chat: chat.over(), heard=True)
+        self._tell(lambda chat: chat.over())
 
-    def interrupted(self, dropped: bool) -> None:
+    def interrupted(self) -> None:
         if self._chat is None:
             self._end_early()
-        self._tell(lambda chat: chat.interrupted(dropped))
+        self._tell(lambda chat: chat.interrupted())
 
     def ended(self) -> None:
         if self._chat is None:
             self._end_early()
         self._tell(lambda chat: chat.leave())
 
-    def _tell(self, what: Callable[[Chat], None], *, heard: bool = False) -> None:
-        """Lets the loop do ``what``; what is typed before the chat is there waits for it."""
-
-        def tell() -> None:
-            if heard:
-                self.reading.heard()
-            if self._chat is not None:
-                what(self._chat)
-            else:
-                self._early.append(what)
-
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the chat is over
-                self._loop.call_soon_threadsafe(tell)
+    def _tell(self, what: Callable[[Chat], None]) -> None:
+        if self._chat is not None:
+            what(self._chat)
+        else:
+            self._early.append(what)
 
     def _end_early(self) -> None:
         """Ctrl+C, or a signal, before the chat is there."""
         self._ended = True
-        if self._loop is not None and self._starting is not None:
-            self._loop.call_soon_threadsafe(self._starting.cancel)
+        if self._starting is not None:
+            self._starting.cancel()
 
-    # The loop's thread
+    # From the first line to the last
 
-    def _run_loop(self) -> None:
+    async def run(self) -> None:
+        """Until the user leaves. Raises AgentError for what the user has to mend."""
+        self._on_signals()
+        self.reads.open(self)
+        self._open = True
         try:
-            asyncio.run(self._main())
-        except AgentError as error:
-            self.failure = self.failure or error
-        except Exception as error:
-            import logging
-
-            logging.getLogger(__name__).exception("The plain chat failed")
-            self.failure = AgentError(f"Something went wrong: {type(error).__name__}: {error}")
+            await self._run()
         finally:
-            self._ready.set()
-            self.reading.want(Want("end"))
+            self._close()
+        for line in self.farewell:
+            door.tell(line)
+        if self.failure is not None:
+            raise self.failure
 
-    async def _main(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def _on_signals(self) -> None:
+        """Signals come as events between two others. What the caller ignores (``nohup``) stays ignored."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                loop.add_signal_handler(number, self.ended)
+
+    def _on_interrupt(self) -> None:
+        if not self.reads.lent:  # else it is for the program that has the terminal
+            self.interrupted()
+
+    async def _run(self) -> None:
         self._starting = asyncio.ensure_future(self._make_agent())
-        self._ready.set()
         self.voice.say(f"agent-tui, plain mode, {self._why}. /help lists what works; Ctrl+D leaves.")
         try:
             agent = await self._starting
@@ -163,12 +148,11 @@ class Session:
         chat = Chat(
             agent,
             self.voice,
-            self.reading,
+            self.reads,
             self.history,
             self._edited,
             live=self._live,
-            drawn=self._drawn,
-            echo=not self._drawn,
+            echo=not self._screen,
         )
         agent.subscribe(chat.teller.dispatch)
         await agent.start()
@@ -182,17 +166,20 @@ class Session:
         if self._options.prompt:
             self.voice.quote(self._options.prompt, "You")
             chat.line_of_ours(self._options.prompt)
-        for what in self._early:
-            what(chat)
+        self._restore_draft()
+        if not chat.left.is_set():
+            self._unsent.clear()
+            for what in self._early:
+                what(chat)
         chat.settle()
         looking = asyncio.create_task(self._look(agent), name="freshness")
         try:
             await chat.left.wait()
         finally:
             looking.cancel()
-            chat.close()
-            self.code = chat.code
-            self._chat = None
+            self._unsent.append(chat.close())
+            self.code, self._chat = chat.code, None
+            self._close()
 
     async def _look(self, agent: Agent) -> None:
         """Looks now and then whether files that are part of every request have changed."""
@@ -202,56 +189,80 @@ class Session:
                 await agent.refresh_context()
 
     def _lost(self, error: OSError) -> None:
-        """Nobody can read what is written: the chat ends."""
-        broken = isinstance(error, BrokenPipeError)
-        self.failure = error if broken else AgentError(f"standard output: {error.strerror or error}")
-        self._ended = True
-        if self._chat is not None:
-            self._chat.leave()
+        """Nobody can read what is written: the chat ends. Of a terminal that is gone nobody has to be told."""
+        if not self._screen:
+            broken = isinstance(error, BrokenPipeError)
+            self.failure = error if broken else AgentError(f"standard output: {error.strerror or error}")
+        self.ended()
 
     def _spoke(self) -> None:
         if self._chat is not None:
             self._chat.spoke()
 
+    # The line that was not sent
+
+    def _restore_draft(self) -> None:
+        """What stood in the line when the program was left here."""
+        draft = self.history.load_draft() if self.reads.drawn else ""
+        if draft:
+            self.reads.bring_back(draft)
+            self.history.save_draft("")
+
+    def _close(self) -> None:
+        """Gives the terminal back, and keeps what was typed there and not sent."""
+        if self._open:
+            self._open = False
+            typed = [text for text in (*self._unsent, self.reads.close()) if text.strip()]
+            if typed and self._live:
+                self.history.save_draft("\n".join(typed))
+
     # The editors of lines and of texts
 
-    def _make_editing(self) -> Editing | None:
-        from agent_tui.plain.editing import Editing
+    def _make_reads(self) -> Reads:
+        descriptor = sys.stdin.fileno()
+        if self._screen:
+            from agent_tui.plain.modes import edits_itself
 
-        try:
-            return Editing([text for text in self.history.entries if "\n" not in text], self._proposals)
-        except ImportError:  # a Python without readline: the terminal's own line will do
-            self._drawn = False
-            return None
+            if edits_itself(descriptor):
+                from agent_tui.plain.typed import Typed
 
-    def _proposals(self, text: str) -> Sequence[str]:
-        """What a line can be completed to; asked in the reading thread, answered by the loop."""
+                return Typed(
+                    descriptor,
+                    sys.stdout,
+                    self.history.entries,
+                    self._proposals,
+                    lambda: self.voice.make_room(),
+                    lambda: self.voice.flush(),
+                    lambda text: self.voice.quote(text),
+                    lambda error: self.voice.reach_nobody(error),
+                )
+        from agent_tui.plain.lines import Lines
+
+        return Lines(descriptor, self._live)
+
+    async def _proposals(self, text: str) -> Sequence[str]:
+        """What a line can be completed to."""
         from agent_tui.plain.proposals import proposals
 
-        if self._loop is None or self._agent is None:
+        if self._agent is None:
             return []
-        found: Coroutine[Any, Any, Sequence[str]] = proposals(text, self._agent, self._root, self.history)
         try:
-            return asyncio.run_coroutine_threadsafe(found, self._loop).result(PATIENCE)
-        except (TimeoutError, RuntimeError):
+            async with asyncio.timeout(PATIENCE):
+                return await proposals(text, self._agent, self._root, self.history)
+        except TimeoutError:
             return []
 
     async def _edited(self, text: str, name: str) -> str | None:
         """What becomes of a text in the user's editor; None where it stays as it is. Raises AgentError."""
-        if not self._drawn:
+        if not self.reads.drawn:
             raise AgentError("An editor needs a terminal; type the text here instead.")
-        from agent_tui.commands.editing import Edited, edit_text
+        from agent_tui.commands.editing import edit_text
 
-        found: list[Edited] = []
         command = self._settings.ui.editor
-
-        def work() -> None:
-            found.append(edit_text(text, name, command))
-
-        await asyncio.to_thread(self.reading.lend, work)
-        if found[0].problem:
-            self.voice.say(found[0].problem, "Warning")
-        return found[0].text
+        edited = await self.reads.lend(lambda: edit_text(text, name, command))
+        if edited.problem:
+            self.voice.say(edited.problem, "Warning")
+        return edited.text
 
 
 EVERY = 2.0
@@ -272,4 +283,17 @@ def run_plain(
     """
     if os.name != "posix":
         raise AgentError("Plain mode needs a POSIX system; agent-tui -p PROMPT works everywhere.")
-    return Session(make_agent, options, settings, paths, root, why).run()
+    return asyncio.run(_run(make_agent, options, settings, paths, root, why))
+
+
+async def _run(
+    make_agent: Callable[[], Awaitable[Agent]],
+    options: Options,
+    settings: Settings,
+    paths: Paths,
+    root: Path,
+    why: str,
+) -> int:
+    session = Session(make_agent, options, settings, paths, root, why)
+    await session.run()
+    return session.code

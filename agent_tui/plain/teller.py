@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import call_label, call_summary
-from agent_tui.commands.turn_words import ending_lines, says_itself
+from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
 from agent_tui.context.accounting.totals import turn_figure
 from agent_tui.models.events import (
     LOADING,
@@ -18,6 +18,7 @@ from agent_tui.models.events import (
     Event,
     JobsChanged,
     MessageAdded,
+    MessagesWithdrawn,
     Notice,
     PartDelta,
     PermissionAnswered,
@@ -36,11 +37,11 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, ToolResultPart
-from agent_tui.plain.result_words import result_lines
+from agent_tui.models.messages import Message, ToolResultPart
+from agent_tui.plain.past import ago, attached, earlier, own_output, tell_messages, tell_result
 from agent_tui.plain.silence import Silence
 from agent_tui.text.clean import one_line, program_output, spelled
-from agent_tui.text.numbers import duration, tokens
+from agent_tui.text.numbers import duration, plural, tokens
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -53,23 +54,27 @@ log = logging.getLogger(__name__)
 
 _COMPACTION = {"done": "Compacted", "failed": "Error", "not_worth_it": "Warning"}
 LEVELS = {"info": "Note", "warning": "Warning", "error": "Error"}
-OWN_OUTPUT = "output"
-"""The attachment that holds what the user's own command printed."""
 
 
 class Teller:
     """Tells events; ``dispatch`` is the agent's subscriber and never raises. ``changed`` is called after each."""
 
     def __init__(
-        self, agent: Agent, voice: Voice, asking: Asking, queue: Queue, changed: Callable[[], None], cost: bool
+        self,
+        agent: Agent,
+        voice: Voice,
+        asking: Asking,
+        queue: Queue,
+        changed: Callable[[], None],
+        calls_user: Callable[[], None],
     ) -> None:
         self._agent = agent
         self._voice = voice
         self._asking = asking
         self._queue = queue
         self._changed = changed
-        self._cost = cost
-        self._told: set[str] = set()
+        self._calls_user = calls_user
+        self._told = Told()
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._shown = ""
@@ -89,6 +94,7 @@ class Teller:
         except Exception as error:
             log.exception("Telling %s failed", type(event).__name__)
             self._voice.quote(f"cannot tell {type(event).__name__}: {one_line(str(error))}", "Error")
+        self._silence.look()
         self._changed()
 
     def _tell(self, event: Event) -> None:
@@ -115,9 +121,8 @@ class Teller:
                 voice.end_answer()
                 for call in message.tool_calls:
                     self._calls.setdefault(call.call_id, call_label(call.name, call_summary(call.name, call.arguments)))
-                if step.failure is not None:
-                    self._told.add(step.failure.message)
-                    voice.quote(step.failure.message, "Error")
+                if (failure := self._told.step_ended(step, message)) is not None:
+                    voice.quote(failure, "Error")
             case ToolStarted(call_id, name, summary):
                 self._calls[call_id] = call_label(name, summary)
                 if summary.startswith("! "):
@@ -125,9 +130,12 @@ class Teller:
                     self._shown = ""
                     self._silence.begin("Running your command")
                 else:
-                    self._silence.phase = f"Running {one_line(summary, 80)}"
+                    self._silence.phase, self._silence.last = f"Running {one_line(summary, 80)}", ""
             case ToolOutput(call_id, text):
-                if call_id in self._own_calls:
+                if call_id not in self._own_calls:
+                    lines = [line for line in program_output(text).split("\n") if line.strip()]
+                    self._silence.last = lines[-1] if lines else self._silence.last
+                else:
                     self._silence.spoke()
                     self._shown += text
                     voice.quote(program_output(text), indent="  ")
@@ -162,10 +170,12 @@ class Teller:
                 self._queue.changed(event)
                 if (paused := self._queue.paused_words()) and not told:
                     voice.remark(paused, "Note")
-            case JobsChanged():
-                pass
+            case JobsChanged() | MessagesWithdrawn():
+                pass  # their notices and the queue tell it
             case TurnEnded():
                 self._turn_ended(event)
+            case _:
+                assert_never(event)
 
     # The session
 
@@ -178,20 +188,20 @@ class Teller:
             return
         if agent.messages:
             title = one_line(agent.info.title, 80) or "untitled"
-            voice.say(f"session {title}, {len(agent.messages):,} messages. The last of it:", "Note")
-            self._last_exchange()
+            count = plural(len(agent.messages), "message")
+            rest = " The last of it, /history says more:" if earlier(agent.messages, 1) else ""
+            voice.say(f"session {title}, {count}, {ago(agent.messages[-1].created)}.{rest}", "Note")
+            self.tell_past(1)
         elif before:
             voice.say("a new session.", "Note")
 
-    def _last_exchange(self) -> None:
+    def tell_past(self, exchanges: int | None) -> int:
+        """Says the newest messages of the user's and what followed each, all of them where that is None; returns how
+        many messages are earlier."""
         messages = self._agent.messages
-        at = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), 0)
-        for message in messages[at:]:
-            if message.role == "user" and message.text:
-                self._voice.quote(message.text, "You")
-            elif message.role == "assistant" and message.text.strip():
-                self._voice.answer(message.text)
-                self._voice.end_answer()
+        begin = earlier(messages, exchanges)
+        tell_messages(self._voice, messages[begin:])
+        return begin
 
     # A turn
 
@@ -205,14 +215,12 @@ class Teller:
         elif message.role == "user":
             if not self._queue.was_just_typed(message.text):
                 self._voice.quote(message.text, "You, from the queue")
-            for part in message.parts:
-                if isinstance(part, AttachmentPart) and part.name != TOLD_MODE:
-                    self._voice.quote(f"attached: {spelled(part.name, line=True)}", "Note")
+            for line in attached(message):
+                self._voice.quote(line, "Note")
 
     def _end_own(self, message: Message) -> None:
         """The user's command is over: what of its output was not said while it ran is said now."""
-        output = next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == OWN_OUTPUT), "")
-        text, shown = program_output(output or "").strip("\n"), program_output(self._shown).strip("\n")
+        text, shown = own_output(message) or "", program_output(self._shown).strip("\n")
         rest = text.removeprefix(shown).strip("\n")
         if shown and rest == text:
             last = text.rpartition("\n")[2]
@@ -228,10 +236,7 @@ class Teller:
         del self.results[:-100]
         self._silence.spoke()
         self._silence.phase = "Working"
-        first, *rest = result_lines(label, result)
-        self._voice.quote(first)
-        for line in rest:
-            self._voice.quote(line, indent="  ")
+        tell_result(self._voice, label, result)
 
     def _delta(self, kind: str, text: str) -> None:
         self._silence.spoke()
@@ -246,6 +251,7 @@ class Teller:
 
     def _turn_ended(self, event: TurnEnded) -> None:
         agent, voice = self._agent, self._voice
+        lasted = self._silence.seconds
         self._silence.end()
         self.stop_reason = event.stop_reason
         self.failure_retryable = event.failure is not None and event.failure.retryable
@@ -255,14 +261,15 @@ class Teller:
             voice.quote(agent.messages[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
             voice.say("Interrupted.")
-        for level, text in ending_lines(event, self._told, says_itself(agent.messages), False):
+        for level, text in self._told.ending(event, says_itself(agent.messages), False):
             if event.stop_reason != "interrupted":
                 voice.say(text, LEVELS[level])
-        self._told.clear()
         said = [f"context {self._context(agent.context_usage())}"]
-        if self._cost and (figure := turn_figure(event.bill)) is not None:
+        if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
         voice.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
+        if lasted >= LONG_TURN and event.stop_reason != "interrupted":
+            self._calls_user()
 
     @staticmethod
     def _context(usage: ContextUsage) -> str:

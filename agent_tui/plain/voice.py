@@ -23,19 +23,23 @@ SOON = 160
 
 class Voice:
     """Writes to ``out``. ``aside`` is called before anything is written: who stands at the prompt steps aside, and
-    ``spoke`` afterwards; ``lost`` once, where nobody can read it any more. Nothing is raised for that."""
+    ``spoke`` afterwards; while ``holds``, what is to be written waits for ``flush``. ``lost`` is called once, where
+    nobody can read it any more. Nothing is raised for that."""
 
     def __init__(
         self,
         out: TextIO,
-        aside: Callable[[], bool] = lambda: False,
+        aside: Callable[[], None] = lambda: None,
         spoke: Callable[[], None] = lambda: None,
         lost: Callable[[OSError], None] = lambda error: None,
+        holds: Callable[[], bool] = lambda: False,
     ) -> None:
         self._out = out
         self._aside = aside
         self._spoke = spoke
         self._lost = lost
+        self._holds = holds
+        self._held: list[str] = []
         self._reaches = True
         self._fresh = True
         self._answer = ""
@@ -75,6 +79,15 @@ class Voice:
     def broken(self) -> None:
         """Something else stands on the line, such as the ^C of the terminal."""
         self._fresh = False
+
+    def make_room(self) -> None:
+        """A line is about to be typed: it needs a row of its own."""
+        self._interject()
+
+    def ring(self) -> None:
+        """The bell."""
+        if self._reaches:
+            self._guarded(lambda: door.ring(self._out))
 
     # The answer as it comes
 
@@ -133,14 +146,28 @@ class Voice:
             self._fresh = True
 
     def _write(self, text: str) -> None:
-        if not self._reaches:
-            return
+        if self._held or self._holds():
+            self._held.append(text)
+        elif self._reaches:
+            self._aside()
+            self._guarded(lambda: door.write(self._out, text))
+            self._spoke()
+
+    def flush(self) -> None:
+        """Nothing holds what waited any more."""
+        if self._held and not self._holds():
+            text, self._held = "".join(self._held), []
+            self._write(text)
+
+    def _guarded(self, write: Callable[[], None]) -> None:
         try:
-            if self._aside():
-                door.write(self._out, "\n")
-            door.write(self._out, text)
+            write()
             self._out.flush()
         except OSError as error:
+            self.reach_nobody(error)
+
+    def reach_nobody(self, error: OSError) -> None:
+        """What is written reaches nobody any more."""
+        if self._reaches:
             self._reaches = False
             self._lost(error)
-        self._spoke()

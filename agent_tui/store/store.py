@@ -9,14 +9,16 @@ from types import TracebackType
 
 from agent_tui.errors import StoreError, StoreLockedError, StoreUnwritableError
 from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.search import IndexHealth
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.exports.export_data import export_session
 from agent_tui.store.lock import SessionLock, is_held
 from agent_tui.store.passing import PassingFolder
 from agent_tui.store.search.fill import Filler
+from agent_tui.store.search.health import index_health
 from agent_tui.store.search.index import NoIndex, SearchIndex, index_file, remove_index
-from agent_tui.store.search.look import SearchReader
+from agent_tui.store.search.reader import SearchReader
 from agent_tui.store.tables.database import Database, copied_files, damaged
 from agent_tui.store.tables.facts import FACTS, FactTables
 from agent_tui.store.tables.fork import ForkTables
@@ -53,6 +55,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         super().__init__(database)
         self._held: dict[str, SessionLock] = {}
         self._folder = folder
+        self._filler: Filler | None = None
         self.problem = problem
         self.damaged = damaged
 
@@ -231,11 +234,22 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
 
     def search_reader(self) -> SearchReader:
         """Searches all sessions, in a thread of its own; to be closed."""
-        return SearchReader(self._really)
+        self._fill_index()
+        return SearchReader(self._really, self._fill_index)
+
+    def index_health(self) -> IndexHealth:
+        """How the index of texts is; reads all of it. Raises ``StoreError``."""
+        return index_health(self._db.path)
 
     def filler(self) -> Filler:
         """Keeps the index of texts up, in a thread of its own; to be begun and closed."""
-        return Filler(self._db.path)
+        self._filler = Filler(self._db.path)
+        return self._filler
+
+    def _fill_index(self) -> None:
+        """Has the index brought up to date: others add messages too, and may remove it."""
+        if self._filler is not None:
+            self._filler.wake()
 
     def _out_of_index(self, session_id: str) -> SearchIndex | None:
         """Takes the texts of a session out of the index, ahead of its deletion; the index, to be overwritten there."""

@@ -16,6 +16,29 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
     return blank + text if right else text + blank
 
 
+def shorten_path(path: str, width: int) -> str:
+    """A path in at most ``width`` cells; ``…`` stands for its beginning, because its end says which file it is."""
+    if cell_len(path) <= width:
+        return path
+    return "…" + path[tail_of(path, width - 1) :] if width > 0 else ""
+
+
+def tail_of(text: str, width: int) -> int:
+    """Where the last characters begin that fit into ``width`` cells."""
+    at, left = len(text), width
+    while at and (left := left - cell_len(text[at - 1])) >= 0:
+        at -= 1
+    return at
+
+
+def whole_parts(text: str, width: int) -> str:
+    """A line of parts with `` · `` between them in at most ``width`` cells: parts are left out whole from its end; one
+    alone is cut."""
+    while cell_len(text) > width and " · " in text:
+        text = text.rpartition(" · ")[0]
+    return shorten(text, width)
+
+
 def shorten(text: str, width: int) -> str:
     """Text in at most ``width`` cells, cut with ``…``."""
     return text if cell_len(text) <= width else fit(text, width)

@@ -36,6 +36,11 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
+def lines_in(text: str) -> int:
+    """How many lines a text has, as people count: a newline at its end begins no other one; none where it is empty."""
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
 class Dollars(Protocol):
     """A sum of money of which a part may not be known: ``unpriced`` says how many calls have no price."""
 
@@ -47,8 +52,8 @@ class Dollars(Protocol):
 
 def money(amount: float | Dollars | None, places: int | None = None) -> str:
     """Dollars: ``$0.42``; below a cent with four digits after the point, ``<$0.0001`` where those are none; ``$0`` for
-    nothing, ``$?`` when no price is known, ``≥ $0.0087`` when a part is not. ``places`` fixes the digits after the
-    point, for amounts below each other."""
+    nothing, ``$?`` when no price is known, ``≥ $0.0087`` when a part is not: rounded down, with one digit more where
+    the same sum rounded would be higher. ``places`` fixes the digits after the point, for amounts below each other."""
     if amount is None:
         return "$?"
     if isinstance(amount, (int, float)):
@@ -56,9 +61,20 @@ def money(amount: float | Dollars | None, places: int | None = None) -> str:
     if not amount.unpriced:
         return _dollars(amount.known, places)
     digits = _digits(amount.known) if places is None else places
-    # At least: what was rounded up would not be.
-    least = math.floor(amount.known * 10**digits + 1e-6) / 10**digits
+    least = rounded_down(amount.known, digits)
+    if least < float(f"{amount.known:.{digits}f}"):
+        # $0.0081 and then ≥ $0.0080 would read as an amount that fell: ≥ $0.00808 is the same one, and no more than
+        # is known.
+        digits += 1
+        least = rounded_down(amount.known, digits)
     return f"≥ ${least:,.{digits}f}" if least > 0 else "$?"
+
+
+def rounded_down(amount: float, digits: int) -> float:
+    """The amount to so many digits after the point and no more than it is, but for a millionth of the last of them:
+    that is what adding floats may have lost."""
+    scale = 10.0**digits
+    return math.floor(amount * scale + 1e-6) / scale
 
 
 def _dollars(amount: float, places: int | None) -> str:

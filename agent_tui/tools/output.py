@@ -10,6 +10,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import new_id
 from agent_tui.models.saved_output import saved_note
 from agent_tui.paths import private_dir
+from agent_tui.text.numbers import lines_in
 
 SPILL_LIMIT = 50_000_000  # characters of one output kept on disk
 
@@ -77,7 +78,7 @@ class Collector:
         self.close()
         left = self.characters - len(self._head) - len(self._tail)
         text = f"{self._head}\n{saved_note(left, self._path)}\n{self._tail}"
-        return Capped(text, self._path, self.characters, lines, _lines(self._head) + _lines(self._tail))
+        return Capped(text, self._path, self.characters, lines, lines_in(self._head) + lines_in(self._tail))
 
     def close(self) -> None:
         if self._file is not None:
@@ -95,10 +96,6 @@ class Collector:
     def _write(self, text: str) -> None:
         if self._file is not None and self.characters <= SPILL_LIMIT:
             self._file.write(text)
-
-
-def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n")) if text else 0
 
 
 def cap(text: str, limit: int, spill_dir: Path, name: str) -> Capped:

@@ -22,7 +22,7 @@ from agent_tui.commands.agent_protocol import (
 if TYPE_CHECKING:
     from agent_tui.config import PermissionMode
     from agent_tui.context.accounting.lost import LostReasoning
-    from agent_tui.engine.control.efforts import EffortChoice
+    from agent_tui.engine.models.efforts import EffortChoice
     from agent_tui.models.branches import Branch, FilesMoved, Moved
     from agent_tui.models.messages import AttachmentPart, Message, Written
     from agent_tui.models.questions import ApprovedMode

@@ -25,17 +25,9 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
-from agent_tui.ui.textual_private import (
-    AnswersErrors,
-    DrawsFrames,
-    EchoingScreen,
-    Hears,
-    ask_terminal,
-    draw_again,
-    tell_server,
-    wear_first,
-    write_to_terminal,
-)
+from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
+from agent_tui.ui.textual_private.screen import DrawsFrames, EchoingScreen, draw_again
+from agent_tui.ui.textual_private.terminal import Hears, ask_terminal, tell_server, write_to_terminal
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
@@ -112,6 +104,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         root: Path,
         *,
         prompt: str = "",
+        choose: bool = False,
         problems: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         detect_colors: bool = False,
@@ -142,7 +135,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         self.farewell: list[str] = []
         self.opened = asyncio.Event()
         self.failed = asyncio.Event()
-        self._first_prompt = prompt
+        self._first_prompt, self._choose = prompt, choose
         self._status_command = settings.ui.status_command
         self._own_line: StatusCommand | None = None
         self._told_session = ""
@@ -238,7 +231,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     async def _start_agent(self) -> None:
         try:
-            await self.chat.opening.open(self.agent_factory)
+            await self.chat.opening.open(self.agent_factory, self._choose)
         except Exception as error:
             self.uncaught(error)
             return

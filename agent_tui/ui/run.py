@@ -26,12 +26,14 @@ def run_ui(
     root: Path,
     *,
     prompt: str = "",
+    choose: bool = False,
     problems: Sequence[str] = (),
     again: Sequence[str] = ("agent-tui",),
     served: Served | None = None,
 ) -> int:
     """Runs the chat until the user leaves; returns the exit code. ``again`` is how the program was called, as far as
-    that matters for going on with a session. ``served``: on a page of the browser instead of the terminal.
+    that matters for going on with a session. ``choose``: the user is asked which session to go on with, before
+    ``prompt`` is sent. ``served``: on a page of the browser instead of the terminal.
 
     ``agent_factory`` is awaited after the first frame and returns an agent that is not started. An AgentError from
     it or from the start leaves the screen, and its line goes to stderr. ``problems`` are lines to show at the start.
@@ -51,6 +53,7 @@ def run_ui(
         paths,
         root,
         prompt=prompt,
+        choose=choose,
         problems=problems,
         detect_colors=True,
         last_words=last_words,

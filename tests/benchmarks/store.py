@@ -46,7 +46,7 @@ def prose(rng: random.Random, words: int) -> str:
 def fill(store: Store, session_id: str, count: int) -> list[float]:
     """A conversation of user, assistant (reasoning, text, call) and tool messages; the seconds of each append."""
     rng = random.Random(1)
-    fixed = [FixedPart("tools", "builtin", f"tool{n}", 900, f"{n:024x}", 220) for n in range(20)]
+    fixed = tuple(FixedPart("tools", "builtin", f"tool{n}", 900, f"{n:024x}", 220) for n in range(20))
     parent: str | None = None
     times: list[float] = []
     for n in range(count):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
+from contextlib import closing
 
 import pytest
 
 from agent_tui.commands.usage_text import context_text
 from agent_tui.engine.agent import Agent
+from agent_tui.models.messages import user_message
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import LearnedLimit
+from agent_tui.store.search.index import SearchIndex, index_file
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running
 from tests.support.cli import Cli
@@ -104,7 +107,8 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
         await agent.join()
         session, step = agent.info.id, agent.steps[-1]
         alone = agent.context_usage().total
-        step.fixed.append(FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400))
+        read = FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400)
+        step.fixed = (*step.fixed, read)
         agent.store.write_step(session, step)
     looking = Agent(parts_for(home, project, resume=session))
     try:
@@ -198,6 +202,29 @@ def test_doctor_reports(cli: Cli) -> None:
     assert outcome.code == 0
     assert {line.split()[0] for line in outcome.out.splitlines()} <= {"ok", "warn"}
     assert "demo: 16,000 tokens" in outcome.out
+
+
+def test_doctor_says_how_the_search_index_is_and_what_to_do_when_it_is_broken(cli: Cli) -> None:
+    def row() -> str:
+        (found,) = [line for line in cli.run("doctor").out.splitlines() if " search index " in line]
+        return " ".join(found.split())
+
+    assert row() == "ok search index none yet of 0 sessions: a chat makes it in the background"
+    database = cli.paths.database
+    with Store.open(database) as store:
+        info = store.create_session(cli.project, "demo")
+        store.add_message(info.id, user_message("the zebra"))
+        with closing(SearchIndex(database)) as index:
+            index.step()
+    assert row().startswith("ok search index 1 of 1 session (")
+    cli.run("-p", "and the quagga", "-m", "demo")
+    assert "1 of 2 sessions" in row() and "a chat adds the rest in the background" in row()
+    index_file(database).write_bytes(b"no database at all" * 500)
+    file = index_file(database)
+    assert row() == (
+        f"warn search index {file} is damaged: searches read every text instead, and are slower. "
+        f"The next chat makes it anew; where that fails, remove {file}"
+    )
 
 
 def test_config_init_writes_the_example_once(cli: Cli) -> None:

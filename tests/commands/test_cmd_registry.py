@@ -18,26 +18,6 @@ from agent_tui.errors import AgentError
 from agent_tui.text import clean, numbers
 from tests.support.fake_agent import FakeAgent
 
-NAMES = [
-    *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy"),
-    *(
-        "status",
-        "usage",
-        "budget",
-        "permissions",
-        "trust",
-        "pin",
-        "unpin",
-        "picture",
-        "thinking",
-        "theme",
-        "vim",
-        "config",
-        "init",
-    ),
-    *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
-]
-
 
 async def run(agent: FakeAgent, line: str) -> results.CommandResult:
     return await registry.run(agent, line)
@@ -45,7 +25,7 @@ async def run(agent: FakeAgent, line: str) -> results.CommandResult:
 
 def test_every_command_has_help_and_the_documented_name() -> None:
     commands = registry.load()
-    assert list(commands) == NAMES
+    assert list(commands) == list(registry.ORDER), "each has its place in the help, and each place its command"
     assert all(c.summary.endswith(".") and len(c.summary) < 90 for c in commands.values())
     for alias, name in (("new", "clear"), ("undo", "rewind"), ("cost", "usage"), ("quit", "exit")):
         found = registry.find(alias)
@@ -63,7 +43,7 @@ def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
     found = registry.complete(agent, "/co")
     assert {"/context", "/compact", "/copy", "/config"} <= {c.label.split()[0] for c in found}
     assert registry.complete(agent, "/new")[0].insert == "/clear"
-    assert [c.label for c in registry.complete(agent, "/thinking h")] == ["high"]
+    assert [c.label for c in registry.complete(agent, "/thinking m")] == ["medium"]
     assert registry.complete(agent, "/nothing x") == []
 
 
@@ -100,7 +80,7 @@ async def test_answers(tmp_path: Path) -> None:
         await run(agent, "/model nonsense")
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in {"exit", "init"}])
+@pytest.mark.parametrize("name", [n for n in registry.ORDER if n not in {"exit", "init"}])
 async def test_every_command_answers_without_arguments(tmp_path: Path, name: str) -> None:
     answer = await run(FakeAgent(tmp_path), f"/{name}")
     if isinstance(answer, results.Text):
@@ -123,6 +103,10 @@ async def test_export_writes_where_it_was_told(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text())["session"]["id"] == "ses_1"
     await run(agent, "/export page.html")
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    await run(agent, "/context export my numbers.json")
+    assert json.loads((tmp_path / "my numbers.json").read_text())["total"] == agent.usage.total
+    with pytest.raises(AgentError, match="is there already"):
+        await run(agent, "/context export my numbers.json")
     failed = await run(agent, "/export md /nowhere/at/all.md")
     assert isinstance(failed, results.Text) and failed.error
 

@@ -64,7 +64,7 @@ class Session:
         total = FIXED + count * EACH if whole is None else whole
         step = Step(
             f"s{len(self.steps)}", "turn", target.model, target.provider, target.api, target.model,
-            status="complete", created=self.now, fixed=list(fixed),
+            status="complete", created=self.now, fixed=tuple(fixed),
         )  # fmt: skip
         self.paths.take(self.steps)
         marks = marks or [0, max(0, count - 1), count]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from agent_tui.context.accounting.given.accuracy import RATIO_HIGH, RATIO_LOW
 from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.tokens.families import family_of
 from agent_tui.models.requests import Target
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row
 from tests.support.counting_model import Session
@@ -42,12 +44,15 @@ def errors(session: Session) -> list[int]:
 @given(
     st.integers(0, 10**6),
     st.sampled_from(TARGETS),
-    st.floats(0.85, 1.35),
+    st.floats(RATIO_LOW, 0.97 * RATIO_HIGH),
     st.booleans(),
     st.sampled_from([32_000, 200_000]),
 )
+@example(670_582, CLAUDE, 0.708, False, 200_000)
 def test_no_row_is_ever_a_wrong_zero(seed: int, target: Target, factor: float, counted: bool, window: int) -> None:
-    session = Session(target, seed, factor, counted, window)
+    """Nor is one scaled with a warning, however the provider's tokens compare with the family's within what is believed
+    of a tokenizer, also before that is learned: in the example a summary leaves nothing measured but the prompt."""
+    session = Session(target, seed, factor * family_of(target).kappa, counted, window)
     session.run(15)
     check_rows(session)
     fresh = calculate_context_usage(session.conversation.inputs(ratio=session.ratio, effort=session.effort))

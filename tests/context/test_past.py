@@ -45,7 +45,7 @@ class Lived:
             conversation.inputs(ratio=0.8 + size % 5 / 10, effort=effort),
             steps=list(conversation.steps),
             records=[replace(r) for r in conversation.records],
-            fixed=list(conversation.fixed),
+            fixed=tuple(conversation.fixed),
         )
         if name in STEPS:
             self.shown.append(calculate_context_usage(inputs))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.spending import (
@@ -119,5 +120,19 @@ def test_spent_held_and_left_add_up_to_the_limit_as_they_are_shown(limit: float,
     sign = -1 if side == "over" else 1
     parts = shown(amount(line, Cost(spent))) + shown(amount(line, held)) + sign * shown(number)
     assert parts == pytest.approx(shown(amount(line, limit)), abs=1e-6 if limit < 1 else 0.0051)
-    doubted = rest_of(replace(line, spent=Cost(spent, 1)))
-    assert doubted == f"at {'least' if side == 'over' else 'most'} {number} {side}"
+
+
+@given(st.floats(0.0001, 50), st.floats(0, 60), st.sampled_from((0.0, 0.0123)))
+@example(0.5, 0.00808, 0.0)
+def test_what_is_left_is_a_true_bound_where_not_all_that_was_spent_is_known(
+    limit: float, spent: float, held: float
+) -> None:
+    bound = re.fullmatch(
+        r"at (most|least) \$([\d.,]+) (left|over)", rest_of(BudgetLine("session", limit, Cost(spent, 1), held))
+    )
+    assert bound is not None
+    number, left = float(bound[2].replace(",", "")), limit - spent - held
+    if bound[3] == "left":
+        assert bound[1] == "most" and max(0.0, left) - 1e-6 <= number <= max(0.0, left) + 0.0101
+    else:
+        assert bound[1] == "least" and -left - 0.0101 <= number <= -left + 1e-6

@@ -208,6 +208,21 @@ async def test_what_is_added_between_two_steps_is_measured_by_difference(tmp_pat
         assert row(usage, "messages", "tool_results").basis == "derived"
 
 
+@pytest.mark.parametrize("edited", [False, True])
+async def test_what_is_shown_last_is_the_number_wherever_its_counts_come_from(tmp_path: Path, edited: bool) -> None:
+    """At a start the first number is by the rule of characters: those that were stored by an earlier start change it as
+    those do that are counted now."""
+    (project := tmp_path / "p").mkdir()
+    (project / "AGENTS.md").write_text("{}[]();:,." * 200)
+    for start in ("first", "second"):
+        if edited and start == "second":
+            (project / "AGENTS.md").write_text("{}[]();:,." * 300)
+        async with running(parts_for(tmp_path / "home", project, counter=TokenCounter())) as (agent, seen):
+            await agent.ready()
+            told = [event.usage.total for event in seen.of(ContextChanged)]
+            assert told[-1] == agent.context_usage().total != told[0], start
+
+
 async def test_the_warning_at_80_percent_comes_once(tmp_path: Path) -> None:
     script = "window = 8000\nmax_output = 2000\n"
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=script, counter=TokenCounter())

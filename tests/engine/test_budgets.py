@@ -319,6 +319,34 @@ async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Pat
         assert next(line for line in agent.budgets() if line.name == "run").spent == run.spent
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int, tmp_path: Path) -> None:
+    """Forks, new sessions, others and back again: the run spent what its turns cost, and ends at its budget."""
+    dice, spent = random.Random(seed), NO_COST
+    async with opened(tmp_path, run=0.05) as (agent, seen):
+        sessions = [agent.info.id]
+        for _ in range(40):
+            ended = await say(agent, seen, "hello")
+            run = next(line for line in agent.budgets() if line.name == "run")
+            spent += ended.bill.cost
+            assert run.spent.known == pytest.approx(spent.known) and not run.spent.unpriced and not run.held
+            if ended.stop_reason == "budget":
+                break
+            way = dice.choice(("fork", "clear", "resume", "stay"))
+            if way == "fork":
+                await agent.fork()
+            elif way == "clear":
+                await agent.clear()
+            elif way == "resume":
+                await agent.resume(dice.choice(sessions))
+            sessions.append(agent.info.id)
+            await agent.ready()
+        assert ended.stop_reason == "budget" and len(set(sessions)) > 1
+        assert "--budget" in stops(seen)[0] and 0.02 < run.spent.known <= 0.05
+        await agent.clear()
+        assert (await say(agent, seen, "hello")).stop_reason == "budget", "and a new session does not begin it anew"
+
+
 async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path) -> None:
     async with opened(tmp_path, HANGS, day_usd=0.02) as (agent, seen):
         agent.submit("hello")

@@ -1,4 +1,5 @@
-"""Two hundred turns in a small window, through the whole agent: compactions, their numbers, and the way back."""
+"""A hundred turns in a small window, two hundred in the long form, through the whole agent: compactions, their numbers,
+and the way back."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.requests import SentMessage
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
+from tests.support.forms import examples
 
-TURNS = 200
+TURNS = examples(100, 200)
 RULE = "Always answer in English and never touch generated.py."
 
 
@@ -148,13 +150,13 @@ def watch_trigger(watches: list[Watch], monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(AutoCompaction, "before_step", watched)
 
 
-async def test_two_hundred_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, project = tmp_path / "home", make_project(tmp_path / "project")
     watches: list[Watch] = []
     watch_trigger(watches, monkeypatch)
     asked = questions()
     session: str | None = None
-    for part in (asked[:90], asked[90:]):
+    for part in (asked[: TURNS // 2], asked[TURNS // 2 :]):
         async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
             watches.append(Watch(agent, *(() if not watches else (watches[-1].stages, watches[-1].log))))
             agent.subscribe(watches[-1])
@@ -170,7 +172,7 @@ async def test_two_hundred_turns_and_all_the_way_back(tmp_path: Path, monkeypatc
     assert sum(w.turns for w in watches) == TURNS
     assert sum(w.decisions for w in watches) >= TURNS
     print(f"{TURNS} turns, {sum(w.decisions for w in watches)} steps, {len(stages)} compactions")
-    assert len(stages) >= 10 and all(s.operation for s in stages)
+    assert len(stages) >= TURNS // 20 and all(s.operation for s in stages)
     # Never two compactions without an answer of the model between them.
     assert "compaction,compaction" not in ",".join(log)
     check_what_is_sent(final, messages, stages[-1].usage.limit or 0)

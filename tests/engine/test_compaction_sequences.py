@@ -88,7 +88,7 @@ class Sequence:
         step = Step(new_id("step"), "turn", "test", TARGET.provider, TARGET.api, TARGET.model, status="complete")
         step.created, step.window = time.time(), self.info.limits.window
         step.sent_count, step.sent_fingerprint = len(view), fingerprint(s.message.id for s in view)
-        step.fixed, step.fixed_fingerprint = list(FIXED), "f"
+        step.fixed, step.fixed_fingerprint = tuple(FIXED), "f"
         step.prune_ids = active_prune_ids(conversation.records)
         message = Message(new_id("msg"), "assistant", parts, step_id=step.id)
         message.origin = Origin(TARGET.provider, TARGET.api, TARGET.model)

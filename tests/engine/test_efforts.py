@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from agent_tui.engine.control.efforts import levels
+from agent_tui.commands import registry
+from agent_tui.commands.result import Text
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.engine.models.efforts import EFFORTS, levels, setting_problem
+from agent_tui.models.events import Notice
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog.targets import resolve_target
+from tests.support.agents import parts_for, running
 
 
 def offered(model: str, wanted: Effort, reasoning: bool | None = True) -> dict[str, str]:
@@ -41,5 +49,45 @@ def test_a_switch_has_two_levels(wanted: Effort, names: list[str]) -> None:
 
 def test_a_model_without_levels_has_one() -> None:
     assert offered("groq/llama-3.3-70b", "medium", reasoning=False) == {
-        "medium*": "the only one: this model takes no level"
+        "medium*": "groq/llama-3.3-70b has no levels of thinking"
     }
+    (words,) = offered("openai/mine", "off", reasoning=None).values()
+    assert words == "openai/mine is not known to think, so it is asked for no level of it"
+
+
+@pytest.mark.parametrize(
+    "model", ["anthropic/claude-sonnet-4-5", "openai/o3", "openai/gpt-5", "deepseek/deepseek-v4-flash"]
+)
+def test_every_name_is_one_of_a_level_and_says_what_it_is_for_the_model(model: str) -> None:
+    spec = ModelSpec(model, model)
+    info = ModelInfo(spec, resolve_target(spec), Limits(), Prices(), True)
+    for wanted in EFFORTS:
+        found = levels(ModelRequest("r", spec, "s", [], [], [], 64_000, wanted), info, wanted)
+        assert sorted(name for level in found for name in level.names) == sorted(EFFORTS)
+        (current,) = (level for level in found if level.current)
+        assert current.effort == wanted and not current.only
+        told, problem = (
+            current.told(wanted),
+            setting_problem(replace(info, spec=replace(spec, reasoning_effort=wanted))),
+        )
+        if wanted == "off":
+            assert (told == "off") == (problem is None) == ("cannot be switched off" not in told)
+        else:
+            assert problem is None and told.startswith(f"{wanted} (")
+
+
+async def test_a_level_that_the_model_has_not_is_one_line_and_not_taken(tmp_path: Path) -> None:
+    """Typed, chosen, completed or configured: what there is not, is not offered and not kept."""
+    settings = Settings(default_model="plain", models={"plain": ModelConfig("demo", reasoning_effort="high")})
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings)) as (agent, seen):
+        await agent.ready()
+        (warned,) = [n.text for n in seen.of(Notice) if n.code == "thinking_setting"]
+        assert warned == 'models.plain.reasoning_effort = "high" changes nothing: plain has no levels of thinking.'
+        for line, error in (("/thinking", False), ("/thinking off", True), ("/thinking high", True)):
+            said = await registry.run(agent, line)
+            assert isinstance(said, Text) and said.error is error
+            assert said.text.startswith("plain has no levels of thinking: ") and "\n" not in said.text
+        assert agent.info.state.thinking is None and registry.complete(agent, "/thinking ") == []
+        await agent.clear()
+        await agent.ready()
+        assert len([n for n in seen.of(Notice) if n.code == "thinking_setting"]) == 1, "told once"

@@ -24,7 +24,7 @@ from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
 from tests.support.forms import examples
 
-KILLS = examples(10, 100)
+KILLS = examples(6, 100)
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 """Seconds a process may take to end after the kill; it takes milliseconds."""

@@ -115,6 +115,30 @@ async def test_the_next_message_answers_for_the_one_before_it(tmp_path: Path) ->
         assert asked(agent) == ["bad", "go on"] and agent.messages[-1].status == "complete"
 
 
+async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path: Path) -> None:
+    """None goes along silently: each stays marked until an answer came, also after a restart, and can be dropped or
+    sent again by itself."""
+    home, project = tmp_path / "home", tmp_path / "p"
+    async with running(parts_for(home, project, script=REFUSED * 4)) as (agent, _):
+        session = agent.info.id
+        await agent.shell("echo kept")
+        for count, text in enumerate(("bad 1", "bad 2", "bad 3"), 1):
+            agent.submit(text)
+            await agent.join()
+            assert waiting(agent, "unanswered") == ["bad 1", "bad 2", "bad 3"][:count]
+    async with running(parts_for(home, project, resume=session, script=REFUSED)) as (agent, _):
+        assert waiting(agent, "unanswered") == ["bad 1", "bad 2", "bad 3"]
+        assert agent.take_back(named(agent, "bad 2")) == ("bad 2", [], [])
+        assert asked(agent) == ["!echo kept"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
+        agent.submit("good")
+        await agent.join()
+        assert asked(agent) == ["!echo kept", "good"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
+        assert agent.send_waiting(named(agent, "bad 3"))
+        await agent.join()
+        assert asked(agent) == ["!echo kept", "good", "bad 3"] and waiting(agent, "failed") == ["bad 1"]
+        assert waiting(agent, "unanswered") == ["bad 3"], "refused once more"
+
+
 async def test_a_message_that_could_not_be_stored_goes_with_no_other(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         with failing(agent.store, "add_message", StoreError("the disk is full")):

@@ -99,9 +99,37 @@ def test_another_session_is_chosen_by_its_number(cli: Cli) -> None:
 def test_a_message_is_taken_back_and_the_files_with_it(cli: Cli) -> None:
     cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Done."))
     done = piped(cli, "make a file", "1", "/rewind", "1", "2", "/status")
-    in_order(done.out, "1. make a file, 3 messages after it", "2. Go there, and put the files", "Note: ")
+    in_order(done.out, "1. make a file, just now, 3 messages after it", "2. Go there, and put the files", "Note: ")
     assert "Your message was: make a file" in done.out
     assert not (cli.project / "a.txt").exists()
+
+
+def test_the_tree_of_branches_is_told_and_every_leaf_is_a_number(cli: Cli) -> None:
+    cli.script("".join(step(f"Answer {n}.") for n in range(6)))
+    there = ("/rewind", "1", "1")  # before the newest message
+    done = piped(cli, "one", "two", *there, "three", *there, "four", "/rewind", "3", "1", "/rewind back", "/rewind")
+    in_order(
+        done.out,
+        "The newest is first; 2 branches that were left stand below the message that came instead.\n",
+        "1. four, just now, 1 message after it\n",
+        "Branch: three, just now, 2 messages, about ",
+        "Branch: two, just now, 2 messages, about ",
+        "4. one, just now, 3 messages after it\nNumber, 1 to 4",
+        "A branch of 2 messages, about ",
+        "that forked after 2 messages.",
+        "1. Go there\n2. Continue in a copy that ends there",
+        "Note: 2 messages left the conversation and are kept, 2 messages of the other branch are back.",
+        "You: /rewind back\n",
+        "/rewind back returns.",
+        "1. four, just now, 1 message after it\n",
+    )
+
+
+def test_a_long_list_is_said_in_parts_and_every_number_counts(cli: Cli) -> None:
+    cli.script("".join(step(f"Answer {n}.") for n in range(30)))
+    done = piped(cli, *(f"message {n}" for n in range(1, 25)), "/rewind", "m", "24", "")
+    in_order(done.out, "20. message 5,", "… 4 more rows: m says them\nNumber, 1 to 24, m says more; an empty line")
+    in_order(done.out, "21. message 4,", "24. message 1,", "\nNumber, 1 to 24; an empty line", "48 messages leave")
 
 
 def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> None:

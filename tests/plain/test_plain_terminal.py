@@ -17,8 +17,8 @@ from tests.support.terminal import Terminal, in_terminal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 
-ACTING = re.compile(rb"[\x00-\x07\x0b-\x0c\x0e-\x1f\x7f]")
-"""Control characters, but those with which a line editor goes back in the line that is typed (\\b, \\r)."""
+ACTING = re.compile(rb"[\x00-\x06\x0b-\x0c\x0e-\x1f\x7f]")
+"""Control characters, but those with which a row begins anew or is gone back in (\\r, \\b)."""
 
 
 @dataclass
@@ -123,10 +123,7 @@ def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
         chat.terminal.type(b"\x03")
         chat.hears("Interrupt", "Interrupted.", "You: ")
         chat.says("again", "Agent: Back again.", "You: ")
-        chat.terminal.wait_for_editing()
-        chat.terminal.type(b"half a li")
-        chat.hears("half a li")
-        chat.terminal.type(b"\x03")
+        chat.terminal.type(b"half a li\x03")
         chat.hears("The line is dropped.", "You: ")
         chat.terminal.type(b"\x03")
         chat.hears("Ctrl+C again leaves.", "You: ")
@@ -142,7 +139,9 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
         chat.says("second line", "Agent: One.", "You: ")
         chat.says("a\nb\nc", "Agent: Two.", "You: ")
         chat.says("/export md -", "You: ")
-        chat.says("/rewind", "1. a b c, 1 message after it", "2. first line second line, 3 messages after it", "Number")
+        chat.says(
+            "/rewind", "1. a b c, just now, 1 message after it", "2. first line second line, just now, 3", "Number"
+        )
         chat.says("", "You: ")
 
 
@@ -184,6 +183,49 @@ def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
         chat.says("n", "refused", "You: ")
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_bell_calls_for_a_question_where_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
+    (tmp_path / "home" / "config").mkdir(parents=True)
+    (tmp_path / "home" / "config" / "config.toml").write_text(f"[ui]\nnotifications = {str(wanted).lower()}\n", "utf-8")
+    with talk(tmp_path, step("", write={"path": "a", "content": "x"}) + step("Done.")) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Permission needed", "Answer, 1 to")
+        chat.says("n", "Agent: Done.", "You: ")
+        chat.says("/model", "Models.", "Number")
+        chat.says("", "You: ")
+    assert chat.terminal.seen.count(b"\a") == int(wanted)
+
+
+def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
+    script = step("First.") + step("", write={"path": "a.txt", "content": "x"}) + step("Second.") + step("Third.")
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("one", "Agent: First.", "You: ")
+        chat.says("two", "Answer, 1 to")
+        chat.says("1", "Agent: Second.", "You: ")
+        chat.says("!echo my own", "the command has ended.", "You: ")
+        chat.says("three", "Agent: Third.", "You: ")
+        chat.terminal.type(b"a line that is not sent")
+        chat.hears("a line that is not sent")
+        os.kill(chat.terminal.pid, signal.SIGTERM)
+        chat.hears("Go on with: ")
+        assert chat.terminal.wait_for_end() == 0
+    with talk(tmp_path, script, "--plain", "-c") as chat:
+        chat.hears(
+            "session one, ", " messages, just now. The last of it, /history says more:\nYou: three\nAgent: Third.\n"
+        )
+        chat.hears("You: a line that is not sent")
+        chat.terminal.listen(0.5)  # so that it can have been seen
+        chat.terminal.type(b"\x03")
+        chat.hears("The line is dropped.", "You: ")
+        chat.says(
+            "/history all",
+            "You: one\nAgent: First.\nYou: two\nTool write a.txt: 1 line added, 0 removed\nAgent: Second.",
+        )
+        chat.hears("  my own\n", "You: three\nAgent: Third.\n", "You: ")
+        chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " messages are earlier: /history all.")
+
+
 def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
     with talk(tmp_path, step("Remember this.")) as chat:
         chat.hears("You: ")
@@ -203,7 +245,7 @@ def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> N
         chat.terminal.type(b"\x17\n")
         chat.hears("Agent: Corrected.", "You: ")
         chat.terminal.type(b"\x12corre")
-        chat.hears("reverse-i-search")
+        chat.hears("Search corre: correct this, ")
         chat.terminal.type(b"\x07/rewind\n")
         chat.hears("1. correct this,", "Number")
 
@@ -220,3 +262,17 @@ def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> 
         chat.hears("Permission needed", "Answer, 1 to")
         chat.says("4", "refused", "Agent: Good.", "You: y")
     assert not (tmp_path / "project" / "a").exists()
+
+
+def test_a_line_that_is_typed_while_the_answer_comes_is_not_torn(tmp_path: Path) -> None:
+    script = '[[step]]\ntext = "One is here. Two is here. Three is here.\\nEnd."\ndelay = 0.1\nchunk = 4\n' + step(
+        "Yes."
+    )
+    with talk(tmp_path, script) as chat:
+        chat.hears("You: ")
+        chat.says("go", "Agent: One is here. ")
+        chat.terminal.type(b"and then")
+        chat.hears("\nYou: and then")
+        chat.hears("\nAgent: ", "End.\n", "Done: ", "\nYou: and then")
+        chat.says("", "Agent: Yes.", "You: ")
+    assert 2 <= chat.count("You: and then") <= 3 and "here. You: " not in chat.heard

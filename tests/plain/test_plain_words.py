@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.config.early import SCREEN_READERS, why_plain
+from agent_tui.plain.silence import Silence
 from agent_tui.plain.spoken import spoken
 from agent_tui.plain.voice import Voice
 
@@ -80,3 +83,23 @@ def test_a_remark_cuts_no_word_of_the_answer() -> None:
     voice.answer("ther comes.")
     voice.end_answer()
     assert out.getvalue() == "Agent: One is here. \nNote: queued\nAgent: And another comes.\n"
+
+
+async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_tui.plain.silence.AFTER", (0.0, 0.0, 1_000.0))
+    out, said, asked = io.StringIO(), asyncio.Event(), [True]
+    silence = Silence(Voice(out, spoke=said.set), lambda: True, lambda: asked[0])
+    silence.begin("Running make")
+    silence.last = "[ 40 %] building"
+    silence.look()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert out.getvalue() == "" and silence.seconds < 1
+    asked[0] = False
+    silence.look()
+    async with asyncio.timeout(30):
+        await said.wait()
+    silence.end()
+    assert re.fullmatch(
+        r"Running make, <?[\d.]+ s, last line: \[ 40 %\] building\. Ctrl\+C interrupts\.\n", out.getvalue()
+    )

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.support.browser import Tab, browser_program, browsing
 from tests.support.cli import environment
@@ -60,17 +59,12 @@ async def serving(home: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process,
         await process.communicate()
 
 
-def drawn(picture: Image.Image) -> int:
-    """Points that are neither the page's background nor next to it."""
-    return sum(picture.convert("L").histogram()[100:])
-
-
 async def test_the_chat_in_a_page(tmp_path: Path) -> None:
     assert BROWSER is not None
     async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
         await tab.size(1000, 600)
         await tab.open(address)
-        await tab.until(lambda: "DEMO" in tab.screen.text and "Ask anything" in tab.screen.text)
+        await tab.until(lambda: "DEMO" in tab.text and "Ask anything" in tab.text)
         await types_and_sees_it_stream(tab)
         await runs_a_command(tab)
         await looks_at_the_context(tab)
@@ -85,62 +79,61 @@ async def test_the_chat_in_a_page(tmp_path: Path) -> None:
 
 async def types_and_sees_it_stream(tab: Tab) -> None:
     await tab.type("hello page")
-    await tab.until(lambda: "hello page" in tab.screen.text)
+    await tab.until(lambda: "hello page" in tab.text)
     await tab.enter()
     # What has come is shown while the answer goes on; then it is interrupted.
-    await tab.until(lambda: "the first words" in tab.screen.text and "Esc to interrupt" in tab.screen.text)
+    await tab.until(lambda: "the first words" in tab.text and "Esc to interrupt" in tab.text)
     await tab.press("Escape", 27)
-    await tab.until(lambda: "Esc to interrupt" not in tab.screen.text)
+    await tab.until(lambda: "Esc to interrupt" not in tab.text)
     await tab.type("once more")
     await tab.enter()
-    await tab.until(lambda: "with the last words" in tab.screen.text and "Esc to interrupt" not in tab.screen.text)
-    assert drawn(await tab.picture()) > 2_000
+    await tab.until(lambda: "with the last words" in tab.text and "Esc to interrupt" not in tab.text)
+    await tab.shows(2_000)
 
 
 async def runs_a_command(tab: Tab) -> None:
     """What is run there knows nothing of the page."""
     await tab.type("!env | grep -c -E 'AGENT_TUI_SERVED|TEXTUAL' | tr 01 ZO")
     await tab.enter()
-    await tab.until(lambda: "Z" in tab.screen.text.rpartition("1 line")[2])
+    await tab.until(lambda: "Z" in tab.text.rpartition("1 line")[2])
 
 
 async def looks_at_the_context(tab: Tab) -> None:
     await tab.type("/context")
-    await tab.until(lambda: "/context" in tab.screen.text)
+    await tab.until(lambda: "/context" in tab.text)
     await tab.enter()
-    await tab.until(lambda: "adds up to" in tab.screen.text)
+    await tab.until(lambda: "adds up to" in tab.text)
     await tab.press("Escape", 27)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
 
 
 async def resizes(tab: Tab) -> None:
-    wide, high = tab.screen.size
+    wide, high = tab.screen.width, tab.screen.height
     await tab.size(700, 400)
-    await tab.until(lambda: tab.screen.size[0] < wide and tab.screen.size[1] < high)
-    await tab.until(lambda: "16k" in tab.screen.text.splitlines()[-1] and "last words" in tab.screen.text)
+    await tab.until(lambda: tab.screen.width < wide and tab.screen.height < high)
+    await tab.until(lambda: "16k" in tab.text.splitlines()[-1] and "last words" in tab.text)
     # The last line is on the page, not below it.
-    picture = await tab.picture()
-    assert drawn(picture.crop((0, 375, 700, 400))) > 50
+    await tab.shows(50, (0, 375, 700, 400))
 
 
 async def reloads(tab: Tab) -> None:
     await tab.type("a draft")
-    await tab.until(lambda: "a draft" in tab.screen.text)
+    await tab.until(lambda: "a draft" in tab.text)
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 2)
     # The same chat: its conversation, and even what was not sent.
-    await tab.until(lambda: "last words" in tab.screen.text and "a draft" in tab.screen.text)
+    await tab.until(lambda: "last words" in tab.text and "a draft" in tab.text)
     await tab.press("u", 85, modifiers=2)
-    await tab.until(lambda: "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "Ask anything" in tab.text)
     # One that has ended goes on with its session.
     before = tab.closed
     await tab.press("d", 68, modifiers=2)
     await tab.until(lambda: tab.closed > before)
-    assert "agent-tui --resume ses_" in tab.screen.text
-    assert await tab.value("getComputedStyle(document.querySelector('#lost')).display") == "block"
+    await tab.until(lambda: "agent-tui --resume ses_" in tab.text)
+    await tab.becomes("getComputedStyle(document.querySelector('#lost')).display", "block")
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 3)
-    await tab.until(lambda: "last words" in tab.screen.text and "Ask anything" in tab.screen.text)
+    await tab.until(lambda: "last words" in tab.text and "Ask anything" in tab.text)
 
 
 async def is_refused_elsewhere(tab: Tab, address: str) -> None:
@@ -160,7 +153,7 @@ async def test_it_ends_with_the_server_however_that_ends(tmp_path: Path) -> None
     assert BROWSER is not None
     async with serving(tmp_path) as (server, address), browsing(BROWSER, tmp_path) as tab:
         await tab.open(address)
-        await tab.until(lambda: "DEMO" in tab.screen.text)
+        await tab.until(lambda: "DEMO" in tab.text)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         gone = opened([int(child) for child in children])
         assert gone

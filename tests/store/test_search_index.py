@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.models.search import IndexHealth
 from agent_tui.store import Store
 from agent_tui.store.search import index as module
 from agent_tui.store.search.fill import Filler
-from agent_tui.store.search.index import NoIndex, SearchIndex, index_file
+from agent_tui.store.search.index import NoIndex, SearchIndex, index_file, remove_index
 from tests.store.test_search import add, fill, found, said
 from tests.support.waiting import PATIENCE
 
@@ -102,3 +104,68 @@ def test_the_filler_takes_what_is_new_when_it_is_woken_and_ends_at_once(tmp_path
             assert indexed(path) == [1, 2]
         finally:
             filler.close()
+
+
+def watched(path: Path, filler: Filler) -> list[int]:
+    """What is in the index once nothing is missing any more."""
+    assert filler.whole.wait(PATIENCE)
+    return indexed(path)
+
+
+def test_one_that_is_removed_while_it_is_filled_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path) as store:
+        info = said(store, "words")
+        with closing(store.filler()) as filler:
+            filler.begin()
+            assert watched(path, filler) == [1]
+            remove_index(path)
+            add(store, info.id, "more words")
+            filler.wake()
+            assert watched(path, filler) == [1, 2]
+
+
+def test_a_damaged_page_is_found_at_the_start_and_it_is_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path) as store:
+        said(store, *(f"words of {number}" for number in range(40)))
+        fill(store)
+        with closing(sqlite3.connect(index_file(path))) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        data = bytearray(index_file(path).read_bytes())
+        data[-4096:] = b"\xa5" * 4096
+        index_file(path).write_bytes(data)
+        with closing(store.filler()) as filler:
+            filler.begin()
+            assert watched(path, filler) == list(range(1, 41))
+    assert [r.getMessage() for r in caplog.records] == [
+        f"The search index {index_file(path)} was damaged, and is made anew."
+    ]
+
+
+def test_whoever_searches_has_what_others_added_put_in(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path) as store, closing(store.filler()) as filler, Store.open(path) as other:
+        filler.begin()
+        assert watched(path, filler) == []
+        said(other, "words")
+        store.search_reader().close()
+        assert watched(path, filler) == [1]
+
+
+def test_its_health_says_how_many_sessions_it_has_and_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path) as store:
+        assert store.index_health() == IndexHealth()
+        said(store, "words", "more words")
+        store.create_session("/a", "demo")
+        assert store.index_health() == IndexHealth(0, 1)
+        fill(store)
+        whole = store.index_health()
+        assert (whole.sessions, whole.total, whole.problem) == (1, 1, "") and whole.size > 4_000
+        said(store, "words")
+        assert (store.index_health().sessions, store.index_health().total) == (1, 2)
+        index_file(path).write_bytes(b"no database at all" * 1_000)
+        assert store.index_health() == IndexHealth(0, 2, 0, f"{index_file(path)} is damaged")

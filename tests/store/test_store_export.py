@@ -61,7 +61,7 @@ def session_id(store: Store) -> str:
         store.add_message(info.id, message)
     usage = TokenUsage(1000, 50, 20, 900, None)
     step = Step("s1", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6", "b", "complete", usage=usage)
-    step.estimated_input, step.actual_input, step.fixed = 990, 1000, [FixedPart("system", "", "base", 4, "f", 1)]
+    step.estimated_input, step.actual_input, step.fixed = 990, 1000, (FixedPart("system", "", "base", 4, "f", 1),)
     store.add_step(info.id, step)
     store.add_step(info.id, Step("s2", "turn", "sonnet", "anthropic", "messages", "claude-sonnet-4-6"))
     record = CompactionRecord("r1", "o1", "summary", ["a"], summary_id="sum", files=["app.py"])

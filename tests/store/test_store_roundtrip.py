@@ -103,16 +103,18 @@ def test_raw_counts_are_stored_with_messages_and_summaries(tmp_path: Path) -> No
         assert store.summaries(info.id)["s"].raw_tokens == 4
 
 
-def test_a_set_of_fixed_parts_is_stored_once(tmp_path: Path) -> None:
-    fixed = [FixedPart("tools", "builtin", "read", 10, "f", 3)]
+def test_a_set_of_fixed_parts_is_stored_once_and_held_once(tmp_path: Path) -> None:
+    fixed = FixedPart("tools", "builtin", "read", 10, "f", 3)
     with fresh(tmp_path) as store:
         info = store.create_session("/p", "demo")
-        steps = [Step(f"s{n}", "turn", "m", "p", "a", "m", fixed=list(fixed)) for n in range(5)]
+        steps = [Step(f"s{n}", "turn", "m", "p", "a", "m", fixed=(dataclasses.replace(fixed),)) for n in range(5)]
         for step in steps:
             store.add_step(info.id, step)
-        changed = dataclasses.replace(steps[2], fixed=[], status="failed")
+        changed = dataclasses.replace(steps[2], fixed=(), status="failed")
         store.write_step(info.id, changed)
-        assert store.steps(info.id) == [*steps[:2], changed, *steps[3:]]
+        loaded = store.steps(info.id)
+        assert loaded == [*steps[:2], changed, *steps[3:]]
+        assert len({id(step.fixed) for step in loaded if step.fixed}) == 1
         assert store._db.one("SELECT count(*) FROM fixed_set") == (1,)
 
 

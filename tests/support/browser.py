@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 from PIL import Image
 
+from tests.support.screen_model import ScreenModel
 from tests.support.waiting import PATIENCE
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -30,56 +31,17 @@ def browser_program() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-class Screen:
-    """What a terminal of ``size`` (columns, lines) shows that was sent what Textual sends: text at places, and nothing
-    that scrolls."""
-
-    def __init__(self) -> None:
-        self._cells: dict[tuple[int, int], str] = {}
-        self._at = (0, 0)
-        self._rest = ""
-        self.size = (80, 24)
-
-    def feed(self, text: str) -> None:
-        self._rest += text
-        while match := re.match(
-            r"\x1b\[([0-9;?<>=$ ]*)([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[^\[\]PX^_]|[^\x1b]", self._rest
-        ):
-            self._rest = self._rest[match.end() :]
-            self._carry_out(match)
-
-    def _carry_out(self, match: re.Match[str]) -> None:
-        y, x = self._at
-        if (sign := match[0]) == "\n":
-            self._at = (y + 1, x)
-        elif sign == "\r":
-            self._at = (y, 0)
-        elif match[2] == "H":
-            row, _, column = (match[1] or "1;1").partition(";")
-            self._at = (int(row or 1) - 1, int(column or 1) - 1)
-        elif match[2] == "J" or (match[2] == "h" and match[1] == "?1049"):
-            self._cells.clear()
-        elif not sign.startswith("\x1b"):
-            self._cells[self._at] = sign
-            self._at = (y, x + 1)
-
-    @property
-    def text(self) -> str:
-        wide, high = self.size
-        return "\n".join("".join(self._cells.get((y, x), " ") for x in range(wide)).rstrip() for y in range(high))
-
-
 class Tab:
     """A page. ``screen`` is what its terminal was sent since it was loaded, ``requested`` the addresses it asked for,
-    ``wrong`` what its console and the browser complained of."""
+    ``wrong`` what its console, the browser and the screen complained of."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._count = 0
-        self._loaded = 0
+        self._loaded: set[str] = set()
         self._news = asyncio.Event()
-        self.screen = Screen()
+        self.screen = ScreenModel(80, 24, wraps=True)
         self.requested: list[str] = []
         self.wrong: list[str] = []
         self.sockets = 0
@@ -88,6 +50,7 @@ class Tab:
     async def begin(self) -> None:
         for domain in ("Page", "Network", "Runtime", "Log"):
             await self.call(f"{domain}.enable")
+        await self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     async def listen(self) -> None:
         async for message in self._socket:
@@ -95,20 +58,23 @@ class Tab:
             if (waiting := self._answers.pop(said.get("id"), None)) is not None:
                 waiting.set_result(said)
             else:
-                self._heard(said["method"], said["params"])
+                try:
+                    self._heard(said["method"], said["params"])
+                except AssertionError as error:
+                    self.wrong.append(f"what no terminal was expected to get: {error}")
             self._news.set()
 
     def _heard(self, method: str, facts: dict[str, Any]) -> None:
         match method:
             case "Network.webSocketCreated":
-                self.screen = Screen()
+                self.screen = ScreenModel(80, 24, wraps=True)
                 self.sockets += 1
             case "Network.webSocketFrameReceived" if facts["response"]["opcode"] == 2:
                 self.screen.feed(base64.b64decode(facts["response"]["payloadData"]).decode("utf-8", "replace"))
             case "Network.webSocketFrameSent" if (sent := json.loads(facts["response"]["payloadData"]))[0] == "resize":
-                self.screen.size = (sent[1]["width"], sent[1]["height"])
-            case "Page.loadEventFired":
-                self._loaded += 1
+                self.screen.resize(sent[1]["width"], sent[1]["height"])
+            case "Page.lifecycleEvent" if facts["name"] == "load":
+                self._loaded.add(facts["loaderId"])
             case "Network.webSocketClosed":
                 self.closed += 1
             case "Network.requestWillBeSent":
@@ -117,6 +83,11 @@ class Tab:
                 self.wrong.append(facts["entry"]["text"])
             case "Runtime.exceptionThrown":
                 self.wrong.append(str(facts["exceptionDetails"]))
+
+    @property
+    def text(self) -> str:
+        """What its terminal shows."""
+        return "\n".join(row.rstrip() for row in self.screen.text())
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The browser's answer. Raises AssertionError for an error."""
@@ -136,13 +107,12 @@ class Tab:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise AssertionError(f"{self.screen.text}\n{self.wrong}") from None
+            raise AssertionError(f"{self.text}\n{self.wrong}") from None
 
     async def open(self, address: str) -> None:
-        """Goes to another page, and waits until that is loaded."""
-        before = self._loaded
-        await self.call("Page.navigate", url=address)
-        await self.until(lambda: self._loaded > before)
+        """Goes to another page, and waits until that, and not the one before, is loaded."""
+        loader = (await self.call("Page.navigate", url=address))["loaderId"]
+        await self.until(lambda: loader in self._loaded)
 
     async def size(self, width: int, height: int) -> None:
         await self.call(
@@ -170,6 +140,27 @@ class Tab:
     async def picture(self) -> Image.Image:
         said = await self.call("Page.captureScreenshot", format="png")
         return Image.open(io.BytesIO(base64.b64decode(said["data"]))).convert("RGB")
+
+    async def shows(self, points: int, box: tuple[int, int, int, int] | None = None) -> None:
+        """Waits until more than so many points of the page, or of a box in it, are neither its background nor next to
+        it: what has arrived is drawn later, and nothing tells when."""
+        drawn = 0
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while drawn <= points:
+                    drawn = sum((await self.picture()).crop(box).convert("L").histogram()[100:])
+        except TimeoutError:
+            raise AssertionError(f"{drawn} points are drawn\n{self.text}\n{self.wrong}") from None
+
+    async def becomes(self, script: str, value: Any) -> None:
+        """Waits until a script in the page comes to a value: the page hears of what happens after the browser does."""
+        now = None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while (now := await self.value(script)) != value:
+                    pass
+        except TimeoutError:
+            raise AssertionError(f"{script} is {now!r}\n{self.wrong}") from None
 
 
 @asynccontextmanager

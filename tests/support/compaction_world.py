@@ -174,7 +174,7 @@ class World:
             created=self.clock(),
             sent_count=len(view),
             sent_fingerprint=fingerprint(s.message.id for s in view),
-            fixed=list(self.fixed),
+            fixed=tuple(self.fixed),
             fixed_fingerprint="fixed",
             prune_ids=active_prune_ids(self.records),
             window=self.info.limits.window,

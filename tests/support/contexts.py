@@ -94,7 +94,7 @@ class Conversation:
             usage=usage,
             sent_count=len(view),
             sent_fingerprint=fingerprint(i.message.id for i in view),
-            fixed=list(self.fixed),
+            fixed=tuple(self.fixed),
             fixed_fingerprint=self.fixed_fingerprint,
             prune_ids=active_prune_ids(self.records),
         )

@@ -39,7 +39,7 @@ class Outcome:
 
 @dataclass
 class Session:
-    """``factor``: tokens of this provider for each of the family's estimate. ``counts_reasoning``: it says how much of
+    """``factor``: tokens of this provider for each of o200k_base. ``counts_reasoning``: it says how much of
     an answer was thinking."""
 
     target: Target

@@ -13,7 +13,7 @@ from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
-from agent_tui.engine.control.efforts import EffortChoice
+from agent_tui.engine.models.efforts import EffortChoice
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.branches import Branch, FilesMoved, Moved
 from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
@@ -127,7 +127,9 @@ class FakeReader:
 
     store: FakeStore
 
-    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
+    def hits(
+        self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[SessionHit]:
         words = search_words(query)
         for info in self.store.sessions(project):
             text = self.store.said.get(info.id, "")
@@ -356,9 +358,14 @@ class FakeAgent:
     def set_mode(self, mode: PermissionMode) -> None:
         self.mode = mode
 
-    def efforts(self) -> list[EffortChoice]:
+    async def until_described(self) -> None: ...
+
+    def levels(self) -> list[EffortChoice]:
         words: dict[Effort, str] = {"off": "does not think", "medium": "thinks up to 8.2k tokens a step"}
-        return [EffortChoice(e, w, e == self.effort, self.lost if e != self.effort else None) for e, w in words.items()]
+        return [EffortChoice(effort, said, effort == self.effort, (effort,)) for effort, said in words.items()]
+
+    def efforts(self) -> list[EffortChoice]:
+        return [level if level.current else replace(level, lost=self.lost) for level in self.levels()]
 
     def set_effort(self, effort: Effort) -> LostReasoning | None:
         self.effort = effort

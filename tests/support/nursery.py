@@ -31,6 +31,10 @@ ROOT = str(Path(__file__).resolve().parents[2])
 WORKER = "agent_tui.providers.worker.serve"
 HOST = "agent_tui.tools.mcp.host"
 
+PROGRAM = str(Path(ROOT) / "agent_tui" / "__main__.py")
+"""The script of the program itself, for ``stand_in``."""
+
+PREPARE_PROGRAM = "import agent_tui.bootstrap, agent_tui.cli, agent_tui.headless.run"
 PREPARE_WORKER = f"import {WORKER}, agent_tui.providers.counting as c; c.use_bundled_vocabulary(); c.encoding()"
 PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection"
 

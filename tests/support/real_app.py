@@ -151,7 +151,15 @@ class Home:
             agent.subscribe(seen)
             return agent
 
-        app = AgentApp(factory, early_settings(None, paths), paths, self.project, clock=clock)
+        app = AgentApp(
+            factory,
+            early_settings(None, paths),
+            paths,
+            self.project,
+            prompt=wanted.prompt,
+            choose=wanted.resume == "",
+            clock=clock,
+        )
         try:
             async with app.run_test(size=size) as pilot:
                 await asyncio.wait_for(app.opened.wait(), PATIENCE)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from textual.strip import Strip
 
 from agent_tui.models.cache import CacheMiss
 from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
@@ -22,6 +28,8 @@ from agent_tui.ui.flow.paint import key
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.fake_agent import FakeAgent
+from tests.support.list_scenes import LISTS
+from tests.support.state_scenes import STATES
 
 Scene: TypeAlias = "Callable[[AgentApp, Pilot[Any], FakeAgent], Awaitable[None]]"
 
@@ -33,6 +41,11 @@ async def _until(pilot: Pilot[Any], what: Callable[[], object]) -> None:
         while not what():
             await pilot.pause()
             await asyncio.sleep(0)
+
+
+def strips_of(app: AgentApp) -> list[Strip]:
+    """The lines of the screen on top."""
+    return app.screen._compositor.render_strips()
 
 
 def opening(name: str, *keys: str, data: str = "") -> Scene:
@@ -60,6 +73,18 @@ def saying(text: str) -> Scene:
 
 async def chat(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The conversation, as it is loaded."""
+
+
+async def picture(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What was attached, as large as it is, in coarse blocks."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.linear_gradient("L").save(out, "PNG")
+    part = AttachmentPart("gradient.png", "image/png", data=base64.b64encode(out.getvalue()).decode())
+    app.transcript.add_message(Message("msg_picture", "user", [TextPart("What is this?"), part]))
+    app.open_screen("picture")
+    await _until(pilot, lambda: any("▀" in segment.text for strip in strips_of(app) for segment in strip))
 
 
 async def chat_opened(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -129,6 +154,24 @@ async def find(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"greet", "enter")
 
 
+async def find_none(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    await pilot.press("ctrl+f")
+    await _until(pilot, lambda: app.screen.query("FindBar Input"))
+    await pilot.press(*"zebra", "enter")
+
+
+async def several(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """A question of the model's with several answers."""
+    agent.publish(showcase.choice(True))
+
+
+async def job_output(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What a command in the background has said."""
+    await jobs(app, pilot, agent)
+    agent.outputs = {id: f"line of {id}\n" * 60 for id in agent.background}
+    await pilot.press("enter")
+
+
 async def completions(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press(*"/co")
 
@@ -179,6 +222,13 @@ def calls() -> list[Step]:
     return made
 
 
+def stop_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screens that say how old something is count from the showcase's time."""
+    stopped = SimpleNamespace(time=lambda: showcase.NOW, monotonic=time.monotonic, sleep=time.sleep)
+    for screen in ("sessions", "context.screen", "jobs", "rewind", "context_cache"):
+        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", stopped)
+
+
 SCENES: dict[str, Scene] = {
     "chat": chat,
     "opened": chat_opened,
@@ -207,6 +257,24 @@ SCENES: dict[str, Scene] = {
     "history": opening("history"),
     "jobs": jobs,
     "find": find,
+    "find-none": find_none,
+    "several": several,
+    "job-output": job_output,
+    "picture": picture,
+    "config": saying("/config"),
+    "mcp": saying("/mcp"),
+    "permissions": saying("/permissions"),
+    "budget": saying("/budget"),
+    "tools": saying("/tools"),
+    "skills": saying("/skills"),
+    "compact-preview": saying("/compact preview"),
+    "unknown": saying("/nosuchcommand"),
+    "jobs-none": opening("jobs"),
+    "queue-none": opening("queue"),
+    "cache-none": opening("context", "c"),
+    "palette-none": opening("palette", *"zzzz"),
+    **STATES,
+    **LISTS,
 }
 
 

@@ -28,14 +28,15 @@ class Cell:
 class ScreenModel:
     """Takes bytes and holds cells. It fails on what it does not know, so that no test passes by not understanding."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, wraps: bool = False) -> None:
+        """``wraps``: nobody turns line wrap off, and still no row is written beyond its end."""
         self.width, self.height = width, height
         self.rows: list[list[Cell]] = []
         self.moves = 0
         """How often rows were moved."""
         self.synchronized = False
         self._rest = ""
-        self._wrap = True
+        self._wrap = not wraps
         self._look = self._link = ""
         self._clear()
 
@@ -142,6 +143,8 @@ class ScreenModel:
                 if top < bottom:
                     self._top, self._bottom = top - 1, bottom - 1
                     self.x = self.y = 0
+            case "", "J" if arguments == "2":
+                self.rows = [self._blank() for _ in range(self.height)]
             case "", "h" | "l":
                 self._mode(arguments, final == "h")
             case ("$", "p") | ("", "u" | "t" | "n" | "c" | "q" | "m"):

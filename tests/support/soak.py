@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_tui.models.events import CompactionEnded, Event, TurnEnded
+from agent_tui.models.steps import FixedPart
 from agent_tui.options import Options
 from agent_tui.ui.transcript import Transcript
 from tests.support.real_app import Chat, Home
@@ -109,6 +110,7 @@ class Soak:
             "files": len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0,
             "widgets": sum(1 for _ in self._chat.app.screen.walk_children()),
             "timers": sum(len(widget._timers) for widget in self._chat.app.screen.walk_children()),
+            "fixed parts": sum(type(thing) is FixedPart for thing in gc.get_objects()),
             "laid out lines": transcript.document._kept_lines,
         }
         return Held(self.turns, len(self.agent.messages), self.compactions, resident(), things)

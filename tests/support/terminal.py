@@ -33,16 +33,20 @@ class Terminal:
     def type(self, text: bytes) -> None:
         os.write(self._descriptor, text)
 
-    def resize(self, columns: int, rows: int) -> None:
-        """Gives it another size, which the program is told."""
+    def modes(self) -> list[object]:
+        """How the terminal treats what is typed."""
+        return list(termios.tcgetattr(self._descriptor))
+
+    def resize(self, columns: int, rows: int = 24) -> None:
+        """Gives its window another size."""
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def wait_for_editing(self) -> None:
-        """Waits until the program edits the line itself: what is typed before is the terminal's to edit."""
-        end = time.monotonic() + PATIENCE
-        while termios.tcgetattr(self._descriptor)[3] & termios.ICANON:
-            assert time.monotonic() < end, "the line is never edited"
-            select.select([], [], [], 0.01)  # nobody tells of it
+    def listen(self, seconds: float) -> None:
+        """Reads what comes in a time: for users who do something at a moment of their own."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select(self._heard, [], [], left)[0]:
+                self._hear(end + PATIENCE)
 
     def close(self) -> None:
         """Closes the terminal, as its window would be closed."""
@@ -102,6 +106,11 @@ class Terminal:
         return found
 
 
+def _outer() -> dict[str, str]:
+    """The environment of the tests without what is meant for them alone."""
+    return {name: value for name, value in os.environ.items() if name != "AGENT_TUI_LONG_TESTS"}
+
+
 @contextmanager
 def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
     """The program with the demo model and ``arguments``, started in ``folder``; killed at the end where it has not
@@ -110,7 +119,7 @@ def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -
     if pid == 0:
         os.chdir(folder)
         own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
-        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**os.environ, **own})
+        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**_outer(), **own})
     terminal = Terminal(pid, descriptor)
     try:
         yield terminal

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_tui.models.money import Cost
@@ -43,7 +44,35 @@ def test_money_never_rounds_a_price_to_nothing() -> None:
 
 def test_money_of_which_a_part_is_not_known_is_at_least_what_is() -> None:
     sums = [Cost(), Cost(0.42), Cost(0.0087, 3), Cost(0.00879, 1), Cost(1_234.567, 1), Cost(0.0, 2), Cost(0.00001, 1)]
-    assert [money(cost) for cost in sums] == [*("$0", "$0.42", "≥ $0.0087", "≥ $0.0087", "≥ $1,234.56", "$?", "$?")]
+    assert [money(cost) for cost in sums] == [*("$0", "$0.42", "≥ $0.0087", "≥ $0.00879", "≥ $1,234.567", "$?", "$?")]
+
+
+def amount_of(text: str) -> Decimal:
+    """The amount that is shown, with its digits."""
+    return Decimal(text.lstrip("≥$ ").replace(",", ""))
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 3) | st.floats(0, 0.02), st.integers(0, 1)), min_size=2, max_size=8),
+    st.sampled_from((None, 2, 4)),
+)
+@example([(0.00808, 0), (0.0, 1)], None)
+def test_a_sum_that_grows_is_never_shown_as_less(calls: list[tuple[float, int]], places: int | None) -> None:
+    """Whole, a bound, and whole again: read with the digits that were there before, the amount is as high as it was;
+    and a bound is no more than is known."""
+    before, known, unpriced = Decimal(0), 0.0, 0
+    for dollars, unknown in calls:
+        known, unpriced = known + dollars, unpriced + unknown
+        # A call of which that was not known may say later what it cost.
+        for open_calls in dict.fromkeys((unpriced, 0)):
+            text = money(Cost(known, open_calls), places)
+            if text == "$?" or text.startswith("<"):
+                continue
+            number = amount_of(text)
+            assert number.quantize(before, ROUND_HALF_UP) >= before, (text, before)
+            if text.startswith("≥"):
+                assert number <= Decimal(known) + Decimal("1e-6").scaleb(int(number.as_tuple().exponent))
+            before = number
 
 
 @given(st.floats(0, 10_000), st.integers(0, 3), st.sampled_from((None, 2, 4)))

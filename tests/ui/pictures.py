@@ -14,8 +14,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import pytest
+
+from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
-from tests.support.scenes import SCENES, showcase_app, stage
+from tests.support.real_app import make_home
+from tests.support.real_scenes import REAL, answers
+from tests.support.scenes import SCENES, showcase_app, stage, stop_the_clock
 
 SIZES = ("60x20", "80x24", "120x40", "200x50")
 THEMES = ("agent-dark", "agent-light")
@@ -24,15 +29,31 @@ THEMES = ("agent-dark", "agent-light")
 async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> Path:
     """One picture; its file."""
     width, height = (int(part) for part in size.split("x"))
-    with tempfile.TemporaryDirectory() as home:
-        app, agent = showcase_app(Path(home), Clock(), theme=theme)
-        async with app.run_test(size=(width, height)) as pilot:
-            await stage(app, pilot, agent, SCENES[scene])
-            assert not app.net.errors, app.net.errors
-            file = folder / f"{scene}-{size}-{theme}.svg"
-            file.write_text(app.export_screenshot(title=f"{scene} {size} {theme}"), encoding="utf-8")
-            if text:
-                file.with_suffix(".txt").write_text(shown(app) + "\n", encoding="utf-8")
+    file = folder / f"{scene}-{size}-{theme}.svg"
+
+    def keep(app: AgentApp) -> None:
+        assert not app.net.errors, app.net.errors
+        file.write_text(app.export_screenshot(title=f"{scene} {size} {theme}"), encoding="utf-8")
+        if text:
+            file.with_suffix(".txt").write_text(shown(app) + "\n", encoding="utf-8")
+
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name,
+        pytest.MonkeyPatch.context() as monkeypatch,
+    ):
+        stop_the_clock(monkeypatch)
+        if scene in REAL:
+            home = make_home(Path(folder_name), monkeypatch)
+            home.configure(f'[ui]\ntheme = "{theme}"\n')
+            answers(home)
+            async with home.chat(size=(width, height)) as chat:
+                await REAL[scene](chat)
+                keep(chat.app)
+        else:
+            app, agent = showcase_app(Path(folder_name), Clock(), theme=theme)
+            async with app.run_test(size=(width, height)) as pilot:
+                await stage(app, pilot, agent, SCENES[scene])
+                keep(app)
     return file
 
 
@@ -55,7 +76,7 @@ def to_png(file: Path) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scenes", default=",".join(SCENES))
+    parser.add_argument("--scenes", default=",".join((*SCENES, *REAL)))
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--themes", default=",".join(THEMES))
     parser.add_argument("--text", action="store_true")

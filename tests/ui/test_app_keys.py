@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
@@ -230,6 +232,22 @@ async def test_history_and_draft_survive_a_restart(tmp_path: Path) -> None:
         await run.pilot.press("ctrl+c", "up", "up")
         await run.pilot.pause()
         assert run.app.prompt.text == "kept"
+
+
+@pytest.mark.parametrize(("seen", "text"), [(0.0, "hello"), (1.0, "unfinishedhello")])
+async def test_a_draft_yields_to_what_is_typed_before_it_can_be_seen(tmp_path: Path, seen: float, text: str) -> None:
+    async with running(tmp_path) as run:
+        await run.type("unfinished")
+        run.app.leave()
+    async with running(tmp_path) as run:
+        assert run.app.prompt.text == "unfinished"
+        run.clock.now += seen
+        await run.type("hello")
+        assert run.app.prompt.text == text
+        if not seen:
+            await run.pilot.press("up")
+            await run.pilot.pause()
+            assert run.app.prompt.text == "unfinished"
 
 
 async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> None:

@@ -2,23 +2,78 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.app import App
+from textual.screen import Screen
 
-from agent_tui.ui.screens.picker import TALLEST, WIDEST, fitting
+import agent_tui.ui.screens
+from agent_tui.ui.screens.picker import TALLEST, WIDEST, Picker, fitting
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Clock, shown
 from tests.support.scenes import SCENES, showcase_app, stage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
-PICKERS = ("model", "theme", "resume", "rewind", "help", "palette", "history", "jobs", "cache")
+PICKERS = (
+    *("model", "theme", "resume", "rewind", "help", "palette", "history", "jobs", "cache", "thinking", "failed-queue"),
+)
 
 
 def behind_and_before(app: App[int]) -> str:
     """What the terminal shows, other screens behind the dialog included."""
     return app.export_screenshot().replace("&#160;", " ")
+
+
+def screens() -> set[type[Screen[Any]]]:
+    """All kinds of screens there are."""
+    kinds: list[type[Screen[Any]]] = [Screen]
+    found = set()
+    for module in pkgutil.walk_packages(agent_tui.ui.screens.__path__, "agent_tui.ui.screens."):
+        importlib.import_module(module.name)
+    while kinds:
+        kinds += (kind := kinds.pop()).__subclasses__()
+        if kind.__module__.startswith("agent_tui.ui.screens.") and kind is not Picker:
+            found.add(kind)
+    return found
+
+
+async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
+    seen = set()
+    for scene in (*PICKERS, "context", "text", "job-output", "picture"):
+        app, agent = showcase_app(tmp_path / scene, Clock())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await stage(app, pilot, agent, SCENES[scene])
+            seen.add(type(app.screen))
+    assert seen == screens()
+
+
+EMPTY = {
+    "no-sessions": ("No session yet.", "Ctrl+A all projects · Esc close"),
+    "nothing-found": ("No session matches.", "Enter resume · Ctrl+A all projects · Esc close"),
+    "jobs-none": ("No command was started in the background.", "Esc close"),
+    "queue-none": ("Nothing waits.", "Esc close"),
+    "cache-none": ("No call has been answered yet.", "Esc close"),
+    "history": ("Nothing was typed in this project yet.", "Esc close"),
+    "palette-none": ("Nothing matches.", "Enter run · Esc close"),
+}
+
+
+@pytest.mark.parametrize("scene", EMPTY)
+async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: Path, scene: str) -> None:
+    app, agent = showcase_app(tmp_path, Clock())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await stage(app, pilot, agent, SCENES[scene])
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        frame, text = app.screen.query_one("#frame"), shown(app)
+        said, keys = EMPTY[scene]
+        assert said in text and str(frame.border_subtitle) == keys
+        assert not any(names.display for names in app.screen.query("#headings")), "no columns of nothing"
+        assert scene == "palette-none" or frame.region.height == 7, "no larger than that"
 
 
 @pytest.mark.parametrize("size", SIZES)

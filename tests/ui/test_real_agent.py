@@ -304,6 +304,28 @@ async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -
     ]
 
 
+async def test_a_start_that_asks_for_the_session_sends_the_prompt_to_the_chosen_one(home: Home) -> None:
+    home.script(says("The answer of before."))
+    async with home.chat() as chat:
+        await ask(chat, "remember this")
+    with home.store() as store:
+        session = only_session(store)
+    home.script(says("Here I go on."))
+    async with home.chat(Options(model="demo", resume="", prompt="go on")) as chat:
+        await chat.shows("Resume a session", "remember this")
+        await chat.press("escape")
+        await chat.hides("Resume a session")
+        assert chat.prompt == "go on", "no session was chosen: nothing was sent, and nothing is lost"
+    async with home.chat(Options(model="demo", resume="", prompt="go on")) as chat:
+        await chat.shows("Resume a session", "remember this", "go on")
+        await chat.press("enter")
+        assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
+        await chat.shows("The answer of before.", "Here I go on.")
+        assert chat.prompt == ""
+    with home.store() as store:
+        assert only_session(store) == session
+
+
 async def test_continuing_opens_the_newest_session(home: Home) -> None:
     home.script(says("The answer of before."))
     async with home.chat() as chat:

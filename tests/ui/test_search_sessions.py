@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import threading
+import time
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
+from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, new_id
+from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.paths import user_paths
+from agent_tui.store.search.reader import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.transcript import Transcript
 from tests.support.real_app import Chat, Home, make_home
@@ -82,6 +92,26 @@ async def test_what_is_said_now_is_in_the_index_when_the_turn_is_over(home: Home
         await chat.shows("model: A quagga is a zebra.", "current")
 
 
+async def test_what_a_run_of_a_script_said_meanwhile_is_found_without_a_restart(home: Home) -> None:
+    home.script('[[step]]\nmatch = "striped"\ntext = "So that an okapi can be told from it."\n')
+    async with home.chat() as chat:
+        await chat.say("/resume okapi")
+        await chat.shows("No session matches.")
+        arguments = ("-m", "agent_tui", "-p", "why is the zebra striped?", "-m", "demo")
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, cwd=home.project, stdout=PIPE, stdin=DEVNULL, env=os.environ
+        )
+        out, _ = await process.communicate()
+        assert "okapi" in out.decode()
+        await chat.press("backspace")
+        await chat.shows("1 session", "model: So that an okapi can")
+        await chat.press("escape")
+        await chat.say("/resume okapi")
+        await chat.shows("1 session", "model: So that an okapi can")
+        await chat.press("enter")
+        await chat.shows("Find words", "why is the zebra striped?")
+
+
 async def test_no_text_in_the_search_line_is_an_error(home: Home) -> None:
     talk(home, "Animals", ["the zebra"])
     async with home.chat() as chat:
@@ -94,3 +124,54 @@ async def test_no_text_in_the_search_line_is_an_error(home: Home) -> None:
             assert "this project · 0 sessions" in chat.screen()
             line.value = "zebra"
             await chat.shows("1 session", "you: the zebra")
+
+
+async def test_a_letter_ends_the_search_of_the_one_before_and_closing_ends_them_all(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(home, "Animals", ["the zebra"])
+    real, ended = SearchReader.hits, []
+
+    def hits(
+        self: SearchReader, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[SessionHit]:
+        if query == "zebra":
+            yield from real(self, query, project, stopped)
+            return
+        while not stopped():
+            time.sleep(0)
+        ended.append(query)
+        raise StoreError("the search was stopped")
+
+    monkeypatch.setattr(SearchReader, "hits", hits)
+    async with home.chat() as chat:
+        await chat.say("/resume")
+        await chat.press(*"zebra")
+        await chat.shows("1 session", "you: the zebra")
+        assert ended and set(ended) <= {"z", "ze", "zeb", "zebr"}
+        await chat.press("s")
+        await chat.shows("searching…")
+        await chat.press("escape")
+        await chat.until(lambda: not any(thread.name == "search" for thread in threading.enumerate()))
+        assert ended[-1] == "zebras"
+
+
+async def test_a_search_that_fails_is_told_and_the_next_one_is_made(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(home, "Animals", ["the zebra"])
+    real = SearchReader.state
+
+    def state(self: SearchReader) -> IndexState:
+        monkeypatch.setattr(SearchReader, "state", real)
+        raise RuntimeError("a fault of the program")
+
+    monkeypatch.setattr(SearchReader, "state", state)
+    async with home.chat() as chat:
+        await chat.say("/resume zebr")
+        await chat.shows("this project · failed", "the search failed: the log says why")
+        await chat.hides("No session matches.")
+        await chat.press("a")
+        await chat.shows("1 session", "you: the zebra")
+        await chat.press("x")
+        await chat.shows("No session matches.")

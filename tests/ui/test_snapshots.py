@@ -5,30 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from agent_tui.config import Settings
-from agent_tui.models.events import JobsChanged
+from agent_tui.models.events import JobsChanged, QueueChanged, WaitingMessage
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent
+from tests.support.scenes import stop_the_clock
 
 SIZES = [(80, 24), (200, 50)]
 NAMES = ["80x24", "200x50"]
+WAITS = [
+    WaitingMessage("w1", "Leave the tests as they are.", "steer"),
+    WaitingMessage("w2", "Then write the changelog line.", "queued"),
+    WaitingMessage("w3", "And look whether the docs name the old greeting anywhere.", "queued"),
+]
+FAILED = [
+    WaitingMessage("f1", "Rename the function.", "unanswered", "The key was refused. Set ANTHROPIC_API_KEY."),
+    WaitingMessage("f2", "And its tests.", "unanswered", "The key was refused. Set ANTHROPIC_API_KEY."),
+    WaitingMessage("f3", "Count the lines.", "failed", "The message could not be stored: the disk is full."),
+    WaitingMessage("f4", "What was I about to do?", "held"),
+]
 Look = Callable[[AgentApp, "Pilot[Any]"], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
 def _same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    for screen in ("sessions", "context.screen", "jobs"):
-        monkeypatch.setattr(f"agent_tui.ui.screens.{screen}.time", SimpleNamespace(time=lambda: showcase.NOW))
+    stop_the_clock(monkeypatch)
 
 
 def picture(
@@ -149,6 +159,23 @@ class TestScreens:
 
     def test_themes(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("themes"))
+
+
+@pytest.mark.parametrize("dialog", [False, True], ids=["lines", "dialog"])
+@pytest.mark.parametrize("kind", ["waits", "failed"])
+def test_queue(snap_compare: Any, tmp_path: Path, kind: str, dialog: bool) -> None:
+    """What waits since the turn was ended; and what failed, beside what was left unsent."""
+    agent = showcase.agent(tmp_path)
+    waits = WAITS if kind == "waits" else FAILED
+
+    async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
+        agent.waiting = list(waits)
+        agent.publish(QueueChanged(agent.waiting, kind == "waits"))
+        await pilot.pause()
+        if dialog:
+            await opening("queue")(app, pilot)
+
+    picture(snap_compare, tmp_path, (80, 24), look, agent)
 
 
 @pytest.mark.parametrize("theme", ["agent-light", "ansi", "high-contrast", "nord", "solarized-dark"])

@@ -11,6 +11,7 @@ from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, Tool
 from agent_tui.ui.transcript import FindState, Transcript, reader
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
 from tests.support.transcripts import Holder, answer, chat, screen
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.quick
 
@@ -164,7 +165,8 @@ async def test_links_are_told() -> None:
         assert [m.url for m in app.posted if isinstance(m, LinkClicked)] == ["https://x.org/a"]
 
 
-async def test_finds_in_everything_and_opens_what_is_folded() -> None:
+async def test_finds_in_everything_and_opens_what_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FIND_SLICE", PATIENCE)
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
         t = app.transcript
@@ -198,7 +200,8 @@ async def test_finds_in_everything_and_opens_what_is_folded() -> None:
         assert not [s for y in range(20) for s in t.render_line(y) if s.style and s.style.reverse]
 
 
-async def test_the_search_takes_new_messages_in() -> None:
+async def test_the_search_takes_new_messages_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "FIND_SLICE", PATIENCE)
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
         t = app.transcript

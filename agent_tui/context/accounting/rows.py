@@ -22,9 +22,10 @@ GIVE_WAY = 1 - RATIO_LOW
 The first measured input is split between the ephemeral rows and the first messages. Where they are estimated at more
 than was measured, and the ephemeral rows were never measured by themselves, the provider's tokens are larger than the
 family's: both are scaled down in proportion, by as much as a calibration may. Where they were measured, the two give
-way by no more than a tenth. A misfit of up to a tenth of the ephemeral rows is theirs alone: taken from the first
-message, 2 % of a long prompt could be more than the message. Any larger misfit is a warning, and the proof does not
-hold. None of it moves the total.
+way by no more than a tenth, and beyond that the messages alone by as much as a calibration may: that of a new model is
+not learned yet when a summary has left none of its messages measured. A misfit of up to a tenth of the ephemeral rows
+is theirs alone: taken from the first message, 2 % of a long prompt could be more than the message. Any larger misfit is
+a warning, and the proof does not hold. None of it moves the total.
 """
 
 SplitHead = Callable[[Ground, int, int, Reading], Tally]
@@ -97,6 +98,8 @@ def _fit(ground: Ground, sizes: Sizes, total: int) -> _Fit:
         # The provider's tokens are larger than the family's: both sides are.
         scaled = round(fixed * measured_both / both)
         return _Fit(scaled, measured_both - scaled, absorb)
+    if head and rest >= (1 - GIVE_WAY) * wanted:
+        return _Fit(fixed, rest, absorb)
     if total > fixed and (fixed or head or tally.total or new):
         # What is wrong is in the messages' rows: the ephemeral ones do not pay for it.
         return _Fit(fixed, spread=total - fixed, misfit=missing)

@@ -11,7 +11,7 @@ from agent_tui.models.context import ContextUsage, SessionTotals
 from agent_tui.models.money import NO_COST, Cost
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices
-from agent_tui.text.numbers import money, tokens
+from agent_tui.text.numbers import money, rounded_down, tokens
 
 BudgetName = Literal["run", "turn", "session", "day", "tokens"]
 
@@ -142,16 +142,24 @@ def amount(line: BudgetLine, value: float | Cost) -> str:
 
 
 def rest_of(line: BudgetLine) -> str:
-    """What is left of the limit, or how far it is over, so that the amounts add up as they are shown; less is left, and
-    more over, where a part of what was spent is not known."""
+    """What is left of the limit, or how far it is over, so that the amounts add up as they are shown. Where a part of
+    what was spent is not known, it is a bound: less is left, and more over."""
+    digits = 2 if line.name == "tokens" else _places(line) or 2
+    if line.spent.unpriced:
+        return _bound_of(line, digits)
     left = line.left or 0.0
     if line.name != "tokens":
-        digits = _places(line) or 2
         left = sum(round(value, digits) for value in (line.limit or 0.0, -line.spent.known, -line.held))
         left = round(left, digits) + 0.0
-    rest = amount(line, abs(left))
-    doubt = "" if not line.spent.unpriced else "at least " if left < 0 else "at most "
-    return f"{doubt}{rest} {'over' if left < 0 else 'left'}"
+    return f"{amount(line, abs(left))} {'over' if left < 0 else 'left'}"
+
+
+def _bound_of(line: BudgetLine, digits: int) -> str:
+    left = line.left or 0.0
+    over = rounded_down(-left, digits)
+    if over > 0:
+        return f"at least {amount(line, over)} over"
+    return f"at most {amount(line, max(0.0, -over))} left"
 
 
 def _places(line: BudgetLine) -> int | None:

@@ -16,11 +16,14 @@ from agent_tui.config import Settings
 from agent_tui.engine.about.newline import new_line_keys
 from agent_tui.engine.about.pictures import graphics
 from agent_tui.engine.parts import AgentParts
+from agent_tui.errors import StoreError
 from agent_tui.models.requests import ModelInfo
 from agent_tui.providers.catalog.called import shown_address
 from agent_tui.store.damage.repair import file_problems
+from agent_tui.store.search.index import index_file
 from agent_tui.store.store import Store
-from agent_tui.text.numbers import size
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import plural, size
 
 Row = tuple[str, str, str]
 
@@ -49,6 +52,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
         rows.append(("ok" if _installed(package) else "fail", package, _version(package)))
     rows.append(("ok", "configuration", str(parts.paths.config_file)))
     rows.append(_database(parts))
+    rows.append(_search_index(parts.store))
     rows.append(_log(parts.paths.log_file))
     rows.append(_model(info))
     said = "trusted" if trusted else "not trusted"
@@ -103,6 +107,26 @@ def _database(parts: AgentParts) -> Row:
     mode = file.stat().st_mode & 0o777
     detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
     return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
+
+
+def _search_index(store: Store) -> Row:
+    try:
+        health = store.index_health()
+    except StoreError as error:
+        return ("warn", "search index", f"cannot be looked at: {error}")
+    file, slow = index_file(store.file), "searches read every text instead, and are slower"
+    if not health.possible:
+        return ("warn", "search index", f"the SQLite of this Python has no full-text search (FTS5): {slow}")
+    if health.problem:
+        why = one_line(health.problem, 300)
+        return ("warn", "search index", f"{why}: {slow}. The next chat makes it anew; where that fails, remove {file}")
+    every = plural(health.total, "session")
+    if not health.size:
+        return ("ok", "search index", f"none yet of {every}: a chat makes it in the background")
+    line = f"{health.sessions:,} of {every} ({size(health.size)})"
+    if health.sessions < health.total:
+        line += "; a chat adds the rest in the background, and until then searches read it"
+    return ("ok", "search index", line)
 
 
 def _log(file: Path) -> Row:

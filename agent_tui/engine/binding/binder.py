@@ -12,6 +12,7 @@ from agent_tui.engine.accounts.fixed import FixedParts
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.models.calibration import recalled_ratio
 from agent_tui.engine.models.choices import DEMO
+from agent_tui.engine.models.efforts import setting_problem
 from agent_tui.engine.models.learned import with_learned
 from agent_tui.engine.models.reasoning_facts import recalled_rule
 from agent_tui.engine.parts import AgentParts
@@ -51,6 +52,7 @@ class Binder:
         self._accounts = accounts
         self._model_gone: Notice | None = None
         self._purse: Purse | None = None
+        self._told: set[str] = set()
 
     def first_model(self, conversation: Conversation) -> ModelSpec:
         """What the first session is continued with: the model asked for, else its own, else the default. Raises
@@ -111,9 +113,10 @@ class Binder:
             conversation.bind_model(spec.key)
 
     def _purse_of(self, conversation: Conversation) -> Purse:
-        """The session's purse, which another model goes on with."""
+        """The session's purse, which another model goes on with; one that is opened knows what the run has spent."""
         if self._purse is None or self._purse.conversation is not conversation:
-            self._purse = Purse(conversation, self._parts.settings.budget, self._parts.run_budget)
+            parts = self._parts
+            self._purse = Purse(conversation, parts.settings.budget, parts.run_budget, self._purse)
         return self._purse
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
@@ -176,6 +179,10 @@ class Binder:
                 "tokens, as the server's own default is too small for an agent. context_window of the model changes it."
             )
             self._hub.publish(Notice("info", text, "context_chosen"))
+        unheard = None if info.problem else setting_problem(info)
+        if unheard is not None and unheard not in self._told:
+            self._told.add(unheard)
+            self._hub.publish(Notice("warning", unheard, "thinking_setting"))
         refused = reserve_problem(info.limits, self._bindings.current.runtime.policy())
         if refused is not None:
             self._hub.publish(Notice("warning", refused, "reserve"))

@@ -7,8 +7,8 @@ from dataclasses import replace
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.binding.binder import Binder
-from agent_tui.engine.control.efforts import EffortChoice, levels
 from agent_tui.engine.models.choices import ModelCatalogue
+from agent_tui.engine.models.efforts import EffortChoice, levels
 from agent_tui.engine.running.runner import Runner
 from agent_tui.engine.runtime.requests import build_request
 from agent_tui.engine.state.binding import Bindings
@@ -123,12 +123,17 @@ class ModelControl:
         way = WayBack(f"/thinking {before.effort}", before)
         return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort), way)
 
+    def levels(self) -> list[EffortChoice]:
+        """The levels of thinking that the model has."""
+        runtime = self._bindings.current.runtime
+        request = build_request(runtime, "levels", runtime.info.limits.max_output)
+        return levels(request, runtime.info, runtime.wanted_effort)
+
     def efforts(self) -> list[EffortChoice]:
-        """The levels of thinking that the model has, with what a change to each would lose and cost."""
+        """The same, with what a change to each would lose and cost."""
         from agent_tui.engine.runtime.foresight import cold_with
 
         runtime = self._bindings.current.runtime
-        request = build_request(runtime, "levels", runtime.info.limits.max_output)
         now = replace(runtime.inputs(), effort=runtime.wanted_effort)
         total, way = runtime.usage().total, WayBack(f"/thinking {now.effort}", now)
 
@@ -136,7 +141,7 @@ class ModelControl:
             lost = lost_reasoning(now, replace(now, effort=choice.effort), way)
             return replace(choice, lost=lost, cold=cold_with(runtime, total, choice.effort))
 
-        return [choice if choice.current else costed(choice) for choice in levels(request, runtime.info, now.effort)]
+        return [choice if choice.current else costed(choice) for choice in self.levels()]
 
 
 def _choosing(model: ModelInfo) -> str:

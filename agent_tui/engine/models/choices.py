@@ -8,13 +8,12 @@ from dataclasses import fields, replace
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.errors import ConfigError
-from agent_tui.models.requests import Effort, ModelSpec
+from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog.keys import needs_no_key
 from agent_tui.providers.catalog.targets import resolve_target, ttl_problem
 from agent_tui.providers.dialects import dialect_of
 
 DEMO = "demo"
-EFFORTS: tuple[Effort, ...] = ("off", "low", "medium", "high")
 
 
 class ModelCatalogue:

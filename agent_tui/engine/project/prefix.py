@@ -19,7 +19,7 @@ from agent_tui.models.fingerprint import content_fingerprint, fingerprint
 from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import ModelInfo, SentMessage, SystemBlock
 from agent_tui.models.rows import RowId
-from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 
 COLD_SECONDS = 3_600.0
 """Without a request for so long no provider has the conversation in its cache (an hour is the longest life sold)."""
@@ -78,10 +78,12 @@ class StablePrefix:
             prelude.set_counts({**known_counts(newest.fixed), **fresh.counts()})
         self._keep(prelude, _Sent(prelude.system, prelude.documents, _others(fresh), chosen))
         held = _files([*prelude.system, *prelude.documents])
-        for part in prelude.fixed:
+
+        def edited(part: FixedPart) -> bool:
             block = now.get((part.row, part.path or part.label))
-            if part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint):
-                part.change = "edited"
+            return part.row in FILE_ROWS and (block is None or content_fingerprint(block.text) != part.fingerprint)
+
+        prelude.mark_edited(edited)
         return prelude, self._changes(held, now, view)
 
     def _restore(self, newest: Step, fresh: Prelude) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.models.fingerprint import content_fingerprint, fingerprint
@@ -40,14 +40,7 @@ class Prelude:
 
     def set_counts(self, counts: dict[str, int]) -> None:
         """Fills in o200k_base counts by content fingerprint."""
-        for part in self.fixed:
-            count = counts.get(part.fingerprint)
-            if count is None:
-                continue
-            if part.deferred_tokens is None:
-                part.raw_tokens = count
-            else:
-                part.deferred_tokens = count
+        self.fixed = [part.counted(counts) for part in self.fixed]
 
     def uncounted(self) -> dict[str, str]:
         """Texts that still need a count, by fingerprint."""
@@ -60,8 +53,11 @@ class Prelude:
     def keep_edited(self, before: Sequence[FixedPart], rows: Sequence[RowId]) -> None:
         """Parts outside ``rows`` that were known to be edited still are."""
         edited = {part.fingerprint for part in before if part.change == "edited" and part.row not in rows}
-        for part in self.fixed:
-            part.change = "edited" if part.fingerprint in edited else part.change
+        self.mark_edited(lambda part: part.fingerprint in edited)
+
+    def mark_edited(self, of: Callable[[FixedPart], bool]) -> None:
+        """The files of these parts are others by now, of which the user's messages tell."""
+        self.fixed = [replace(part, change="edited") if of(part) else part for part in self.fixed]
 
     def add_servers_of(self, step: Step) -> None:
         """Adds what of MCP servers went with an earlier step and is not there, for a look at a session whose servers
@@ -71,15 +67,14 @@ class Prelude:
         """
         unchanged = {p.fingerprint for p in self.fixed} == {p.fingerprint for p in step.fixed if not _of_server(p)}
         there = {(p.row, p.label) for p in self.fixed}
-        self.fixed += [replace(p) for p in step.fixed if _of_server(p) and (p.row, p.label) not in there]
+        self.fixed += [p for p in step.fixed if _of_server(p) and (p.row, p.label) not in there]
         if unchanged and step.fixed_fingerprint:
             self.fingerprint = step.fixed_fingerprint
 
 
 def known_counts(fixed: Sequence[FixedPart]) -> dict[str, int]:
     """The counts of ``Prelude.counts`` for these parts."""
-    known = ((p.fingerprint, p.raw_tokens if p.deferred_tokens is None else p.deferred_tokens) for p in fixed)
-    return {digest: count for digest, count in known if count}
+    return {part.fingerprint: count for part in fixed if (count := part.count)}
 
 
 def _of_server(part: FixedPart) -> bool:
@@ -107,7 +102,7 @@ def build_prelude(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -
         text = schema_text(tool.schema)
         part = _part(prelude, "tools", tool.group, tool.schema.name, text, None)
         if tool.deferred:
-            part.raw_tokens, part.chars, part.ascii_chars, part.deferred_tokens = 0, 0, 0, 0
+            part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
         else:
             prelude.tools.append(tool.schema)
         prelude.fixed.append(part)
@@ -129,8 +124,7 @@ def change_part(prelude: Prelude, row: RowId, change: AttachmentPart) -> FixedPa
     known = next((p for p in prelude.fixed if p.row == row and p.path == path), None)
     label = known.label if known is not None else path.rsplit("/", 1)[-1]
     part = _part(prelude, row, path, f"{label} (change)", change.text or "", path)
-    part.change, part.text = "waiting", None
-    return part
+    return replace(part, change="waiting", text=None)
 
 
 def _part(prelude: Prelude, row: RowId, group: str, label: str, text: str, path: str | None) -> FixedPart:

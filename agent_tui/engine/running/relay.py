@@ -124,7 +124,7 @@ class TurnRelay:
         path = self._bindings.current.conversation.path
         tail = path[:-1] if path and wordless(path[-1]) else path
         if ended.stop_reason in ("error", "budget") and asked and tail[-len(asked) :] == asked:
-            self._waiting.leave_unanswered(asked, why)
+            self._waiting.leave_unanswered(why)
 
     def ended(self) -> None:
         """After each turn, however it ended."""

@@ -11,6 +11,7 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
+from agent_tui.engine.turns.shell import is_own_command
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessagesWithdrawn, Notice, QueueChanged, SessionChanged, WaitingMessage
 from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id
@@ -114,9 +115,10 @@ class Waiting:
                 # Why it could not be stored is being told already.
                 self._bindings.current.conversation.save_if_possible()
 
-    def leave_unanswered(self, messages: Sequence[Message], why: str) -> None:
-        """The request with these messages failed, and nothing of an answer came. They are in the conversation."""
-        self._unanswered, self._why = list(messages), why
+    def leave_unanswered(self, why: str) -> None:
+        """The request failed, and nothing of an answer came. What it was about is in the conversation, and so is what
+        was not answered before it."""
+        self._unanswered, self._why = unanswered(self._bindings.current.conversation.path), why
         self._tell()
 
     def release(self, message_id: str | None = None) -> bool:
@@ -213,15 +215,14 @@ class Waiting:
         return message
 
     def _find_unanswered(self) -> None:
-        """As a session is opened: its newest message, where the request failed before a word of an answer."""
+        """As a session is opened: its newest messages, where the request failed before a word of an answer."""
         conversation = self._bindings.current.conversation
-        path, step = conversation.path, next(iter(conversation.steps[-1:]), None)
-        newest = next((m for m in reversed(path) if not wordless(m)), None)
+        left, step = unanswered(conversation.path), next(iter(conversation.steps[-1:]), None)
         self._unanswered, self._why = [], ""
-        if newest is None or newest.role != "user" or step is None or conversation.read_only:
+        if not left or step is None or conversation.read_only:
             return
-        if step.failure is not None and step.created >= newest.created:
-            self._unanswered, self._why = [newest], step.failure.message
+        if step.failure is not None and step.created >= left[-1].created:
+            self._unanswered, self._why = left, step.failure.message
 
     def _tell(self) -> None:
         self._hub.publish(QueueChanged(self.listed, self._paused))
@@ -238,6 +239,18 @@ class Waiting:
             await patiently(conversation.save)
         except StoreError as error:
             self._hub.publish(Notice("error", store_failure(error).message, "store"))
+
+
+def unanswered(path: Sequence[Message]) -> list[Message]:
+    """The user's messages at the end of a conversation that no word of an answer followed. What a command of their own
+    wrote is no question: it ends them."""
+    left: list[Message] = []
+    for message in reversed(path):
+        if message.role == "user" and not is_own_command(message):
+            left.insert(0, message)
+        elif not wordless(message):
+            break
+    return left
 
 
 def wordless(message: Message) -> bool:

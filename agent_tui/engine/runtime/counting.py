@@ -33,13 +33,15 @@ class CountService:
         relevant = self._relevant(conversation)
         messages = [m for m in relevant if m.raw_tokens is None]
         fixed = prelude.uncounted()
+        known: dict[str, int] = {}
         if fixed:
             known = conversation.store.counts(list(fixed))
             prelude.set_counts(known)
+            conversation.set_fixed_counts(known)
             fixed = {f: text for f, text in fixed.items() if f not in known}
         self._metrics.hit(len(relevant) - len(messages))
         if not messages and not fixed:
-            return False
+            return bool(known)
         texts = [message_text_for_count(m) for m in messages] + list(fixed.values())
         try:
             counts = await self._counter.count(texts)
@@ -47,7 +49,7 @@ class CountService:
             if not self.unavailable:
                 log.warning("No token counts, the character rule stands in: %s", error)
             self.unavailable = True
-            return False
+            return bool(known)
         self.unavailable, self.warm = False, True
         by_message = {m.id: n for m, n in zip(messages, counts, strict=False)}
         for count in by_message.values():
@@ -57,6 +59,7 @@ class CountService:
         by_fixed = dict(zip(fixed, counts[len(messages) :], strict=True))
         if by_fixed:
             prelude.set_counts(by_fixed)
+            conversation.set_fixed_counts(by_fixed)
             if not conversation.read_only:
                 try:
                     conversation.store.put_counts(by_fixed)

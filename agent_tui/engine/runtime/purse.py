@@ -32,12 +32,24 @@ log = logging.getLogger(__name__)
 class Purse:
     """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
     spent by the session it was forked from. The limits are those of the configuration, and what the user said for
-    this session over them; ``run_usd`` holds for the calls since it was opened."""
+    this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
+    for the calls since this purse was opened, and for those of ``before``, the purse of the session it was in last."""
 
-    def __init__(self, conversation: Conversation, config: BudgetConfig, run_usd: float | None = None) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        config: BudgetConfig,
+        run_usd: float | None = None,
+        before: Purse | None = None,
+    ) -> None:
         self._conversation = conversation
         self._config = config
         self._run_usd = run_usd
+        # No call is under way while the session changes, so what was spent in the last one stays as it is.
+        self._elsewhere = NO_COST, 0.0
+        if before is not None:
+            run = before._run()
+            self._elsewhere = run.spent, run.held
         self._run_from = self._turn_from = len(conversation.steps)
         self._totals = FollowedTotals()
         self._told: set[str] = set()
@@ -76,8 +88,13 @@ class Purse:
             tokens_of(limit("tokens"), whole),
         ]
         if limit("run") is not None:
-            lines.insert(0, dollars_of("run", limit("run"), session_totals(steps[self._run_from :])))
+            lines.insert(0, self._run())
         return lines
+
+    def _run(self) -> BudgetLine:
+        here = session_totals(self._conversation.steps[self._run_from :])
+        cost, held = self._elsewhere
+        return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
 
     def _today(self) -> tuple[Cost, float]:
         try:

@@ -68,7 +68,7 @@ def new_step(runtime: Runtime, kind: str) -> Step:
         sent_count=len(view),
         sent_fingerprint=fingerprint(sent.message.id for sent in view),
         prefix_fingerprint=prefix_fingerprint(view, runtime.prelude.fingerprint),
-        fixed=list(runtime.prelude.fixed),
+        fixed=conversation.fixed_sets.one(runtime.prelude.fixed),
         prune_ids=active_prune_ids(conversation.records),
         fixed_fingerprint=runtime.prelude.fingerprint,
         thinking=runtime.effort,

@@ -104,7 +104,7 @@ class Runtime:
         if self.parent is None:
             return None
         copy = replace(
-            step, id=new_id("step"), kind="subagent", fixed=[], prune_ids=[], sent_reasoning=None, sent=None, given=None
+            step, id=new_id("step"), kind="subagent", fixed=(), prune_ids=[], sent_reasoning=None, sent=None, given=None
         )
         self.parent.keep_step(copy)
         self.parent.save_if_possible()

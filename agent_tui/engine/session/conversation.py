@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 
 from agent_tui.context.sent.branch import beside, made_on, on_branch
 from agent_tui.context.sent.view import ViewBuilder
@@ -13,7 +14,7 @@ from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
-from agent_tui.models.steps import CompactionRecord, Step, inherited
+from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 
@@ -48,6 +49,7 @@ class Conversation:
         self.summaries: dict[str, Message] = {}
         self.missing: list[str] = []
         self.waiting: list[Message] = []
+        self.fixed_sets = FixedSets()
         if info.id:
             content = store.content(info.id)
             self.messages, self.summaries = content.messages, content.summaries
@@ -211,6 +213,15 @@ class Conversation:
         except StoreError as error:
             # They are counted again when the session is next opened.
             log.warning("Token counts were not stored: %s", error)
+
+    def set_fixed_counts(self, counts: Mapping[str, int]) -> None:
+        """Fills in counts of fixed parts, by content fingerprint, in the newest steps: they sent them before they were
+        counted."""
+        for step in reversed(self.steps):
+            counted = [part.counted(counts) for part in step.fixed]
+            if step.fixed and all(map(is_, counted, step.fixed)):
+                break
+            step.fixed = self.fixed_sets.one(counted)
 
     def add_step(self, step: Step) -> None:
         """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""

@@ -10,7 +10,7 @@ from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import READ_ONLY, AgentError, ToolError
 from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
-from agent_tui.models.messages import AttachmentPart, new_id, user_message
+from agent_tui.models.messages import AttachmentPart, Message, new_id, user_message
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
@@ -19,6 +19,8 @@ TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""
 
 NAME = "shell"
+OUTPUT = "output"
+"""Name of the attachment with what the command wrote."""
 
 
 async def run_shell(
@@ -62,8 +64,14 @@ async def run_shell(
     added()
 
 
+def is_own_command(message: Message) -> bool:
+    """Whether a message is the user's command with its output."""
+    written = any(isinstance(part, AttachmentPart) and part.name == OUTPUT for part in message.parts)
+    return written and message.text.startswith("!")
+
+
 def _add(conversation: Conversation, publish: Emit, command: str, outcome: ToolOutcome) -> None:
-    output = AttachmentPart("output", "text/plain", text=outcome.text)
+    output = AttachmentPart(OUTPUT, "text/plain", text=outcome.text)
     message = user_message(f"!{command}", attachments=[output])
     # The text comes first here: the output belongs to the command.
     message.parts.reverse()

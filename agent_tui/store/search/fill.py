@@ -7,9 +7,10 @@ import logging
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
-from agent_tui.store.search.index import NoIndex, SearchIndex
+from agent_tui.store.search.index import NoIndex, SearchIndex, remove_damaged
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +54,30 @@ class Filler:
             # The number of a thread is that of a process of its own here: the chat comes first.
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+        anew = -_AGAIN
         while not self._ended.is_set():
             try:
                 self._fill()
             except NoIndex as error:
+                # Damaged again at once: it is the database.
+                if error.damaged and time.monotonic() - anew > _AGAIN:
+                    anew = time.monotonic()
+                    with contextlib.suppress(OSError):
+                        remove_damaged(self._database)
+                        continue
                 log.warning("The search goes without an index: %s", error)
                 if "FTS5" in str(error):
                     return
                 self._ended.wait(_AGAIN)
 
     def _fill(self) -> None:
+        """Until it is closed, or the file is another."""
         with contextlib.closing(SearchIndex(self._database)) as index:
+            index.check()
             while not self._ended.is_set():
                 self._news.wait()
+                if not index.is_there:
+                    return
                 self._news.clear()
                 while not self._ended.is_set() and index.step(self._ended.is_set):
                     self._ended.wait(self._pause)

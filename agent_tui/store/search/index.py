@@ -8,6 +8,7 @@ characters with the numbers of the messages they are in, not the texts.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sqlite3
 import time
@@ -18,6 +19,9 @@ from agent_tui.errors import StoreError
 from agent_tui.store.search.grams import PUNCTUATION, grams
 from agent_tui.store.search.texts import SEARCHED, text_of
 from agent_tui.store.tables.database import FAULTS, explain
+from agent_tui.text.clean import one_line
+
+log = logging.getLogger(__name__)
 
 VERSION = 1
 """``PRAGMA user_version`` of the file; one of another is made anew."""
@@ -53,8 +57,30 @@ def remove_index(database: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def remove_damaged(database: Path) -> None:
+    """Removes an index that cannot be read: whoever fills it makes it anew. Raises OSError."""
+    remove_index(database)
+    log.warning("The search index %s was damaged, and is made anew.", index_file(database))
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether it says that a file holds nonsense, and not that it cannot be reached."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def damage_in(connection: sqlite3.Connection, schema: str) -> str:
+    """The first thing that is wrong with the pages of an index; nothing where all is well."""
+    (found,) = connection.execute(f"PRAGMA {schema}.quick_check(1)").fetchone()
+    return "" if found == "ok" else str(found)
+
+
 class NoIndex(StoreError):
-    """There can be no index here; says why."""
+    """There can be no index here; says why. ``damaged``: not this one, but another."""
+
+    def __init__(self, why: str, damaged: bool = False) -> None:
+        super().__init__(why)
+        self.damaged = damaged
 
 
 class SearchIndex:
@@ -66,17 +92,34 @@ class SearchIndex:
         self._path = index_file(database)
         self._main: sqlite3.Connection | None = None
         self._index: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         try:
             self._main = sqlite3.connect(read_only(database), uri=True, isolation_level=None, timeout=_WAIT)
-            self._index = _opened(self._path)
+            self._index = _opened(database)
+            self._file = _identity(self._path)
         except (OSError, *FAULTS) as error:
             self.close()
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def close(self) -> None:
         for connection in (self._index, self._main):
             if connection is not None:
                 connection.close()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file is still the one that was opened: it may be removed at any time."""
+        return self._file is not None and _identity(self._path) == self._file
+
+    def check(self) -> None:
+        """Looks at every page: damage would be met by a search else. Raises ``NoIndex``."""
+        assert self._index is not None
+        try:
+            problem = damage_in(self._index, "main")
+        except FAULTS as error:
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
+        if problem:
+            raise NoIndex(f"{self._path} is damaged ({one_line(problem, 100)})", damaged=True)
 
     def step(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Adds some of what is missing, the newest first, in one transaction of about a quarter of a second. False when
@@ -85,7 +128,7 @@ class SearchIndex:
             with self._writing() as (main, index):
                 return self._add(main, index, time.monotonic() + _SLICE, stopped)
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def _add(
         self, main: sqlite3.Connection, index: sqlite3.Connection, until: float, stopped: Callable[[], bool]
@@ -151,7 +194,7 @@ class SearchIndex:
                         index.execute("INSERT INTO grams (grams, rowid, runs) VALUES ('delete', ?, ?)", (n, runs))
                         index.execute("INSERT INTO waits VALUES (?)", (n,))
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     def overwrite(self) -> None:
         """After a deletion: what the file still held of it is overwritten. Takes a second for each ten megabytes.
@@ -166,7 +209,7 @@ class SearchIndex:
                         index.execute("DELETE FROM waits WHERE n = ?", (n,))
             self._index.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except FAULTS as error:
-            raise NoIndex(why_not(error, self._path)) from error
+            raise NoIndex(why_not(error, self._path), is_damage(error)) from error
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, sqlite3.Connection]]:
@@ -193,6 +236,8 @@ def why_not(error: Exception, path: Path) -> str:
     """Why there is no index, as part of a line."""
     if isinstance(error, sqlite3.OperationalError) and "fts5" in str(error):
         return "the SQLite of this Python has no full-text search (FTS5)"
+    if is_damage(error):
+        return f"{path} is damaged"
     if isinstance(error, OSError):
         return f"{path} cannot be written: {error.strerror or error}"
     return str(error) if isinstance(error, StoreError) else str(explain(error, path))
@@ -218,16 +263,24 @@ def is_of(main: sqlite3.Connection, high: int, last: str) -> bool:
     return given is not None and given[0] >= high
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """The file, made anew where it is of another version or cannot be read."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another of the same name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _opened(database: Path) -> sqlite3.Connection:
+    """The index of a database, made anew where it is of another version or cannot be read."""
+    path = index_file(database)
     try:
         return _connected(path)
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if not is_damage(error):
             raise
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    remove_damaged(database)
     return _connected(path)
 
 

@@ -6,22 +6,21 @@ does not cover (yet, or at all) is read. So a search finds the same with an inde
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agent_tui.errors import StoreError
-from agent_tui.models.search import IndexState, SessionHit
+from agent_tui.models.search import SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.search.grams import match
-from agent_tui.store.search.index import VERSION, NoIndex, index_file, is_of, read_only, why_not
+from agent_tui.store.search.names import Called
 from agent_tui.store.search.texts import SEARCHED, created_of, found_line, text_of
-from agent_tui.store.tables.database import FAULTS, explain
 from agent_tui.store.tables.rows import encode
 from agent_tui.store.tables.session_rows import COLUMNS, infos_of
-from agent_tui.text.search import contains, fold, search_words
+from agent_tui.text.search import contains, fold
+
+STOPPED = "the search was stopped"
 
 _ROW = "m.n, m.id, m.session_id, m.role, m.data"
 _INFO = ", ".join(f"s.{name}" for name in COLUMNS.split(", "))
@@ -34,94 +33,23 @@ _WAY = """WITH RECURSIVE way (n, parent_id) AS (
 """The rows of a conversation from its end back to row ``?2``; a parent's number is lower than its child's."""
 
 
-class SearchReader:
-    """Reads for searches over connections of its own. For one thread at a time, which need not be the one it was made
-    in; ``stop`` may be called from any."""
-
-    def __init__(self, database: Path | None) -> None:
-        """``database`` is None where nothing is stored."""
-        self._path = database
-        self._connection: sqlite3.Connection | None = None
-        self._why = ""
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Makes the search that runs raise ``StoreError`` soon, and every later one."""
-        self._stopped = True
-        if self._connection is not None:
-            self._connection.interrupt()
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def state(self) -> IndexState:
-        """How a search gets at texts now. Raises ``StoreError``."""
-        connection = self._opened()
-        if connection is None or self._why:
-            return IndexState("missing", why=self._why)
-        low, high = connection.execute("SELECT low, high FROM search.reach").fetchone()
-        if not low:
-            return IndexState("whole")
-        total = connection.execute("SELECT max(n) FROM message").fetchone()[0] or 0
-        return IndexState("building", max(0, high - low + 1), total)
-
-    def hits(self, query: str, project: str | None = None) -> Iterator[SessionHit]:
-        """Sessions, each once, that have all ``search_words`` of a query in their title, project, id and texts: those
-        that have them in what they are called, then those with a message that has all of them, then those that have
-        them here and there; the newest first in each. Raises ``StoreError``."""
-        words = search_words(query)
-        connection = self._opened()
-        if connection is None or not words:
-            return
-        try:
-            yield from _Search(connection, words, project, indexed=not self._why).run()
-        except FAULTS as error:
-            assert self._path is not None
-            raise StoreError("the search was stopped") if self._stopped else explain(error, self._path) from error
-
-    def _opened(self) -> sqlite3.Connection | None:
-        if self._stopped:
-            raise StoreError("the search was stopped")
-        if self._path is not None and self._connection is None:
-            try:
-                self._connection = sqlite3.connect(
-                    read_only(self._path), uri=True, isolation_level=None, check_same_thread=False
-                )
-            except FAULTS as error:
-                raise explain(error, self._path) from error
-            self._why = self._attach(self._connection, index_file(self._path))
-        return self._connection
-
-    def _attach(self, connection: sqlite3.Connection, index: Path) -> str:
-        """Takes the index in; why there is none, else nothing."""
-        if not index.exists():
-            return "there is no index yet"
-        try:
-            connection.execute("ATTACH DATABASE ? AS search", (read_only(index),))
-            (version,) = connection.execute("PRAGMA search.user_version").fetchone()
-            if version != VERSION:
-                raise NoIndex("the index is of another version")
-            connection.execute("SELECT rowid FROM search.grams WHERE grams MATCH '\"\"' LIMIT 1").fetchall()
-            high, last = connection.execute("SELECT high, last FROM search.reach").fetchone()
-            if high >= 0 and not is_of(connection, high, last):
-                raise NoIndex("the index is of another database, and will be made anew")
-        except (StoreError, *FAULTS) as error:
-            return why_not(error, index)
-        return ""
-
-
-class _Search:
-    """``found`` are sessions told already; ``had`` the words that were seen in each of the others, as a number with a
-    bit for each word."""
+class Search:
+    """Of one query, in one project or all. ``found`` are sessions told already; ``had`` the words that were seen in
+    each of the others, as a number with a bit for each word, ``called`` those in what they are called."""
 
     def __init__(
-        self, connection: sqlite3.Connection, words: Sequence[str], project: str | None, indexed: bool
+        self,
+        connection: sqlite3.Connection,
+        words: Sequence[str],
+        project: str | None,
+        names: Sequence[Called],
+        stopped: Callable[[], bool],
     ) -> None:
         self._connection = connection
         self._words = words
-        self._indexed = indexed
+        self._names = names
+        self._stopped = stopped
+        self._indexed = False
         self._all = (1 << len(words)) - 1
         self._where = "s.kind <> 'subagent'" + ("" if project is None else " AND s.project = :project")
         self._values: dict[str, Any] = {} if project is None else {"project": encode(project)}
@@ -129,9 +57,11 @@ class _Search:
         self._had: dict[str, int] = {}
         self._called: dict[str, int] = {}
 
-    def run(self) -> Iterator[SessionHit]:
+    def run(self, indexed: bool) -> Iterator[SessionHit]:
+        self._indexed = indexed
         yield from self._by_name()
         for row in self._candidates():
+            self._go_on()
             if row[2] not in self._found:
                 hit = self._looked(row)
                 if hit is not None:
@@ -140,28 +70,31 @@ class _Search:
         if len(self._words) > 1 or self._called:
             yield from self._here_and_there()
 
+    def _go_on(self) -> None:
+        if self._stopped():
+            raise StoreError(STOPPED)
+
     def _by_name(self) -> Iterator[SessionHit]:
         """Sessions that are called so. Of a project's name, which so many have, just the words are kept."""
-        wanted = " OR ".join(f"instr(s.search, :w{number})" for number in range(len(self._words)))
-        values = {f"w{number}": encode(word.split()[0]) for number, word in enumerate(self._words)}
-        for session_id, *names in self._connection.execute(
-            f"SELECT s.id, s.title, s.preview, s.project FROM session AS s WHERE {self._where} AND ({wanted}) "
-            "ORDER BY s.updated DESC, s.id DESC",
-            {**self._values, **values},
-        ):
-            title, preview, project = (bytes(name).decode("utf-8", "replace") for name in names)
-            bits = self._in(f"{title or preview} {session_id}")
-            if bits == self._all and (info := self._info(session_id)) is not None:
-                self._found.add(session_id)
-                yield self._named(info, title or preview)
+        bits = [(1 << k, word) for k, word in enumerate(self._words)]
+        everywhere = not self._values
+        for session_id, name, project in self._names:
+            if session_id in self._found:
                 continue
-            if not self._values:
-                bits |= self._in(project)
-            if bits:
-                self._called[session_id] = bits
+            had = sum([bit for bit, word in bits if word in name])
+            if had == self._all:
+                self._go_on()
+                if (info := self._info(session_id)) is not None:
+                    self._found.add(session_id)
+                    yield self._named(info, info.title or info.preview)
+                continue
+            if everywhere:
+                had |= sum([bit for bit, word in bits if word in project])
+            if had:
+                self._called[session_id] = had
 
-    def _in(self, name: str) -> int:
-        folded = fold(name)
+    def _in(self, text: str) -> int:
+        folded = fold(text)
         return sum(1 << k for k, word in enumerate(self._words) if contains(folded, word))
 
     def _named(self, info: SessionInfo, name: str) -> SessionHit:
@@ -243,9 +176,18 @@ class _Search:
                 )
                 for (session_id,) in rows:
                     may[session_id] = may.get(session_id, 0) | 1 << k
-        left = [session for session, bits in may.items() if bits == self._all and session not in self._found]
-        hits = [hit for session_id in left if (hit := self._read_whole(session_id)) is not None]
-        yield from sorted(hits, key=lambda hit: hit.created, reverse=True)
+        for session_id, *_ in self._names:
+            if may.get(session_id) != self._all or session_id in self._found:
+                continue
+            self._go_on()
+            if self._called.get(session_id) == self._all:
+                info = self._info(session_id)
+                hit = None if info is None else self._named(info, info.project)
+            else:
+                hit = self._read_whole(session_id)
+            if hit is not None:
+                self._found.add(session_id)
+                yield hit
 
     def _read_whole(self, session_id: str) -> SessionHit | None:
         """A session that may have all words in it, read; shown is the newest message with most of them."""
@@ -263,9 +205,7 @@ class _Search:
                 best, most = (row, text), worth
         if had != self._all:
             return None
-        if best is None:
-            info = self._info(session_id)
-            return None if info is None else self._named(info, info.project)
+        assert best is not None
         (_, message_id, _, role, data), text = best
         return self._hit(session_id, message_id, role, data, text, left_behind=not most[1])
 
@@ -281,8 +221,3 @@ class _Search:
             return None
         line, marks = found_line(text, self._words)
         return SessionHit(info, message_id, role, created_of(data), line, tuple(marks), left_behind)
-
-
-def reader_of(database: Path) -> contextlib.closing[SearchReader]:
-    """A reader to be closed at the end of a ``with``."""
-    return contextlib.closing(SearchReader(database))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent_tui.errors import StoreError
 from agent_tui.models.fingerprint import content_fingerprint
 from agent_tui.models.messages import Message
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 from agent_tui.store.tables.messages import MessageTables
 from agent_tui.store.tables.rows import (
     dump_fixed,
@@ -46,8 +46,7 @@ class LedgerTables(MessageTables, SpendingTables):
             self._put_spending(step)
 
     def steps(self, session_id: str) -> list[Step]:
-        """All steps in the order they were added. Steps that sent the same fixed parts share the ``FixedPart``
-        objects."""
+        """All steps in the order they were added. Steps that sent the same fixed parts share them."""
         with self._db.reading():
             self._require_session(session_id)
             rows = self._db.all(
@@ -59,12 +58,13 @@ class LedgerTables(MessageTables, SpendingTables):
                 (session_id,),
             )
         with self._decoding("a step"):
-            fixed: dict[str | None, list[FixedPart]] = {key: load_fixed(data) for key, data in sets}
+            shared = FixedSets()
+            fixed: dict[str | None, tuple[FixedPart, ...]] = {key: load_fixed(data, shared) for key, data in sets}
             steps: list[Step] = []
             for (step_id, status, message_id, fixed_id, _), data in zip(
                 rows, load_json(row[4] for row in rows), strict=True
             ):
-                parts = [] if fixed_id is None else list(fixed[fixed_id])
+                parts = () if fixed_id is None else fixed[fixed_id]
                 data.update(id=step_id, status=status, message_id=message_id, fixed=parts)
                 steps.append(load_step(data))
             return steps

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
 from agent_tui.models.messages import PART_TYPES, Message, Part
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 
 T = TypeVar("T")
 _YEAR_9999 = 253_370_764_800
@@ -90,8 +90,9 @@ def require_time(seconds: float) -> None:
         raise ValueError("a time that is no time")
 
 
-def load_fixed(text: str) -> list[FixedPart]:
-    return [_loader(FixedPart)(data) for data in json.loads(text)]
+def load_fixed(text: str, sets: FixedSets) -> tuple[FixedPart, ...]:
+    """A set of fixed parts, one of ``sets`` from now on."""
+    return sets.one(_loader(FixedPart)(data) for data in json.loads(text))
 
 
 def dump_fixed(fixed: Sequence[FixedPart]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from agent_tui.models.messages import Message, Part
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 from agent_tui.store.tables.rows import load_fixed, load_message, load_part, load_record, load_step
 
 T = TypeVar("T")
@@ -162,12 +162,13 @@ class _Reader:
             previous = message_id
 
     def _steps(self) -> None:
-        sets: dict[str, list[FixedPart]] = {}
+        sets: dict[str, tuple[FixedPart, ...]] = {}
+        shared = FixedSets()
         rows, whole = scan(self._connection, "fixed_set", "id, data", ("id",))
         if not whole:
             self.content.missing.append("part of the file that holds what was sent besides the conversation")
         for key, data in rows:
-            found = _quietly(lambda: load_fixed(data))  # noqa: B023
+            found = _quietly(lambda: load_fixed(data, shared))  # noqa: B023
             if found is not None:
                 sets[key] = found
         for _, step_id, status, message_id, fixed_id, data in self._rows(
@@ -175,7 +176,7 @@ class _Reader:
         ):
             if fixed_id is not None and fixed_id not in sets:
                 self.content.missing.append(f"what step {step_id} sent besides the conversation")
-            known = {"id": step_id, "status": status, "message_id": message_id, "fixed": list(sets.get(fixed_id, ()))}
+            known = {"id": step_id, "status": status, "message_id": message_id, "fixed": sets.get(fixed_id, ())}
             step = self._load(f"step {step_id}", lambda: load_step({**_object(data), **known}))  # noqa: B023
             if step is not None:
                 self.content.steps.append(step)

@@ -10,7 +10,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, plain_line
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 
@@ -45,6 +45,6 @@ class SkillTool:
             known = ", ".join(self.names()) or "none"
             raise ToolError(f"There is no skill {plain_line(args.name, 64)!r}. There are: {known}.")
         text, folder = found
-        lines = text.count("\n") + 1
+        lines = lines_in(text)
         body = f"The skill's folder, to which its paths are relative: {folder}\n\n{pictured(text)}"
         return ToolOutcome(body, display={"kind": "text", "summary": plural(lines, "line")})

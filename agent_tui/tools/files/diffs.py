@@ -6,6 +6,7 @@ import difflib
 
 from agent_tui.models.messages import Metadata
 from agent_tui.text.clean import pictured
+from agent_tui.text.numbers import lines_in
 
 CONTEXT_LINES = 3
 MAX_CHARACTERS = 100_000
@@ -43,7 +44,7 @@ def unified(before: str, after: str) -> tuple[list[str], int, int]:
     tail = _first_lines(before[len(before) - end :])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     shift = before.count("\n", 0, start - len(head))
-    added, removed = _count(new), _count(old)
+    added, removed = lines_in(new), lines_in(old)
     context_before, context_after = _lines(head), _lines(tail)
     if added + removed <= _MATCHED_LINES and len(old) + len(new) <= _MATCHED_CHARACTERS:
         old_lines, new_lines = _lines(old), _lines(new)
@@ -126,10 +127,6 @@ def _lines(text: str) -> list[str]:
     lines = [f"{line}\n" for line in text.split("\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
-
-
-def _count(text: str) -> int:
-    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
 
 
 _Opcode = tuple[str, int, int, int, int]

@@ -60,7 +60,7 @@ class Chat:
         attention = Attention(self.window, settings.ui.notifications, host)
         self.copying = Copying(host, stage, tasks)
         self.pasting = Pasting(host, stage.prompt)
-        self.drafts = Drafts(history, stage.prompt, host)
+        self.drafts = Drafts(history, stage.prompt, host, stage, clock)
         self.editor = Editor(host, stage.prompt, stage, settings.ui.editor)
         self.finding = Finding(stage)
         self._host, self._tasks, self._ui = host, tasks, settings.ui
@@ -89,7 +89,9 @@ class Chat:
             clock,
         )
         self.freshness = Freshness(seat, host, host)
-        self.opening = Opening(seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window)
+        self.opening = Opening(
+            seat, stage, self.session, self.permissions, self.sender, self.drafts, self.window, self.screens
+        )
         stage.prompt.host = PromptHost(
             seat, stage, self.permissions.guard, self.drafts, self.sender, self.pasting, self.copying
         )

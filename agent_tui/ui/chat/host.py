@@ -15,7 +15,8 @@ from textual.theme import Theme
 from textual.worker import Worker
 
 from agent_tui.ui.terminal.window import ReachesTerminal
-from agent_tui.ui.textual_private import Glass, Hears
+from agent_tui.ui.textual_private.frames import Glass
+from agent_tui.ui.textual_private.terminal import Hears
 
 R = TypeVar("R")
 

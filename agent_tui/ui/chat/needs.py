@@ -34,6 +34,11 @@ class Tells(Protocol):
         """A short line above the prompt, gone with the next key."""
 
 
+class LetsChoose(Protocol):
+    def choose_session(self, agent: ChatAgent, then: Callable[[bool], None]) -> None:
+        """Asks which session to go on with; ``then`` learns whether that one is open now."""
+
+
 class FindsWords(Protocol):
     async def go_on(self, query: str, message_id: str | None) -> None:
         """Goes on in the transcript with what was searched in all sessions."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.input.drafts import Drafts
     from agent_tui.ui.chat.input.sender import Sender
+    from agent_tui.ui.chat.needs import LetsChoose
     from agent_tui.ui.chat.permissions import Permissions
     from agent_tui.ui.chat.seat import Seat
     from agent_tui.ui.chat.session_view import SessionView
@@ -30,6 +31,7 @@ class Opening:
         sender: Sender,
         drafts: Drafts,
         window: Window,
+        screens: LetsChoose,
     ) -> None:
         self._seat = seat
         self._stage = stage
@@ -38,6 +40,7 @@ class Opening:
         self._sender = sender
         self._drafts = drafts
         self._window = window
+        self._screens = screens
 
     async def furnish(self, problems: Sequence[str], first_prompt: str) -> None:
         """Puts everything around the prompt; ``problems`` become lines, ``first_prompt`` is sent once that can be."""
@@ -54,8 +57,10 @@ class Opening:
 
             self._sender.send(Written(first_prompt, []))
 
-    async def open(self, factory: AgentFactory) -> None:
-        """Makes the agent, shows its events and starts it. What waited for it is sent then. Raises what goes wrong."""
+    async def open(self, factory: AgentFactory, choose: bool) -> None:
+        """Makes the agent, shows its events and starts it. What waited for it is sent then; where the user is to
+        ``choose`` a session first, once that is open, and it comes back into the prompt where none is. Raises what goes
+        wrong."""
         agent = self._seat.opening = await factory()
         from agent_tui.ui.chat.router import Router
 
@@ -63,4 +68,7 @@ class Opening:
         await agent.start()
         self._seat.opened()
         self._session.facts_changed()
-        self._sender.agent_ready()
+        if choose:
+            self._screens.choose_session(agent, self._sender.agent_ready)
+        else:
+            self._sender.agent_ready()

@@ -137,11 +137,10 @@ class Pictures:
             return
         if self._screen is not None and self._screen.is_attached:
             return
-        glass = self._host.glass
-        overlay = Overlay(self._host, glass, found is not None and found.wrapped)
+        overlay = Overlay(self._host, self._host.glass, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
         root = self._stage.transcript.root
-        self._screen = PictureScreen(glass, overlay, self._sized, parts, numbers[-1], root, why)
+        self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)
         self._host.push_screen(self._screen)
 
     def _sized(self, anew: bool) -> Canvas:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.turn_words import ending_lines, says_itself
+from agent_tui.commands.turn_words import Told, says_itself
 from agent_tui.models.events import (
     LOADING,
     BackendChanged,
@@ -36,7 +36,6 @@ from agent_tui.models.events import (
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.session_view import is_demo
-from agent_tui.ui.transcript.entry import told_by_what_follows
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import FollowsSession, HasAgent, ShowsQuestions
@@ -56,7 +55,7 @@ class Router:
         self._stage = stage
         self._session = session
         self._questions = questions
-        self._told: set[str] = set()
+        self._told = Told()
         self._backend = ""
         self._used = False
 
@@ -102,8 +101,7 @@ class Router:
                 if stage.activity.phase in (WORKING, *STARTING.values()):
                     stage.phase(self._waiting_phase())
             case StepEnded(step, message):
-                if step.failure is not None and not told_by_what_follows(message, step):
-                    self._told.add(step.failure.message)
+                self._told.step_ended(step, message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
                 transcript.tool_started(call_id, summary)
@@ -148,9 +146,8 @@ class Router:
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):
-                for tone, line in ending_lines(event, self._told, self._says_so(), stage.turn_cost):
+                for tone, line in self._told.ending(event, self._says_so(), stage.turn_cost):
                     stage.say(tone, line)
-                self._told.clear()
                 session.turn_ended(reason)
             case _:
                 stage.say("warning", f"Unknown event {one_line(repr(event), 300)}")

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import EditsWaiting, FindsWords, HasAgent, OpensPictures, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import (
+        EditsWaiting,
+        FindsWords,
+        HasAgent,
+        LetsChoose,
+        OpensPictures,
+        ShowsFacts,
+        StartsTasks,
+    )
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.screens.palette import Entry
@@ -82,9 +90,7 @@ class Screens:
 
                 pile.push_screen(ContextScreen(agent))
             case "sessions":
-                from agent_tui.ui.screens.sessions import SessionPicker
-
-                pile.push_screen(SessionPicker(agent, data), partial(self._resume, agent))
+                self._open_sessions(agent, data)
             case "models":
                 from agent_tui.ui.screens.models import ModelPicker
 
@@ -160,10 +166,23 @@ class Screens:
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
             self._stage.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
 
-    def _resume(self, agent: ChatAgent, at: ResumeAt | None) -> None:
+    def choose_session(self, agent: ChatAgent, then: Callable[[bool], None]) -> None:
+        """Asks which session to go on with; ``then`` learns whether that one is open now."""
+        self._open_sessions(agent, "", then)
+
+    def _open_sessions(self, agent: ChatAgent, search: str, then: Callable[[bool], None] | None = None) -> None:
+        from agent_tui.ui.screens.sessions import SessionPicker
+
+        self._pile.push_screen(SessionPicker(agent, search), partial(self._resume, agent, then))
+
+    def _resume(self, agent: ChatAgent, then: Callable[[bool], None] | None, at: ResumeAt | None) -> None:
         async def go(at: ResumeAt) -> None:
-            if at.session_id != agent.info.id or not at.query:
-                await agent.resume(at.session_id)
+            try:
+                if at.session_id != agent.info.id or not at.query:
+                    await agent.resume(at.session_id)
+            finally:
+                if then is not None:
+                    then(agent.info.id == at.session_id)
             if at.left_behind:
                 self._stage.say("info", "That was said on another branch of this session: /rewind goes there.")
             if at.query:
@@ -171,6 +190,8 @@ class Screens:
 
         if at is not None:
             self._work(partial(go, at))
+        elif then is not None:
+            then(False)
 
     def _open_rewind(self, agent: ChatAgent) -> None:
         from agent_tui.commands.sessions import NOTHING_TO_REWIND
@@ -203,3 +224,6 @@ class Screens:
         self._stage.say("info", moved_text(moved, agent.root))
         if moved.text and self._stage.prompt.is_empty:
             self._stage.prompt.set_text(moved.text)
+
+
+_CHOOSES: type[LetsChoose] = Screens

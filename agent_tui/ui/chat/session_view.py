@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.turn_words import LONG_TURN
 from agent_tui.text.clean import one_line
 from agent_tui.ui.widgets.status import StatusFacts
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.needs import CallsUser, FollowsSession, ForgetsQuestions, GoesStale, HasTitle, ShowsFacts
     from agent_tui.ui.chat.seat import Seat
     from agent_tui.ui.chat.stage import Stage
-
-LONG_TURN = 10.0
-"""Seconds after which the end of a turn is worth a notification."""
 
 
 class SessionView:

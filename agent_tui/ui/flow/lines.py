@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.text.cells import shorten
+from agent_tui.text.cells import shorten, tail_of
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.flow.wrap import chop, wrap
 
@@ -27,9 +27,10 @@ MAX_PROSE = 120
 
 class Line:
     """One line on the screen. ``starts`` holds for each segment where in the row's text it begins, -1 for decoration.
-    ``actions`` are ``(from cell, to cell, action)``. ``strip`` is the plain painted line, once it was painted."""
+    ``actions`` are ``(from cell, to cell, action)``. ``strip`` is the plain painted line, once it was painted;
+    ``shown`` is that as it was last handed to the screen, in the view that ``look`` stands for."""
 
-    __slots__ = ("actions", "fill", "row", "segments", "starts", "strip", "text")
+    __slots__ = ("actions", "fill", "look", "row", "segments", "shown", "starts", "strip", "text")
 
     def __init__(
         self,
@@ -47,6 +48,8 @@ class Line:
         self.fill = fill
         self.actions = actions
         self.strip: Strip | None = None
+        self.shown: Strip | None = None
+        self.look: object = None
 
     @property
     def plain(self) -> str:
@@ -58,6 +61,7 @@ class Flow:
 
     ``lead`` is what copying puts before the text when the row is copied from its start (a list's marker).
     ``silent`` rows are decoration only and never copied. ``right`` is drawn at the right end of the first line.
+    A row that is ``cut`` loses its end, or with ``kept`` what follows that many characters, up to the end that fits.
     ``fill`` is the background; ``bare`` pieces of the decoration stay without it. ``boxed``: it ends where prose does,
     or with the text where that is longer.
     """
@@ -69,6 +73,7 @@ class Flow:
         "boxed",
         "fill",
         "first",
+        "kept",
         "lead",
         "rest",
         "right",
@@ -92,6 +97,7 @@ class Flow:
         bare: int = 0,
         boxed: bool = False,
         wrap: Wrap = "word",
+        kept: int | None = None,
         wide: bool = False,
         lead: str = "",
         silent: bool = False,
@@ -108,6 +114,7 @@ class Flow:
         self.bare = bare
         self.boxed = boxed
         self.wrap: Wrap = wrap
+        self.kept = kept
         self.wide = wide
         self.lead = lead
         self.silent = silent
@@ -118,15 +125,16 @@ class Flow:
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
         """The row's lines at ``width`` cells."""
         first, rest = bounded(self.first, width), bounded(self.rest, width)
-        indent = max(_cells(first), _cells(rest))
-        right = self._right(width - indent)
-        room = max(1, width - indent - 1 if self.wrap != "cut" else width - indent - (cell_len(right) + 2))
+        right = self._right(width - _cells(first))
+        room, below = (
+            max(1, width - _cells(lead) - (1 if self.wrap != "cut" else cell_len(right) + 2)) for lead in (first, rest)
+        )
         if not self.wide:
-            room = min(room, MAX_PROSE)
+            room, below = min(room, MAX_PROSE), min(below, MAX_PROSE)
         fill = palette("" if self.boxed else self.fill)
         edge = min(width, _cells(first[: self.bare]) + MAX_PROSE) if self.boxed else width
         out: list[Line] = []
-        for start, end in self._ranges(room):
+        for start, end in self._ranges(room, below):
             segments: list[tuple[str, Style]] = []
             starts: list[int] = []
             for k, (text, style) in enumerate(first if not out else rest):
@@ -158,12 +166,18 @@ class Flow:
         before, dot, last = self.right.rpartition(" · ")
         return shorten(before, max(1, room - cell_len(dot + last))) + dot + last
 
-    def _ranges(self, room: int) -> list[tuple[int, int]]:
+    def _ranges(self, room: int, below: int) -> list[tuple[int, int]]:
+        """The lines' parts of the text: the first in ``room`` cells, the others in ``below``."""
         if not self.text:
             return [(0, 0)]
         if self.wrap == "cut":
             return [(0, len(self.text))]
-        return chop(self.text, room) if self.wrap == "char" else wrap(self.text, room)
+        broken = chop if self.wrap == "char" else wrap
+        lines = broken(self.text, room)
+        if len(lines) == 1 or room == below:
+            return lines
+        at = lines[1][0]
+        return [lines[0], *((at + begin, at + end) for begin, end in broken(self.text[at:], below))]
 
     def _text(
         self, segments: list[tuple[str, Style]], starts: list[int], start: int, end: int, palette: Palette, room: int
@@ -173,6 +187,9 @@ class Flow:
             while end > start and text[end - 1] == " ":
                 end -= 1
         left = room if self.wrap == "cut" else -1
+        if self.kept is not None and (gap := room - 1 - cell_len(text[: self.kept])) > 0 and cell_len(text) > room:
+            self._ends(segments, starts, self.kept, tail_of(text, gap), palette)
+            return
         begin = start
         for run_end, names, link in self.runs or ((len(text), "", None),):
             if run_end <= begin:
@@ -193,6 +210,19 @@ class Flow:
                     break
             if run_end >= end:
                 break
+
+    def _ends(
+        self, segments: list[tuple[str, Style]], starts: list[int], kept: int, tail: int, palette: Palette
+    ) -> None:
+        """The first characters that are kept, and the text from ``tail`` on."""
+        begin = 0
+        for end, names, link in self.runs or ((len(self.text), "", None),):
+            for start, stop in ((begin, min(end, kept)), (max(begin, tail), end)):
+                if start < stop:
+                    cut = "…" if start == tail else ""
+                    segments.append((cut + self.text[start:stop], palette(f"{self.fill} {self.base} {names}", link)))
+                    starts.append(start - len(cut))
+            begin = end
 
     def _finish(self, line: Line, right: str, width: int, palette: Palette) -> None:
         actions: list[tuple[int, int, Action]] = []

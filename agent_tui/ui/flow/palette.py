@@ -22,8 +22,8 @@ _PLAIN: dict[str, str] = {
     "th": "bold",
     "title": "bold",
     "selected": "reverse",
-    "match": "reverse",
-    "match_now": "reverse bold underline",
+    "match": "bold underline",
+    "match_now": "reverse bold",
     "reasoning": "italic",
 }
 """Attributes by style name; they must tell things apart where there are no colours."""

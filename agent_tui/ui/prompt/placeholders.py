@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import AttachmentPart, Written
@@ -20,7 +20,7 @@ IMAGE = re.compile(r"\[Image #\d+\]")
 
 def is_long(text: str) -> bool:
     """Whether a paste is shown as a placeholder: over 1 000 characters or 15 lines."""
-    return len(text) > MAX_CHARS or text.count("\n") + 1 > MAX_LINES
+    return len(text) > MAX_CHARS or lines_in(text) > MAX_LINES
 
 
 class Placeholders:
@@ -39,7 +39,7 @@ class Placeholders:
             if kept == text:
                 return known
         self._count += 1
-        lines = text.count("\n") + 1
+        lines = lines_in(text)
         size = plural(lines, "line") if lines > 1 else plural(len(text), "character")
         name = f"[Pasted text #{self._count} · {size}]"
         self.texts[name] = text

@@ -8,7 +8,13 @@ from textual.widgets.text_area import Selection
 
 from agent_tui.ui.vim.machine import Ask, Mode, Vim
 
-NAMES: dict[Mode, str] = {"insert": "INSERT", "normal": "NORMAL", "visual": "VISUAL", "visual line": "V-LINE"}
+NAMES: dict[Mode, str] = {
+    "insert": "INSERT",
+    "replace": "REPLACE",
+    "normal": "NORMAL",
+    "visual": "VISUAL",
+    "visual line": "V-LINE",
+}
 ESCAPES = frozenset({"escape", "ctrl+left_square_bracket"})
 """Ctrl+[ is Esc in every terminal; with the kitty protocol it has a name of its own."""
 NAMED = frozenset({*ESCAPES, "backspace", "delete", "left", "right", "up", "down", "home", "end", "ctrl+r"})
@@ -66,6 +72,10 @@ class VimKeys:
     def inserting(self) -> bool:
         return self.vim.mode == "insert"
 
+    @property
+    def replacing(self) -> bool:
+        return self.vim.mode == "replace"
+
     def begin(self) -> None:
         """The prompt was sent: the next one begins in insert mode."""
         self.vim.begin()
@@ -91,6 +101,8 @@ class VimKeys:
             self.vim.cancel()
             self._show()
             return False
+        elif self.replacing:
+            self._press(character)
         elif self._area.is_empty and not self.vim.pending and character in BEGINNINGS:
             if character != HELP:
                 self._press("i")
@@ -103,7 +115,7 @@ class VimKeys:
 
     def _escaped(self, character: str) -> bool:
         """Esc and a letter that came together: a terminal says so of Alt and that letter, too."""
-        if self.inserting or self.vim.pending or self.vim.selecting:
+        if self.inserting or self.replacing or self.vim.pending or self.vim.selecting:
             self._press("escape")
         self.takes(character, character)
         return True
@@ -139,7 +151,11 @@ class VimKeys:
         if old == new or not any(a < start or end > start for a, b in broken):
             return
         if len(new) - tail > head:
-            self.vim.undo()
+            # Backspace takes a character typed over something back, and brings that again.
+            if self.replacing:
+                self.vim.press("backspace")
+            else:
+                self.vim.undo()
             return
         first, last = min(start, *(a for a, _ in broken)), max(end, *(b for _, b in broken))
         text = old[:first] + old[last:]

@@ -13,7 +13,8 @@ from textual.widgets import TextArea
 from agent_tui.completion import Query, query_at
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import bindings_of, wait_after_escape
+from agent_tui.ui.textual_private.nodes import bindings_of
+from agent_tui.ui.textual_private.terminal import wait_after_escape
 
 if TYPE_CHECKING:
     from agent_tui.history import History

@@ -35,7 +35,7 @@ class CachePicker(Picker[CacheEntry, None]):
     PLACEHOLDER = "search causes and models: expired, tools, switched …"
     PREVIEW_LINES = 8
     HINT = "↑↓ move · Enter details · Esc close"
-    EMPTY = "No call has been answered yet, or none matches."
+    EMPTY = "No call has been answered yet."
 
     def __init__(self, agent: ExplainsContext) -> None:
         super().__init__()

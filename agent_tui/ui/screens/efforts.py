@@ -15,7 +15,7 @@ from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
 
 if TYPE_CHECKING:
-    from agent_tui.engine.control.efforts import EffortChoice
+    from agent_tui.engine.models.efforts import EffortChoice
     from agent_tui.ui.agent_protocol import ComparesEfforts
 
 NAME_WIDTH = 8

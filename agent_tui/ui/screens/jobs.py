@@ -54,7 +54,7 @@ class JobPicker(Picker[JobInfo, None]):
     TITLE_TEXT = "Commands in the background"
     PLACEHOLDER = "search commands"
     HINT = "Enter output · Ctrl+X stop · Ctrl+Y keep · Esc close"
-    EMPTY = "None."
+    EMPTY = "No command was started in the background."
     PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
@@ -86,7 +86,7 @@ class JobPicker(Picker[JobInfo, None]):
         """Shows how they are now; the cursor stays."""
         if self.is_attached and self.is_mounted:
             self.shown = self.entries(self.searched)
-            self.set_class(not self.shown, "-empty")
+            self.say_empty()
             self.rows.set_count(len(self.shown))
             self.fit(self.size)
 

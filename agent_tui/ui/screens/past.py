@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agent_tui.history import History
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import clean, one_line
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint
@@ -19,7 +19,8 @@ class HistoryPicker(Picker[str, str]):
     TITLE_TEXT = "Prompt history"
     PLACEHOLDER = "words that were in it"
     HINT = "Enter take it · Esc close"
-    EMPTY = "Nothing like that was typed in this project."
+    NO_MATCH = "Nothing like that was typed in this project."
+    EMPTY = "Nothing was typed in this project yet."
 
     def __init__(self, history: History, search: str = "") -> None:
         super().__init__(one_line(search, 100))
@@ -29,7 +30,7 @@ class HistoryPicker(Picker[str, str]):
         return self.history.search(search)
 
     def draw(self, entry: str, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        lines = entry.count("\n") + 1
+        lines = lines_in(entry)
         more = f"  +{plural(lines - 1, 'line')}" if lines > 1 else ""
         text = shorten(one_line(entry, 400), max(4, width - len(more)))
         return [(text, paint("primary" if here else "foreground")), (more, paint("faint"))]

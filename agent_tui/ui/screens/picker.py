@@ -75,7 +75,11 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     TITLE_TEXT: ClassVar[str] = ""
     PLACEHOLDER: ClassVar[str] = "type to search"
     HINT: ClassVar[str] = "↑↓ move · Enter choose · Esc close"
-    EMPTY: ClassVar[str] = "Nothing matches."
+    NO_MATCH: ClassVar[str] = "Nothing matches."
+    EMPTY: ClassVar[str] = NO_MATCH
+    """Said where there is nothing at all, whatever is searched for."""
+    LEAVE: ClassVar[str] = "Esc close"
+    """All there is to do then."""
     COLUMNS: ClassVar[bool] = False
     """Whether the rows have columns with names (``headings``)."""
     PREVIEW_LINES: ClassVar[int] = 0
@@ -92,7 +96,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     Picker #headings { background: $surface; }
     Picker #rows { background: $surface; height: 1fr; }
     Picker #preview { height: auto; max-height: 8; color: $muted; margin: 1 0 0 0; padding: 0 1; }
-    Picker #none { color: $muted; display: none; padding: 0 2; height: 1; }
+    Picker #none { color: $muted; display: none; padding: 0 2; height: auto; }
     Picker.-empty #none { display: block; }
     Picker.-tiny #frame { border: none; padding: 0; }
     Picker.-tiny #search { margin: 0; }
@@ -115,6 +119,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.searched = search
         self.shown: Sequence[T] = ()
         self.most = LEAST_ROWS
+        self._had = False
         self._widest = 0
         self._said_lines = 0
         self._width = 0
@@ -192,16 +197,20 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             frame.styles.width, frame.styles.height = "100%", "100%"
             return
         self.most = max(self.most, len(self.shown))
+        self._had = self._had or bool(self.shown)
+        some = self._had or bool(self.searched.strip())
         self._widest = max(self._widest, *map(self.width_of, self.shown[:MEASURED]), 0)
         words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
         wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
         width = min(wanted, screen.width - (MARGIN if screen.width >= SMALL else 0))
-        lines = min(max(self.preview_lines(screen.height), self._said_lines), max(0, screen.height // 2 - 4))
+        kept = self.preview_lines(screen.height) if self._had else 0
+        lines = min(max(kept, self._said_lines), max(0, screen.height // 2 - 4))
         room = screen.height - (2 if screen.height < LOW else MARGIN)
         frame.styles.width = self._width = width
-        frame.styles.height = min(self.most + self.extra_lines(width) + (lines + 1 if lines else 0) + 4, room, TALLEST)
+        extra = self.extra_lines(width) if self._had else 0
+        frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(fitting(self.hint, width - 6)).plain
+        frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6)).plain
 
     @property
     def rows(self) -> PickerRows:
@@ -220,10 +229,18 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         """Shows what matches; the cursor stands where the screen wants it at ``first``, else on the best."""
         self.searched = text
         self.shown = self.entries(text)
-        self.set_class(not self.shown, "-empty")
         self.rows.set_count(len(self.shown), self.start_at() if first else 0)
         self.fit(self.size)
+        self.say_empty()
         self._preview()
+
+    def say_empty(self) -> None:
+        """Says that nothing is shown, where that is so: nothing matches, or there is nothing."""
+        self.set_class(not self.shown, "-empty")
+        for names in self.query(Headings):
+            names.display = bool(self.shown)
+        some = self._had or self.searched.strip()
+        self.query_one("#none", Static).update(Content(self.NO_MATCH if some else self.EMPTY))
 
     def action_rows(self, what: str, by: int) -> None:
         rows = self.rows
@@ -243,7 +260,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     @on(Input.Changed, "#search")
     def _search_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self.search(event.value)
+        if event.value != self.searched:
+            self.search(event.value)
 
     @on(Input.Submitted, "#search")
     def _search_submitted(self, event: Input.Submitted) -> None:
@@ -271,7 +289,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         entry = self.current
         text = self.preview(entry) if entry is not None else ""
         preview = self.query_one("#preview", Static)
-        preview.display = bool(text or self.preview_lines(self.size.height)) and not self.has_class("-tiny")
+        kept = self._had and self.preview_lines(self.size.height)
+        preview.display = bool(text or kept) and not self.has_class("-tiny")
         preview.update(Content(text))
         if (lines := self._lines_of(text)) > self._said_lines:
             self._said_lines = lines

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -26,12 +27,8 @@ from agent_tui.ui.draw import Piece, paint_of, strip_of
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.drawing import Canvas, Drawing, drawing
 from agent_tui.ui.terminal.overlay import Overlay, Place
-from agent_tui.ui.textual_private import EchoingScreen
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
-
-if TYPE_CHECKING:
-    from agent_tui.ui.textual_private import Glass
 
 BELOW = ("ctrl+o", "ctrl+t", "ctrl+f", "ctrl+p", "ctrl+up", "ctrl+down")
 """Keys of the conversation, which is not in view."""
@@ -91,7 +88,7 @@ class Caption(Lines):
         return [(f" {text}", paint("foreground" if y == 0 else "muted"))]
 
 
-class PictureScreen(Guarded, EchoingScreen):
+class PictureScreen(Guarded, Screen[None]):
     """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is told
     whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project, to which paths
     are relative."""
@@ -107,7 +104,6 @@ class PictureScreen(Guarded, EchoingScreen):
 
     def __init__(
         self,
-        glass: Glass,
         overlay: Overlay,
         canvas: Callable[[bool], Canvas],
         parts: Sequence[AttachmentPart],
@@ -115,7 +111,7 @@ class PictureScreen(Guarded, EchoingScreen):
         root: Path,
         why: str = "",
     ) -> None:
-        super().__init__(glass)
+        super().__init__()
         self.parts = parts
         self.index = index
         self._overlay = overlay

@@ -34,7 +34,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
 
     TITLE_TEXT = "What waits to be sent"
     PLACEHOLDER = "search"
-    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ · Esc close"
+    HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ order · Esc close"
     EMPTY = "Nothing waits."
     PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +68,7 @@ class QueuePicker(Picker[WaitingMessage, str]):
             return
         at = on or (self.current.id if self.current is not None else "")
         self.shown = self.entries(self.searched)
-        self.set_class(not self.shown, "-empty")
+        self.say_empty()
         index = next((n for n, waits in enumerate(self.shown) if waits.id == at), None)
         self.rows.set_count(len(self.shown), index)
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
-from agent_tui.commands.branch_words import branch_text, files_text, leaves_text
+from agent_tui.commands.branch_words import (
+    branch_text,
+    files_text,
+    first_words,
+    head_of,
+    leaves_text,
+    tree,
+    words_of,
+)
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.branches import Branch
 from agent_tui.models.messages import Message
-from agent_tui.text.cells import fit, shorten
-from agent_tui.text.clean import clean, one_line
+from agent_tui.text.cells import fit
+from agent_tui.text.clean import clean
 from agent_tui.text.numbers import age, plural, tokens
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
@@ -68,22 +76,8 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         self.guard = TypingGuard(clock)
         path = agent.messages
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
-        self.all = list(self._tree(path, agent.branches()))
+        self.all = list(tree(path, agent.branches()))
         self.told: dict[str, str] = {}
-
-    @staticmethod
-    def _tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Message | Branch]:
-        """The rows from the newest on: a branch stands below the message that took its place."""
-        at: dict[str | None, list[Branch]] = {}
-        fork: str | None = None
-        for branch in branches:
-            fork = branch.fork if branch.under is None else fork
-            at.setdefault(fork, []).append(branch)
-        for message in reversed(path):
-            yield from at.get(message.id, ())
-            if message.role == "user":
-                yield message
-        yield from at.get(None, ())
 
     def start_at(self) -> int:
         """The newest message of the conversation."""
@@ -101,7 +95,7 @@ class RewindPicker(Picker["Message | Branch", Choice]):
     def draw(self, entry: Message | Branch, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         color = paint("primary" if here else "foreground")
         if isinstance(entry, Message):
-            return [(fit(_first(entry), max(4, width - 8)), color), (self._age(entry.created), paint("muted"))]
+            return [(fit(first_words(entry), max(4, width - 8)), color), (self._age(entry.created), paint("muted"))]
         lead = "  " * min(entry.depth, DEEPEST) + "├─ "
         size = tokens(entry.tokens, True)
         count = f"{plural(len(entry.own), 'message')} · {size}" if width >= WIDE else f"{len(entry.own):,} · {size}"
@@ -109,21 +103,21 @@ class RewindPicker(Picker["Message | Branch", Choice]):
         space = max(4, width - 8 - room - len(lead))
         return [
             (lead, paint("accent")),
-            (fit(_said(entry, space), space), color),
+            (fit(words_of(entry, space), space), color),
             (fit(count, room, right=True), paint("faint")),
             (self._age(entry.updated), paint("muted")),
         ]
 
     def width_of(self, entry: Message | Branch) -> int:
         if isinstance(entry, Message):
-            return max(WIDE, cell_len(_first(entry)) + 8)
+            return max(WIDE, cell_len(first_words(entry)) + 8)
         return WIDE + 4 + 22
 
     def _age(self, then: float) -> str:
         return " " + (fit(age(then, self.now), 7, right=True) if then else " " * 7)
 
     def preview(self, entry: Message | Branch) -> str:
-        head = _head(entry)
+        head = head_of(entry)
         key = head or ""
         if key not in self.told:
             self.told[key] = self._changes(head)
@@ -171,25 +165,7 @@ class RewindPicker(Picker["Message | Branch", Choice]):
             self.dismiss(Choice(branch=entry, files=files, fork=fork))
 
 
-def _first(message: Message) -> str:
-    return one_line(message.text, 300) or "(attachment)"
-
-
-def _said(branch: Branch, width: int) -> str:
-    """The first words of a branch, and its newest: often it begins like the message it took the place of."""
-    said = [message for message in branch.own if message.role == "user"]
-    first = _first(branch.first)
-    if len(said) < 2:
-        return first
-    return f"{shorten(first, width // 2 - 2)} … {_first(said[-1])}"
-
-
 def _all_said(branch: Branch) -> str:
     said = [message for message in branch.own if message.role == "user"] or [branch.first]
     more = [f"and {plural(len(said) - SHOWN, 'more message')} of yours"] if len(said) > SHOWN else []
-    return "\n".join([*(f"› {_first(message)}" for message in said[:SHOWN]), *more])
-
-
-def _head(entry: Message | Branch) -> str | None:
-    """What the conversation ends with once it is chosen."""
-    return entry.parent_id if isinstance(entry, Message) else entry.end
+    return "\n".join([*(f"› {first_words(message)}" for message in said[:SHOWN]), *more])

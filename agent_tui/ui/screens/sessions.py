@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.widgets import Static
 
 from agent_tui.errors import StoreError
 from agent_tui.models.search import IndexState, SessionHit
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from agent_tui.commands.agent_protocol import SearchesSessions
     from agent_tui.ui.agent_protocol import ListsSessions
 
+log = logging.getLogger(__name__)
+
 MOST = 500
 """Sessions that a search shows."""
 _BATCH = 0.05
@@ -39,6 +44,14 @@ _BATCH = 0.05
 _YIELD = 0.0005
 """Seconds after each hit that the interpreter is left to the screen."""
 _WHO = {"user": "you", "assistant": "model"}
+
+
+class Search(NamedTuple):
+    """What the thread is to look for: its number, the text, and the project, None for all."""
+
+    number: int
+    text: str
+    project: str | None
 
 
 class ResumeAt(NamedTuple):
@@ -53,15 +66,17 @@ class ResumeAt(NamedTuple):
 class SessionPicker(Picker[SessionHit, ResumeAt]):
     """Answers what is to be resumed. Ctrl+A shows all projects' sessions or this project's alone.
 
-    A search runs in a thread of its own and its hits come as they are found, so that no key waits for it; until the
-    first are there the rows stay what they were.
+    Searches run in a thread that it has as long as it is open, and hits come as they are found, so that no key waits
+    for them; a letter ends the search of the one before. Until the first hits are there the rows stay what they were.
     """
 
     TITLE_TEXT = "Resume a session"
     PLACEHOLDER = "search titles, your messages and answers"
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
     PREVIEW_LINES = 2
-    EMPTY = "No session matches."
+    NO_MATCH = "No session matches."
+    EMPTY = "No session yet."
+    LEAVE = "Ctrl+A all projects · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
     @dataclass
@@ -83,6 +98,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._listed: dict[bool, list[SessionHit]] = {}
         self._searches = 0
         self._reader: SearchesSessions | None = None
+        self._wanted: SimpleQueue[Search | None] = SimpleQueue()
         self._waits = False
         self._entered = False
 
@@ -105,10 +121,10 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self.searched = text
         self._waits = True
         self._say(" · searching…")
-        reader = self._reader = self.agent.store.search_reader()
-        project = None if self.everywhere else self.project
-        work = partial(self._look, reader, self._searches, text, project)
-        self.run_worker(work, thread=True, group="search", exit_on_error=False)
+        if self._reader is None:
+            self._reader = self.agent.store.search_reader()
+            Thread(target=self._serve, args=(self._reader,), name="search", daemon=True).start()
+        self._wanted.put(Search(self._searches, text, None if self.everywhere else self.project))
 
     def _stop(self) -> None:
         """Ends the search that runs; what it still tells is not heard."""
@@ -116,10 +132,17 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._waits = False
         if self._reader is not None:
             self._reader.stop()
-            self._reader = None
 
     def on_unmount(self) -> None:
         self._stop()
+        self._wanted.put(None)
+
+    def _serve(self, reader: SearchesSessions) -> None:
+        """In the thread: one search after the other."""
+        with contextlib.closing(reader):
+            while (wanted := self._wanted.get()) is not None:
+                if wanted.number == self._searches:
+                    self._look(reader, *wanted)
 
     def _look(self, reader: SearchesSessions, number: int, text: str, project: str | None) -> None:
         """In the thread: one search from its beginning to its end."""
@@ -130,25 +153,27 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         def tell(**more: object) -> None:
             self.post_message(self.Found(number, found, state, **more))  # type: ignore[arg-type]
 
-        with contextlib.closing(reader):
-            try:
-                state = reader.state()
-                for hit in reader.hits(text, project):
-                    if not hit.session.messages:
-                        continue
-                    found.append(hit)
-                    count += 1
-                    if count >= MOST:
-                        break
-                    if count == 1 or time.monotonic() - told > _BATCH:
-                        tell()
-                        found, told = [], time.monotonic()
-                    # The screen's thread may be waiting for the interpreter, and comes first.
-                    time.sleep(_YIELD)
-            except StoreError as error:
-                tell(ended=True, problem=str(error))
-            else:
-                tell(ended=True)
+        try:
+            state = reader.state()
+            for hit in reader.hits(text, project, lambda: number != self._searches):
+                if not hit.session.messages:
+                    continue
+                found.append(hit)
+                count += 1
+                if count >= MOST:
+                    break
+                if count == 1 or time.monotonic() - told > _BATCH:
+                    tell()
+                    found, told = [], time.monotonic()
+                # The screen's thread may be waiting for the interpreter, and comes first.
+                time.sleep(_YIELD)
+        except StoreError as error:
+            tell(ended=True, problem=str(error))
+        except Exception:
+            log.exception("A search failed")
+            tell(ended=True, problem="the search failed: the log says why")
+        else:
+            tell(ended=True)
 
     def on_session_picker_found(self, event: Found) -> None:
         event.stop()
@@ -158,12 +183,17 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         known = [] if new else list(self.shown)
         self.shown = [*known, *event.hits]
         count = len(self.shown)
-        self.set_class(not self.shown and event.ended, "-empty")
         self.rows.set_count(count, 0 if new else None)
+        if event.ended:
+            self.say_empty()
+        else:
+            self.remove_class("-empty")
         if new:
             self._preview()
+        if new:
+            self.query_one("#none", Static).update(Content(one_line(event.problem, 300) or self.EMPTY))
         if event.problem:
-            self._say(f" · {one_line(event.problem, 80)}")
+            self._say(f" · {plural(count, 'session')}, then {one_line(event.problem, 80)}" if count else " · failed")
         elif not event.ended:
             self._say(f" · {plural(count, 'session')}…{_how(event.state)}")
         else:
@@ -175,7 +205,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         scope = "all projects" if self.everywhere else "this project"
         other = "this project" if self.everywhere else "all projects"
         frame = self.query_one("#frame")
-        frame.border_title = Content(f" {self.TITLE_TEXT} · {scope}{text} ")
+        frame.border_title = Content(f"{self.TITLE_TEXT} · {scope}{text}")
         self.hint = self.HINT.replace("all projects", other)
         self.fit(self.size)
 
@@ -185,8 +215,8 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         fork = " fork" if info.copied else ""
         when = fit(age(entry.created or info.updated, self.now), 7, right=True)
         elsewhere = "" if info.project == self.project else one_line(Path(info.project).name, 24)
-        roomy = width > (70 if entry.message_id is None else 100)
-        place = f" {fit(elsewhere, 18)}" if roomy and self.everywhere else ""
+        room_for_place = (width - 40) // 2 if entry.message_id is None else (width - 64) // 2
+        place = f" {fit(elsewhere, min(18, room_for_place))}" if room_for_place >= 8 and self.everywhere else ""
         name = one_line(info.title or info.preview, 200) or "untitled"
         style = paint("primary" if here else "foreground", bold=here)
         end: list[Piece] = [(fork, paint("secondary")), (current, paint("accent")), (place, paint("secondary"))]
@@ -195,13 +225,15 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             room = max(8, width - width_of(end))
             marked = entry.line == name and entry.spans
             return [*(_marked(name, entry.spans, room, style, paint) if marked else [(fit(name, room), style)]), *end]
-        end.append((when, paint("muted")))
+        end = [(place, paint("secondary")), (when, paint("muted"))]
         room = max(8, width - width_of(end))
-        title = fit(name, room * 2 // 5) + "  " if room > 50 else ""
+        marks = [(fork, paint("secondary")), (current, paint("accent"))]
+        named = max(0, room * 2 // 5 - width_of(marks))
+        title = fit(name, named) if room > 50 else ""
         who = "other branch" if entry.left_behind else _WHO.get(entry.role or "", "")
-        left = room - cell_len(title) - len(who) - 2
-        line = _marked(entry.line, entry.spans, left, paint("foreground"), paint)
-        return [(title, style), (f"{who}: ", paint("muted")), *line, *end]
+        begin = [(title, style), *marks, ("  ", style)] if title else []
+        line = _marked(entry.line, entry.spans, room - width_of(begin) - len(who) - 2, paint("foreground"), paint)
+        return [*begin, (f"{who}: ", paint("muted")), *line, *end]
 
     def width_of(self, entry: SessionHit) -> int:
         info = entry.session

@@ -86,20 +86,23 @@ def _prepared(text: str) -> str:
 
 
 def _wrap(line: str, width: int) -> list[str]:
-    """Breaks a line at blanks where possible."""
+    """Breaks a line at blanks where possible; what goes on stands below where the line began."""
     if cell_len(line) <= width:
         return [line]
+    rest = line.lstrip(" ")
+    indent = line[: len(line) - len(rest)][: width // 2]
     lines: list[str] = []
-    current = ""
-    for word in line.split(" "):
-        joined = f"{current} {word}" if current else word
+    current = indent
+    for word in rest.split(" "):
+        joined = f"{current} {word}" if current.strip() else current + word
         if cell_len(joined) <= width:
             current = joined
             continue
-        if current:
+        if current.strip():
             lines.append(current)
-        *full, current = chop_cells(word, width) or [""]
-        lines += full
+        *full, last = chop_cells(word, width - len(indent)) or [""]
+        lines += [indent + piece for piece in full]
+        current = indent + last
     return [*lines, current]
 
 

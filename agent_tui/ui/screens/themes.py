@@ -18,8 +18,8 @@ from agent_tui.ui.screens.picker import Picker, PickerRows
 from agent_tui.ui.theme import Paint, Themes
 from agent_tui.ui.widgets.lines import Lines
 
-NAME, KIND = 18, 12
-"""Cells of the columns."""
+NAME, NARROW_NAME, KIND = 18, 15, 12
+"""Cells of the columns; the name has less where the sample beside it needs the room."""
 SAMPLE = 38
 """Cells of the sample."""
 ROOMY, SWATCHES = 72, 100
@@ -114,21 +114,23 @@ class ThemePicker(Picker[Theme, str]):
         return max(0, self.sample.line_count - self.most)
 
     def _list_width(self) -> int:
-        kind, swatches = self._columns()
-        return 4 + NAME + kind + swatches + 2
+        name, kind, swatches = self._columns()
+        return 4 + name + kind + swatches + 2
 
-    def _columns(self) -> tuple[int, int]:
+    def _columns(self) -> tuple[int, int, int]:
+        """Cells of the name, the kind and the colours."""
         width = self.app.size.width
         swatches = 2 * sum(row.always for row in DRAWN_ROWS)
-        return (KIND if width >= ROOMY else 0), (swatches if width >= SWATCHES else 0)
+        roomy = width >= ROOMY
+        return NAME if roomy else NARROW_NAME, KIND if roomy else 0, swatches if width >= SWATCHES else 0
 
     def draw(self, entry: Theme, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        kind, swatches = self._columns()
+        name, kind, swatches = self._columns()
         own = Paint(entry.variables)
         word = "16 colours" if entry.ansi else "dark" if entry.dark else "light"
         return [
             ("● " if entry.name == self.before else "  ", paint("accent")),
-            (fit(one_line(entry.name, 60), NAME), paint("primary" if here else "foreground", bold=here)),
+            (fit(one_line(entry.name, 60), name), paint("primary" if here else "foreground", bold=here)),
             (fit(word, kind), paint("muted")),
             *(("██", own(row.variable)) for row in DRAWN_ROWS if row.always and swatches),
         ]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from agent_tui.ui.textual_private import Hears, listening, loop_of, messages_of, teach_keys, wrap_output
+from agent_tui.ui.textual_private.terminal import Hears, listening, loop_of, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver

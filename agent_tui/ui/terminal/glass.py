@@ -21,20 +21,24 @@ NO_REGIONS = ("", "dumb", "unknown", "emacs", "cons25")
 class Glass:
     """Rows as they were sent. A row that is not known (None) has to be sent whole, at the next occasion.
 
-    ``regions``: whether the terminal can scroll a part of its screen.
+    ``regions``: whether the terminal can scroll a part of its screen. ``shapes`` is another number whenever rows
+    are not known any more, or may begin their parts at other columns.
     """
 
     def __init__(self, regions: bool) -> None:
         self.regions = regions
         self.width = 0
+        self.shapes = 0
         self._rows: list[Cells | None] = []
 
     def forget(self) -> None:
         """The terminal may show anything: it was resized, or somebody else wrote to it."""
         self._rows = [None] * len(self._rows)
+        self.shapes += 1
 
     def forget_rows(self, rows: Sequence[int]) -> None:
         """Somebody else wrote these rows."""
+        self.shapes += 1
         for y in rows:
             if y < len(self._rows):
                 self._rows[y] = None
@@ -43,6 +47,7 @@ class Glass:
         """The screen's size; another one than before makes everything unknown."""
         if width != self.width or height != len(self._rows):
             self.width = width
+            self.shapes += 1
             self._rows = [None] * height
 
     def knows(self, y: int, columns: Sequence[int]) -> bool:
@@ -55,6 +60,8 @@ class Glass:
         others only those that may have changed. Empty when the terminal shows all of it already."""
         rows = self._rows
         wanted: dict[int, Cells] = {}
+        if any(whole.values()):
+            self.shapes += 1
         for y in sorted(changes):
             have = rows[y]
             want = changes[y] if whole[y] or have is None else {**have, **changes[y]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.drivers.web_driver import WebDriver
 
-from agent_tui.ui.textual_private import loop_of
+from agent_tui.ui.textual_private.terminal import loop_of
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
+
+from rich.cells import cell_len
 
 from agent_tui.text.clean import drawable, newlines
 from agent_tui.ui.flow.caps import cap_line
@@ -53,22 +56,47 @@ def plain_pieces(
     gap: int = 0,
     gap_margin: Decoration = (),
     wide: bool = False,
+    hang: bool = False,
 ) -> list[Piece]:
-    """Pieces of a text that is no Markdown: every line as it is."""
+    """Pieces of a text that is no Markdown: every line as it is. ``hang``: a line of two columns goes on below the
+    second one."""
     lines = drawable(newlines(text)).split("\n")
     out = []
     for at in range(0, len(lines), PLAIN_ROWS):
         part = lines[at : at + PLAIN_ROWS]
-        make = partial(_plain, part, margin, style, fill, wrap, wide)
+        make = partial(_plain, part, margin, style, fill, wrap, wide, hang)
         chars = sum(min(len(line), 100_000) for line in part)
         out.append(Piece(make, gap=0 if at else gap, gap_margin=gap_margin, chars=chars, rows=len(part)))
     return out
 
 
-def _plain(lines: Sequence[str], margin: Decoration, style: str, fill: str, wrap: Wrap, wide: bool) -> list[Flow]:
+def _plain(
+    lines: Sequence[str], margin: Decoration, style: str, fill: str, wrap: Wrap, wide: bool, hang: bool = False
+) -> list[Flow]:
     return [
-        Flow(cap_line(line).expandtabs(4), base=style, first=margin, fill=fill, wrap=wrap, wide=wide) for line in lines
+        Flow(
+            cap_line(line).expandtabs(4),
+            base=style,
+            first=margin,
+            rest=(*margin, (" " * _second_column(line), "")) if hang else None,
+            fill=fill,
+            wrap=wrap,
+            wide=wide,
+        )
+        for line in lines
     ]
+
+
+_COLUMNS = re.compile(r" *\S(?:[^ ]| (?! ))* {2,}(?=\S)")
+MOST_HANG = 30
+"""Cells of a first column, above which what goes on stands where the line began."""
+
+
+def _second_column(line: str) -> int:
+    """Where the second of two columns begins, set apart by more than one blank; else where the line begins."""
+    begins = len(line) - len(line.lstrip(" "))
+    found = _COLUMNS.match(line)
+    return min(begins, MOST_HANG) if found is None or found.end() > MOST_HANG else cell_len(found[0])
 
 
 class MarkdownBody:

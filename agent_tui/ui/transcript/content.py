@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from agent_tui.commands.turn_words import told_by_what_follows
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
@@ -16,7 +17,6 @@ from agent_tui.ui.transcript.entry import (
     blocks_of,
     ending,
     shell_output,
-    told_by_what_follows,
     tool_block,
 )
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
@@ -226,7 +226,8 @@ class Content:
         self.add_block(BannerBlock(lines), "\n".join(lines))
 
     def block(self, title: str, body: str, markdown: bool, is_open: bool) -> None:
-        self.add_block(FoldBlock("block", title, body, markdown=markdown, is_open=is_open), body if is_open else "")
+        made = FoldBlock("block", title, body, markdown=markdown, is_open=is_open, hang=True)
+        self.add_block(made, body if is_open else "")
 
     def add_block(self, block: Block, text: str) -> None:
         entry = Entry(None, [block])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +17,9 @@ from agent_tui.ui.transcript.heights import Heights
 
 KEPT_LINES = 4_000
 """Laid-out lines that are kept; those not looked at for longest are dropped first."""
+
+
+_index = attrgetter("index")
 
 
 class Cursor(NamedTuple):
@@ -41,6 +47,7 @@ class Document:
         self.folding = folding
         self.width = 80
         self.palette: Palette | None = None
+        self._asked: list[Entry] = []
         self._built: set[int] = set()
         self._kept: OrderedDict[Piece, int] = OrderedDict()
         self._kept_lines = 0
@@ -48,6 +55,7 @@ class Document:
     def append(self, entry: Entry) -> None:
         entry.index = len(self.entries)
         self.entries.append(entry)
+        self._asked += _questions([entry])
         self.heights.append(self._guess(entry))
 
     def extend(self, entries: list[Entry]) -> None:
@@ -56,6 +64,7 @@ class Document:
         for index, entry in enumerate(entries, start):
             entry.index = index
         self.entries += entries
+        self._asked += _questions(entries)
         self._estimate()
 
     def prepend(self, entries: list[Entry]) -> None:
@@ -64,6 +73,7 @@ class Document:
         self.entries[:0] = entries
         for index, entry in enumerate(self.entries):
             entry.index = index
+        self._asked[:0] = _questions(entries)
         self._built = {index + count for index in self._built}
         self._estimate()
 
@@ -125,6 +135,19 @@ class Document:
     def offset(self, cursor: Cursor) -> int:
         """The row a place has at the moment."""
         return self.heights.before(cursor.entry) + self.entries[cursor.entry].heights.before(cursor.piece) + cursor.line
+
+    def question(self, index: int, direction: int) -> int | None:
+        """The nearest entry before (-1) or after (+1) that one in which the user says something."""
+        at = (
+            bisect_left(self._asked, index, key=_index)
+            if direction < 0
+            else bisect_right(self._asked, index, key=_index)
+        )
+        at -= direction < 0
+        # One that was withdrawn says nothing any more.
+        while 0 <= at < len(self._asked) and self._asked[at].message is None:
+            at += direction
+        return self._asked[at].index if 0 <= at < len(self._asked) else None
 
     def at(self, row: int) -> Cursor:
         """The place at a row, as far as heights are known."""
@@ -209,3 +232,7 @@ class Document:
             dropped, count = self._kept.popitem(last=False)
             dropped.forget()
             self._kept_lines -= count
+
+
+def _questions(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.message is not None and entry.message.role == "user"]

@@ -19,9 +19,8 @@ from agent_tui.models.messages import (
     ToolResultPart,
     written_in,
 )
-from agent_tui.models.steps import Step
 from agent_tui.paths import in_project
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
 from agent_tui.ui.transcript.heights import Heights
@@ -189,12 +188,6 @@ def ending(message: Message) -> Iterable[Block]:
         yield NoticeBlock("end", "info", message.note)
 
 
-def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Whether a step was refused for its size before a word of an answer: it is made again in another way, or the turn
-    ends with the reason."""
-    return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
-
-
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
     """The block of a call, the one that already shows it where there is one."""
     block = tools.live.get(part.call_id)
@@ -231,7 +224,7 @@ def _user(message: Message, tools: Tools) -> list[Block]:
     output = shell_output(message)
     if output is None:
         return [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
-    lines = output.rstrip("\n").count("\n") + 1
+    lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
     return [
         UserBlock(message.text, _all_named([part for part in attached if part.name != SHELL_OUTPUT], tools)),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-_GROUP = 256
+from itertools import accumulate
 
 
 class Heights:
-    """A list of heights in rows with sums by group, so that nothing costs more than a few hundred additions in C."""
+    """A list of heights in rows with sums of them (a Fenwick tree), so that nothing looks at more of ``n`` than
+    ``log2(n)``; but for ``reset``."""
 
-    __slots__ = ("_groups", "_rows", "total")
+    __slots__ = ("_rows", "_sums", "total")
 
     def __init__(self, rows: Iterable[int] = ()) -> None:
         self.reset(rows)
@@ -24,43 +24,44 @@ class Heights:
     def reset(self, rows: Iterable[int]) -> None:
         """Replaces all heights."""
         self._rows = list(rows)
-        self._groups = [sum(self._rows[k : k + _GROUP]) for k in range(0, len(self._rows), _GROUP)]
-        self.total = sum(self._groups)
+        before = list(accumulate(self._rows, initial=0))
+        # Sum number k is of the ``k & -k`` heights that end with the k-th.
+        self._sums = [before[k] - before[k & (k - 1)] for k in range(len(before))]
+        self.total = before[-1]
 
     def append(self, height: int) -> None:
-        if len(self._rows) % _GROUP == 0:
-            self._groups.append(0)
+        count = len(self._rows) + 1
         self._rows.append(height)
-        self._groups[-1] += height
+        self._sums.append(self.before(count - 1) - self.before(count & (count - 1)) + height)
         self.total += height
 
     def set(self, index: int, height: int) -> None:
         change = height - self._rows[index]
         if change:
             self._rows[index] = height
-            self._groups[index // _GROUP] += change
             self.total += change
+            k, sums = index + 1, self._sums
+            while k < len(sums):
+                sums[k] += change
+                k += k & -k
 
     def before(self, index: int) -> int:
         """The sum of all heights before ``index``."""
-        group = index // _GROUP
-        return sum(self._groups[:group]) + sum(self._rows[group * _GROUP : index])
+        total, sums = 0, self._sums
+        while index:
+            total += sums[index]
+            index &= index - 1
+        return total
 
     def find(self, y: int) -> tuple[int, int]:
         """The index of what covers row ``y`` and the row within it; the last one for rows beyond the end."""
         y = max(0, y)
-        group = 0
-        for size in self._groups:
-            if y < size:
-                break
-            y -= size
-            group += 1
-        else:
+        if y >= self.total:
             return max(0, len(self._rows) - 1), max(0, self._rows[-1] - 1 if self._rows else 0)
-        index = group * _GROUP
-        for height in self._rows[index:]:
-            if y < height:
-                break
-            y -= height
-            index += 1
+        index, sums = 0, self._sums
+        step = 1 << len(self._rows).bit_length()
+        while step := step >> 1:
+            after = index + step
+            if after < len(sums) and sums[after] <= y:
+                index, y = after, y - sums[after]
         return index, y

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from agent_tui.text.clean import drawable
-from agent_tui.text.numbers import duration, plural
+from agent_tui.text.numbers import duration, lines_in, plural
 from agent_tui.ui.flow.lines import Decoration, Flow
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, MarkdownBody, plain_pieces
@@ -32,7 +32,7 @@ class UserBlock(Block):
     def __init__(self, text: str, attachments: Sequence[Named], pasted: Sequence[Sequence[int]] = ()) -> None:
         self.text = text
         self.attachments = attachments
-        self._rows = text.count("\n") + 1
+        self._rows = lines_in(text)
         self._pasted = [(start, end) for start, end in pasted if 0 <= start < end <= len(text)]
         self._short = self._folded()
         self.foldable = bool(self._pasted) or self._rows > LONG_USER_ROWS
@@ -59,7 +59,7 @@ class UserBlock(Block):
 
     def _hidden(self) -> str:
         """What opening it shows."""
-        more = self._rows - self._short.count("\n") - 1
+        more = self._rows - lines_in(self._short)
         return "what was pasted" if self._pasted else plural(more, "more line")
 
     def _folded(self) -> str:
@@ -67,12 +67,12 @@ class UserBlock(Block):
         long."""
         pieces, at = [], 0
         for start, end in self._pasted:
-            lines = self.text.count("\n", start, end) + 1
+            lines = lines_in(self.text[start:end])
             size = plural(lines, "line") if lines > 1 else plural(end - start, "character")
             pieces += [self.text[at:start], f"[Pasted {size}]"]
             at = end
         text = "".join([*pieces, self.text[at:]])
-        if text.count("\n") + 1 > LONG_USER_ROWS:
+        if lines_in(text) > LONG_USER_ROWS:
             text = "\n".join(text.split("\n", LONG_USER_ROWS // 2)[: LONG_USER_ROWS // 2])
         return text
 
@@ -84,7 +84,7 @@ class UserBlock(Block):
 def attachment_pieces(name: str, key: str, more: str, gap: int) -> list[Piece]:
     """The line of what was attached; with ``key`` that of a picture which it opens."""
     if not key:
-        return plain_pieces(f"+ {name}", USER_MARGIN, style="muted", fill="user", gap=gap)
+        return plain_pieces(f"+ {name}", USER_MARGIN, style="muted", fill="user", wrap="char", gap=gap)
     return [
         Piece(partial(picture_line, f"{name}{more}", key, USER_MARGIN, "user"), gap=gap, chars=len(name) + len(more))
     ]
@@ -177,13 +177,23 @@ class FoldBlock(Block):
     foldable = True
 
     def __init__(
-        self, key: str, title: str, body: str, *, markdown: bool, is_open: bool, detail: str = "", rule: bool = False
+        self,
+        key: str,
+        title: str,
+        body: str,
+        *,
+        markdown: bool,
+        is_open: bool,
+        detail: str = "",
+        rule: bool = False,
+        hang: bool = False,
     ) -> None:
         self.key = key
         self.title = drawable(title)
         self.detail = drawable(detail)
         self.body = body
         self.rule = rule
+        self._hang = hang
         self._open = is_open
         self._markdown = MarkdownBody(body) if markdown else None
         self.foldable = bool(body.strip())
@@ -198,7 +208,8 @@ class FoldBlock(Block):
             if self._markdown is not None:
                 out += self._markdown.pieces(1, ())
             else:
-                out += plain_pieces(self.body, (*MARGIN, ("  ", "")) if self.title else MARGIN, wide=True)
+                margin = (*MARGIN, ("  ", "")) if self.title else MARGIN
+                out += plain_pieces(self.body, margin, wide=True, hang=self._hang)
         return out
 
     def _header(self, is_open: bool) -> list[Flow]:

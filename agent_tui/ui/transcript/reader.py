@@ -14,8 +14,10 @@ from agent_tui.ui.transcript.messages import FindChanged
 from agent_tui.ui.transcript.selection import selected_text
 from agent_tui.ui.transcript.view import DocumentView
 
-FIND_SLICE = 0.03
+FIND_SLICE = 0.012
 """Seconds of searching before keys are looked at again."""
+TELL_FOUND = 0.1
+"""Seconds between two words on how far a search is."""
 NO_FIND = FindState("", 0, 0, True)
 
 
@@ -25,6 +27,7 @@ class Reader(DocumentView):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._select_from: int | None = None
+        self._told_found = 0.0
 
     @property
     def show_reasoning(self) -> bool:
@@ -115,15 +118,17 @@ class Reader(DocumentView):
             finder.step()
             if perf_counter() >= end:
                 break
-        if finder.matches and not had:
+        first = bool(finder.matches) and not had
+        if first:
             finder.position = finder.first()
             if finder.begin in (None, finder.matches[finder.position].entry):
                 self._show_match(finder)
+            self.refresh()
         if not finder.complete:
             self.set_timer(FIND_SLICE if place else 0.001, lambda: self._search(finder, True))
-        if later:
+        if later and (finder.complete or first or perf_counter() - self._told_found > TELL_FOUND):
+            self._told_found = perf_counter()
             self.post_message(FindChanged(finder.state))
-            self.refresh()
 
     def _find_step(self, direction: int) -> FindState:
         finder = self.finder
@@ -182,14 +187,11 @@ class Reader(DocumentView):
             return False
         top = self._slots[0].cursor
         here = top.entry if top.piece == 0 and top.line <= 1 else top.entry + (1 if direction < 0 else 0)
-        index = here + direction
-        while 0 <= index < len(self.document.entries):
-            message = self.document.entries[index].message
-            if message is not None and message.role == "user":
-                self.document.pieces(index)
-                self.go_to(Cursor(index, 0, 0))
-                return True
-            index += direction
+        index = self.document.question(here, direction)
+        if index is not None:
+            self.document.pieces(index)
+            self.go_to(Cursor(index, 0, 0))
+            return True
         if direction > 0:
             self.follow_end()
         return False

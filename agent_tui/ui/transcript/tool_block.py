@@ -6,7 +6,15 @@ import json
 from collections.abc import Iterator
 from functools import partial
 
-from agent_tui.commands.tool_words import argument_data, call_label, call_summary, items_of, result_facts, shown
+from agent_tui.commands.tool_words import (
+    about_a_path,
+    argument_data,
+    call_label,
+    call_summary,
+    items_of,
+    result_facts,
+    shown,
+)
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.ui.flow.caps import cap_line
@@ -16,6 +24,8 @@ from agent_tui.ui.transcript.blocks import MARGIN, Block, GrowingBlock, plain_pi
 from agent_tui.ui.transcript.checklist import pieces_of
 
 BODY: Decoration = (("    ", ""), ("│ ", "reasoning_bar"))
+MOST_LABEL = 500
+"""Characters of what a call is about that are laid out."""
 MAX_LIVE = 200_000
 LIVE_LINES = 4
 """Of the output of a command that runs, below its line while it is folded."""
@@ -100,7 +110,10 @@ class ToolBlock(GrowingBlock):
         runs = [(len(name), "strong", None), (len(text), "", None)] if rest else [(len(text), "strong", None)]
         right = " · ".join([*self._facts(), "▾" if is_open else "▸"])
         first = (*MARGIN, (f"{icon} ", style))
-        return [Flow(text[:500], runs, first=first, wrap="cut", wide=True, right=right, action=("fold", self.key))]
+        kept = len(name) + 1 if rest and about_a_path(self.name) else None
+        if len(text) > MOST_LABEL:
+            text = text[:MOST_LABEL] if kept is None else f"{text[:kept]}…{text[-MOST_LABEL:]}"
+        return [Flow(text, runs, first=first, wrap="cut", kept=kept, wide=True, right=right, action=("fold", self.key))]
 
     def _label(self) -> str:
         """The tool's name and what it does, the same while it runs and afterwards."""

@@ -16,7 +16,8 @@ from textual.strip import Strip
 from agent_tui.ui.flow.paint import Mark, found, key, paint
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import JumpingScrollView, filtered
+from agent_tui.ui.textual_private.frames import through
+from agent_tui.ui.textual_private.scrolling import JumpingScrollView
 from agent_tui.ui.transcript.document import Cursor, Document, Slot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
@@ -25,7 +26,7 @@ from agent_tui.ui.transcript.messages import FollowChanged
 FRAME = 1 / 30
 """Seconds between two drawings of a growing answer."""
 CALM_FRAME = 1 / 4
-"""The same with reduced motion, and beneath a dialog, where each drawing is one of the whole screen."""
+"""The same with reduced motion, and beneath a dialog, where rows cannot be moved: each one is sent."""
 SHARE = 0.1
 """Share of a processor that laying out a growing answer may take: a slow one makes the next one wait."""
 
@@ -56,13 +57,17 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         self._follow = True
         self._top = Cursor(0, 0, 0)
         self._slots: list[Slot] = []
-        self._placing = False
+        self._look: object = None
         self._dirty = False
         self._frame_pending = False
         self._frame_end = 0.0
         self._frame_cost = 0.0
         self._waiting: set[Entry] = set()
         self._new_entries = 0
+
+    def text_width(self, size: Size) -> int:
+        """The columns of the text, where those of the whole view are known already."""
+        return size.width - self.scrollbar_size_vertical
 
     @property
     def follow(self) -> bool:
@@ -104,19 +109,15 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         frame = CALM_FRAME if self.reduced_motion or self.app.screen is not self.screen else FRAME
         wait = max(frame, self._frame_cost / SHARE) - (perf_counter() - self._frame_end)
         self._frame_pending = True
-        if wait <= 0:
-            self.call_next(self._frame)
-        else:
-            self.set_timer(wait, self._frame)
+        self.frame_in(max(0.0, wait), self._frame)
 
     def _frame(self) -> None:
         self._frame_pending = False
         begun = thread_time()
         self._take_waiting()
-        if self._dirty:
-            self.settle()
-        self._frame_end = perf_counter()
+        self._settle()
         self._frame_cost = thread_time() - begun
+        self._frame_end = perf_counter()
 
     def _take_waiting(self) -> None:
         """Only what is in view is made anew; of the rest just the height is estimated."""
@@ -139,38 +140,38 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
 
     def settle(self) -> None:
         """Makes what is visible exact: lines, heights, scroll position. Cheap when nothing changed."""
-        if not self.is_mounted or not self.size:
-            return
-        width = self.scrollable_content_region.width
+        if self._settle():
+            self.screen.check_idle()
+
+    def _settle(self) -> bool:
+        """Whether there is something to draw."""
+        if not self.is_mounted or not (size := self.size):
+            return False
+        width, height = self.text_width(size), size.height
         if width != self.document.width or self.document.palette is None:
             self._restyle()
             self.document.resize(width)
             self._dirty = True
         if not self._dirty:
-            return
+            return False
         self._take_waiting()
         self._dirty = False
         old = [slot.line for slot in self._slots]
-        self._fill()
-        self._place()
+        self._fill(height)
+        self._place(height)
         if self.document.tools.album is not None:
             self.document.tools.album.look(slot.line for slot in self._slots)
         new = [slot.line for slot in self._slots]
         if len(old) != len(new):
-            self.refresh()
-        else:
-            self._refresh_rows(y for y, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after)
+            self.mark()
+        elif rows := [y for y, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]:
+            self.mark(*(Region(0, first, size.width, last + 1 - first) for first, last in _runs(rows)))
         if not self._follow:
-            self._refresh_rows([self.size.height - 1])
+            self.mark(Region(0, height - 1, size.width, 1))
+        return True
 
-    def _refresh_rows(self, rows: Iterable[int]) -> None:
-        """Draws these rows of the view again."""
-        width = self.size.width
-        if regions := [Region(0, y, width, 1) for y in rows]:
-            self.refresh(*regions)
-
-    def _fill(self) -> None:
-        document, rows = self.document, self.size.height
+    def _fill(self, rows: int) -> None:
+        document = self.document
         if not document.entries:
             self._slots, self._top = [], Cursor(0, 0, 0)
             return
@@ -196,26 +197,17 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         lines = self.document.lay(entry, cursor.piece)
         return Cursor(entry, cursor.piece, min(cursor.line, max(0, len(lines) - 1)))
 
-    def _place(self) -> None:
+    def _place(self, height: int) -> None:
         """Sets the virtual size and the scroll position that belong to what is visible."""
         total = self.document.heights.total
         row = self.document.offset(self._top) if self._slots else 0
         if self._follow:
-            row = max(0, total - self.size.height)
-        self._placing = True
-        try:
-            size = Size(self.document.width, total)
-            if size != self.virtual_size:
-                self.set_virtual_size(size)
-            row = min(row, self.max_scroll_y)
-            self.scroll_y = row
-            self.scroll_target_y = row
-        finally:
-            self._placing = False
+            row = max(0, total - height)
+        self.place(Size(self.document.width, total), row)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        if not self._placing and round(old_value) != round(new_value):
+        if round(old_value) != round(new_value):
             self._scrolled(round(new_value) - round(old_value), round(new_value))
 
     def _scrolled(self, rows: int, target: int) -> None:
@@ -284,22 +276,46 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
             self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Lines as they are painted, as wide as the text: there is nothing around them that Textual would have to draw,
-        and what stands beside them is the scrollbar's, where there is one."""
+        """Lines as they are painted: there is nothing around them that Textual would have to draw, and what stands
+        beside them is the scrollbar's, where there is one."""
         if self._dirty:
             self.settle()
-        width, selection = self.scrollable_content_region.width, self.text_selection
-        strips = [self._line(y, width, selection) for y in crop.line_range]
-        if not self.show_vertical_scrollbar:
-            style = Style(bgcolor=self.rich_style.bgcolor)
-            strips = [strip.extend_cell_length(self.size.width, style) for strip in strips]
+        size, slots, filters = self.size, self._slots, self.get_line_filters()
+        background = self.background_colors[1]
+        look = self._looks(size, *filters, background)
+        marked = self.finder is not None or self.text_selection is not None
+        chip = size.height - 1 if self._new_entries and not self._follow else -1
+        strips: list[Strip] = []
+        for y in crop.line_range:
+            line = slots[y].line if y < len(slots) else None
+            if line is not None and line.look is look and line.shown is not None and not marked and y != chip:
+                strips.append(line.shown)
+                continue
+            strip = through(self._whole(y, size), filters, background)
+            if line is not None and not marked and y != chip:
+                line.shown, line.look = strip, look
+            strips.append(strip)
         begin, end = crop.column_span
-        return [strip.crop(begin, end) for strip in filtered(self, strips)]
+        return strips if (begin, end) == (0, size.width) else [strip.crop(begin, end) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
         if self._dirty:
             self.settle()
-        return self._line(y, self.scrollable_content_region.width, self.text_selection)
+        return self._line(y, self.text_width(self.size), self.text_selection)
+
+    def _looks(self, *facts: object) -> object:
+        """Stands for all that decides how a line looks but the line itself: the same object while that is the same."""
+        look = (self.document.palette, self.show_vertical_scrollbar, *facts)
+        if look != self._look:
+            self._look = look
+        return self._look
+
+    def _whole(self, y: int, size: Size) -> Strip:
+        """The line up to the scrollbar, or to the end where there is none."""
+        strip = self._line(y, self.text_width(size), self.text_selection)
+        if self.show_vertical_scrollbar:
+            return strip
+        return strip.extend_cell_length(size.width, Style(bgcolor=self.rich_style.bgcolor))
 
     def _line(self, y: int, width: int, selection: Selection | None) -> Strip:
         palette = self.document.palette
@@ -341,3 +357,12 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+def _runs(rows: list[int]) -> Iterable[tuple[int, int]]:
+    """Rows that follow each other: the first and the last of them."""
+    first = rows[0]
+    for row, following in zip(rows, [*rows[1:], -1], strict=True):
+        if following != row + 1:
+            yield first, row
+            first = following

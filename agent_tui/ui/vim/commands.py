@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agent_tui.ui.vim.marks import MARKS
 from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS
 from agent_tui.ui.vim.objects import OBJECTS
 
 OPERATORS = frozenset({"d", "c", "y", ">", "<", "gu", "gU", "g~"})
-CHARACTER_FOLLOWS = frozenset({*FINDS, "r"})
-NORMAL = frozenset({*"iaIAoOxXsSDCYpPJ~uvV.r;,", *FINDS, "gJ", "gv", "ctrl+r"})
-VISUAL = frozenset({*"oOxXsSRDCYpPJ~uUvVr;,", *FINDS, "gJ", "delete"})
+CHARACTER_FOLLOWS = frozenset({*FINDS, *MARKS, "r", "m"})
+NORMAL = frozenset({*"iaIAoOxXsSDCYpPJ~uvV.rRm;,", *FINDS, *MARKS, "gJ", "gv", "ctrl+r"})
+VISUAL = frozenset({*"oOxXsSRDCYpPJ~uUvVrm;,", *FINDS, *MARKS, "gJ", "delete"})
 SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy", "delete": "dl"}
 """Commands that stand for an operator with its motion."""
 LONGEST_COUNT = 4
@@ -21,8 +22,8 @@ LONGEST_COUNT = 4
 @dataclass(slots=True, frozen=True)
 class Command:
     """``key`` is a command, a motion or an operator; of an operator ``motion`` is a motion, an object (``iw``), or
-    ``lines`` (``dd``). ``argument`` is the character that ``f`` or ``r`` was given. ``count`` is None where none was
-    typed."""
+    ``lines`` (``dd``). ``argument`` is the character that ``f``, ``r`` or ``m`` was given. ``count`` is None where none
+    was typed."""
 
     key: str
     motion: str = ""
@@ -109,9 +110,9 @@ class _Reader:
         if key in ("i", "a"):
             return Command(operator, key + self._object(), "", count, register)
         key = self._prefixed(key)
-        if key not in MOTIONS and key not in FINDS and key not in ";,":
+        if key not in MOTIONS and key not in FINDS and key not in MARKS and key not in ";,":
             raise Unknown
-        return Command(operator, key, self._character() if key in FINDS else "", count, register)
+        return Command(operator, key, self._character() if key in CHARACTER_FOLLOWS else "", count, register)
 
     def _doubled(self, operator: str) -> bool:
         """``gugu`` for ``guu``; anything else after the second ``g`` is read as a motion."""

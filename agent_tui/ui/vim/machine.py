@@ -12,15 +12,17 @@ from typing import Literal
 from agent_tui.ui.vim import operators
 from agent_tui.ui.vim.commands import OPERATORS, Command, Incomplete, Unknown, read
 from agent_tui.ui.vim.inserting import OPENERS, Session, Typed
-from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move, moved
+from agent_tui.ui.vim.marks import JUMPS, LAST_JUMP, MARKS, Marks
+from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS, Asked, Move, moved
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import Done, Kept
 from agent_tui.ui.vim.registers import CLIPBOARD, Registers
+from agent_tui.ui.vim.replacing import Replacing
 from agent_tui.ui.vim.selecting import AS_LINES, Extent, extent_of, object_selected, on_selected, selected, span_again
 from agent_tui.ui.vim.text import Place, Text
 from agent_tui.ui.vim.undo import Undo
 
-Mode = Literal["insert", "normal", "visual", "visual line"]
+Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 """What lies outside the text: Esc with nothing to leave, the history beyond the first and the last line, the clipboard
 (with what is copied), a search."""
@@ -53,6 +55,8 @@ class Vim:
         self._last: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
+        self._replacing = Replacing(self.text, (0, 0))
+        self._marks = Marks()
         self._repeating: Repeatable | None = None
 
     @property
@@ -79,17 +83,22 @@ class Vim:
         self.text, self.cursor, self.mode = Text.of(text), cursor, "insert"
         self._keys.clear()
         self._undo.forget()
+        self._marks.forget(self.text)
         self._session = Session(self.text, self.text, cursor, cursor)
 
     def sync(self, text: str, cursor: Place) -> None:
         """Text and cursor as they are now: typed, pasted, clicked, put there from the history."""
         if text != str(self.text):
-            if self.mode != "insert":
+            if self.mode == "replace":
+                self._replacing.moved()
+            elif self.mode != "insert":
                 self._undo.changed(self.text, self.cursor)
                 self.mode = "normal"
                 self._keys.clear()
             self.text = Text.of(text)
+            self._marks.follow(self.text)
         if cursor != self.cursor:
+            self._replacing.moved()
             self.cursor = self.text.within(cursor, past_end=self.mode != "normal")
             self._wanted = self.cursor[1]
 
@@ -100,9 +109,16 @@ class Vim:
     def press(self, key: str) -> None:
         """A key: one character, or a name such as ``escape``, ``left``, ``ctrl+r``."""
         self.asks = []
+        self._pressed(key)
+        self._marks.follow(self.text)
+
+    def _pressed(self, key: str) -> None:
         if self.mode == "insert":
             if key == "escape":
                 self._leave_insert()
+            return
+        if self.mode == "replace":
+            self._replace(key)
             return
         if key == "escape":
             self._escape()
@@ -147,8 +163,10 @@ class Vim:
             self.asks.append(("escape", ""))
 
     def _run(self, command: Command) -> None:
-        if command.key in (*MOTIONS, *FINDS, ";", ","):
+        if command.key in (*MOTIONS, *FINDS, *MARKS, ";", ","):
             self._move(command)
+        elif command.key == "m":
+            self._marks.set(command.argument, self.cursor)
         elif self.selecting:
             self._run_selected(command)
         elif command.key in OPERATORS:
@@ -179,6 +197,8 @@ class Vim:
                     self._do(operators.put(text, cursor, kept, command.key == "p", count), Repeatable(command))
             case "J" | "gJ":
                 self._do(operators.join(text, cursor[0], count, command.key == "J"), Repeatable(command))
+            case "R":
+                self._begin_replacing(command)
             case "r":
                 self._do(operators.overwrite(text, cursor, command.argument, count), Repeatable(command))
             case "~":
@@ -198,7 +218,13 @@ class Vim:
         asked = Asked(self.text, self.cursor, command.count, command.argument, self._wanted, operator, self.selecting)
         if key in FINDS:
             self._found = (key, command.argument)
-        return moved(key, command.argument, asked, self._found)
+        if key in MARKS:
+            found = self._marks.move(key, command.argument, self.text)
+        else:
+            found = moved(key, command.argument, asked, self._found)
+        if found is not None and key in JUMPS and found.to != self.cursor:
+            self._marks.set(LAST_JUMP, self.cursor)
+        return found
 
     def _operate(self, command: Command) -> None:
         span = self._span(command)
@@ -249,6 +275,8 @@ class Vim:
 
     def _travel(self, step: Callable[[Text], tuple[Text, Place] | None], count: int) -> None:
         self._stop_selecting()
+        if self.mode == "replace":
+            self._leave_replace()
         for _ in range(count):
             found = step(self.text)
             if found is None:
@@ -331,6 +359,47 @@ class Vim:
         self.cursor = self.text.within((row, column - 1 if column else 0))
         self._wanted = self.cursor[1]
         self._session = Session(self.text, self.text, self.cursor, self.cursor)
+
+    # Replacing
+
+    def _begin_replacing(self, command: Command) -> None:
+        self.mode, self._replacing = "replace", Replacing(self.text, self.cursor, command.count or 1)
+        again = self._repeating
+        if again is None:
+            self._last = Repeatable(command)
+        elif again.typed is not None:
+            for character in again.typed.text:
+                self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
+            self._leave_replace()
+
+    def _replace(self, key: str) -> None:
+        """A key in replace mode."""
+        if key == "escape":
+            self._leave_replace()
+        elif key == "backspace":
+            self.text, self.cursor = self._replacing.back(self.text, self.cursor)
+        elif len(key) == 1:
+            self.text, self.cursor = self._replacing.type(self.text, self.cursor, key)
+        elif (motion := ALIASES.get(key)) is not None:
+            self._replacing.moved()
+            asked = Asked(self.text, self.cursor, wanted=self.cursor[1], visual=True)
+            found = moved(motion, "", asked, None)
+            if found is not None:
+                end = key == "end"
+                place = (found.to[0], self.text.length(found.to[0])) if end else found.to
+                self.cursor = self.text.within(place, past_end=True)
+
+    def _leave_replace(self) -> None:
+        replacing = self._replacing
+        if self._last is not None and self._repeating is None:
+            self._last = replace(self._last, typed=Typed(0, "".join(replacing.typed)))
+        self.text, self.cursor = replacing.ended(self.text, self.cursor)
+        if self.text != replacing.before:
+            self._undo.changed(replacing.before, replacing.undo_at)
+        self.mode = "normal"
+        row, column = self.cursor
+        self.cursor = self.text.within((row, column - 1 if column else 0))
+        self._wanted = self.cursor[1]
 
     def _repeat(self, count: int | None) -> None:
         last = self._last

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from textual.timer import Timer
 
-from agent_tui.text.cells import shorten
+from agent_tui.text.cells import shorten, whole_parts
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration
 from agent_tui.ui.draw import Piece
@@ -110,7 +110,7 @@ class Activity(Lines):
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.hint_text:
-            return [(shorten(self.hint_text, width), paint("accent"))]
+            return [(whole_parts(self.hint_text, width), paint("accent"))]
         if not self.phase:
             return []
         elapsed = self.seconds

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from agent_tui.commands.questions import question_text
 from agent_tui.models.events import QuestionAsked
-from agent_tui.text.cells import shorten
+from agent_tui.text.cells import whole_parts
 from agent_tui.text.clean import spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
@@ -35,11 +35,11 @@ class Choice:
 class _Header(Lines):
     def __init__(self, several: bool) -> None:
         super().__init__(height=1)
-        self._keys = "Space chooses, Enter sends" if several else "Enter or a number answers"
+        self._keys = "Space marks, Enter sends" if several else "Enter or a number answers"
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         what = "The model asks"
-        keys = shorten(f"  {self._keys} · Esc declines", max(0, width - len(what)))
+        keys = whole_parts(f"  {self._keys} · Esc declines", max(0, width - len(what)))
         return [(what, paint("warning", bold=True)), (keys, paint("muted"))]
 
 
@@ -116,7 +116,7 @@ class AskPanel(QuestionPanel):
 
     def _toggle(self, choice: Choice) -> None:
         self._chosen ^= {choice.choice}
-        self._choices.refresh()
+        self._to(self._choices.cursor)
 
     def _send(self) -> None:
         chosen = tuple(choice for choice in self._question.choices if choice in self._chosen)

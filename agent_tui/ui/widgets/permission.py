@@ -10,8 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from agent_tui.commands.questions import PermissionChoice, permission_choices
+from agent_tui.commands.tool_words import about_a_path
 from agent_tui.models.events import PermissionAsked
-from agent_tui.text.cells import shorten
+from agent_tui.text.cells import shorten, shorten_path
 from agent_tui.text.clean import one_line, spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
@@ -34,20 +35,23 @@ class _Header(Lines):
         what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
         return [
             (what, paint("warning", bold=True)),
-            ("  " + shorten(self._subject(), max(0, width - len(what) - 2)), paint("foreground")),
+            ("  " + self._subject(max(0, width - len(what) - 2)), paint("foreground")),
         ]
 
-    def _subject(self) -> str:
-        """What the tool would do it to; nothing when the body below says it word by word."""
+    def _subject(self, width: int) -> str:
+        """What the tool would do it to, in at most ``width`` cells; nothing when the body below says it word by
+        word."""
         display = self.asked.display or {}
         summary = self.asked.summary.removeprefix(f"{self.asked.tool} ")
         subject = spelled(summary, line=True)
         if display.get("kind") == "diff":
             size = display.get("summary")
-            return f"{subject}  {one_line(size, 40)}" if isinstance(size, str) and size else subject
+            known = f"  {one_line(size, 40)}" if isinstance(size, str) and size else ""
+            room = width - len(known)
+            return (shorten_path if about_a_path(self.asked.tool) else shorten)(subject, room) + known
         body = " ".join(str(display.get("text") or "")[:MAX_COMPARED].split())
         same = " ".join(summary.split()).rstrip("…") in body
-        return "" if display.get("kind") == "command" and same else subject
+        return "" if display.get("kind") == "command" and same else shorten(subject, width)
 
 
 def _color(kind: str) -> Callable[[str], str]:

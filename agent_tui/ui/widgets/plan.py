@@ -17,7 +17,7 @@ from agent_tui.models.events import PlanPresented
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
@@ -33,7 +33,7 @@ WORDS = {"y": "yes", "e": "edits", "a": "auto", "c": "change", "f": "no, because
 class _Header(Lines):
     def __init__(self, plan: str) -> None:
         super().__init__(height=1)
-        self.lines = plan.count("\n") + 1
+        self.lines = lines_in(plan)
         self.state = ""
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
@@ -162,7 +162,7 @@ class PlanPanel(QuestionPanel):
             if area.text != spelled(self._plan):
                 self._plan = area.text
                 self._body.set_text(self._plan)
-                self._title.lines = self._plan.count("\n") + 1
+                self._title.lines = lines_in(self._plan)
             changed = self._plan != self._presented.plan
             self._title.tell("changed by you" if changed else "")
         else:

@@ -19,7 +19,7 @@ from agent_tui.text.clean import spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.textual_private import bindings_of
+from agent_tui.ui.textual_private.nodes import bindings_of
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.more import More
@@ -32,6 +32,10 @@ UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "home
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
 BODY_ROWS = 16
+LEAST_BODY = 6
+"""Lines that wrapped choices leave to the text above them."""
+LEAD, MOST_LINES = 5, 4
+"""Cells before a choice's words, and the most lines of one."""
 SHORT, TINY = 18, 14
 """Below so many lines of the screen choices stand in one line, and frames go."""
 NO_WORDS: Mapping[str, str] = MappingProxyType({})
@@ -114,7 +118,8 @@ def pieces_of(line: str, width: int) -> list[str]:
 
 class Choices(Lines):
     """The rows, with a cursor. ``words`` stand for them in one line on low screens, by key; without them rows stay.
-    ``mark`` is drawn before a label."""
+    ``mark`` is drawn before a label. Long labels are wrapped; where that leaves the text too little room, only that
+    under the cursor is."""
 
     def __init__(
         self, choices: Sequence[Choice], words: Mapping[str, str], mark: Callable[[Choice], str] = lambda choice: ""
@@ -125,19 +130,33 @@ class Choices(Lines):
         self._mark = mark
         self.cursor = 0
         self.short = False
+        self._rows: list[tuple[int, str]] = []
+        self._top = 0
 
-    def fit(self, short: bool, room: int) -> None:
-        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to."""
+    def fit(self, short: bool, room: int, text: int, width: int) -> None:
+        """``short``: all choices in one line. Rows that find no ``room`` are scrolled to. ``text`` are the lines of
+        what stands above, ``width`` are cells."""
         self.short = short and bool(self._words)
-        height = 1 if self.short else max(1, min(len(self.choices), room))
+        whole = self._laid(width, all_whole=True)
+        self._rows = whole if len(whole) <= room - min(text, LEAST_BODY) else self._laid(width, all_whole=False)
+        height = 1 if self.short else max(1, min(len(self._rows), room))
+        ends = [n for n, (index, _) in enumerate(self._rows) if index <= self.cursor]
+        self._top = max(0, (ends[-1] if ends else 0) - height + 1)
         if height != self.line_count:
             self.set_height(height)
             self.refresh(layout=True)
+        self.refresh()
 
-    @property
-    def _top(self) -> int:
-        """The first row that is drawn."""
-        return max(0, min(self.cursor, len(self.choices) - 1) - self.line_count + 1)
+    def _laid(self, width: int, *, all_whole: bool) -> list[tuple[int, str]]:
+        """The lines: which choice each is of, and its text."""
+        rows: list[tuple[int, str]] = []
+        for index, choice in enumerate(self.choices):
+            label, room = self._mark(choice) + choice.label, max(1, width - LEAD)
+            pieces = pieces_of(label, room) if all_whole or index == self.cursor else [shorten(label, room)]
+            if len(pieces) > MOST_LINES:
+                pieces[MOST_LINES - 1 :] = [shorten("".join(pieces[MOST_LINES - 1 :]), room)]
+            rows += [(index, piece) for piece in pieces]
+        return rows
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.short:
@@ -150,21 +169,21 @@ class Choices(Lines):
                 pieces += [(" " if i else "", paint()), (choice.key, paint("accent", bold=True))]
                 pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
             return pieces
-        y += self._top
-        choice = self.choices[y]
-        here = y == self.cursor
-        label = self._mark(choice) + choice.label
+        if y + self._top >= len(self._rows):
+            return []
+        index, text = self._rows[y + self._top]
+        here, goes_on = index == self.cursor, y + self._top and self._rows[y + self._top - 1][0] == index
         return [
-            ("❯ " if here else "  ", paint("primary", bold=True)),
-            (f"{choice.key or ' '}  ", paint("accent", bold=True)),
-            (shorten(label, max(1, width - 5)), paint("primary" if here else "foreground", bold=here)),
+            ("❯ " if here and not goes_on else "  ", paint("primary", bold=True)),
+            (" " * (LEAD - 2) if goes_on else f"{self.choices[index].key or ' '}  ", paint("accent", bold=True)),
+            (text, paint("primary" if here else "foreground", bold=here)),
         ]
 
     def on_click(self, event: events.Click) -> None:
         panel = self.parent
         if isinstance(panel, QuestionPanel) and not self.short and 0 <= event.y < self.line_count:
             event.stop()
-            panel.clicked(self.choices[event.y + self._top])
+            panel.clicked(self.choices[self._rows[event.y + self._top][0]])
 
 
 class QuestionPanel(Guarded, Vertical, can_focus=True):
@@ -324,17 +343,21 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
         others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
         room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
-        self._choices.fit(short, room)
-        room = max(0, room - self._choices.line_count)
         lines = len(self._body.lines) or self._body.text.count("\n") + 1
+        width = self.content_region.width or self.screen.size.width - (2 if tiny else 4)
+        self._choices.fit(short, room, lines if self._body.text else 0, width)
+        room = max(0, room - self._choices.line_count)
         shown = min(lines, self._body_rows, room) if self._body.text else 0
         long = lines > shown > 1
         self._more.set_height(1 if long else 0)
         self._body.styles.height = shown - 1 if long and shown == room else shown
 
     def action_move(self, by: int) -> None:
-        self._choices.cursor = (self._choices.cursor + by) % len(self.choices)
-        self._choices.refresh()
+        self._to((self._choices.cursor + by) % len(self.choices))
+
+    def _to(self, row: int) -> None:
+        self._choices.cursor = row
+        self._arrange(self.screen.size.height)
 
     def action_page(self, by: int) -> None:
         self._body.scroll_relative(y=by * max(1, self._body.size.height - 1), animate=False)
@@ -368,8 +391,7 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
 
     def ask_for_words(self, choice: Choice) -> None:
         """Opens the line for words."""
-        self._choices.cursor = self.choices.index(choice)
-        self._choices.refresh()
+        self._to(self.choices.index(choice))
         self.add_class("-feedback")
         self.query_one(Input).focus()
 

@@ -86,7 +86,8 @@ class Queue(Lines):
             return [(shorten(f"  {plural(hidden + 1, 'more message')} · Tab lists them", width), paint("muted"))]
         waits = self.entries[y]
         name, color = word(waits, self.paused)
-        text, left = one_line(waits.text), width - len(name) - 4
+        names = max(len(word(entry, self.paused)[0]) for entry in self.entries[: self.limit])
+        text, left = one_line(waits.text), width - names - 4
         tail = ""
         for part in self._tail(y, last, hidden):
             longer = f"{tail} · {part}" if tail else f"  {part}"
@@ -95,7 +96,7 @@ class Queue(Lines):
             tail = longer
         return [
             ("⋯ ", paint("accent")),
-            (f"{name}  ", paint(color)),
+            (f"{name:{names}}  ", paint(color)),
             (shorten(text, max(1, left - len(tail))), paint("foreground")),
             (tail, paint("faint")),
         ]

@@ -80,7 +80,7 @@ class StatusLine(Lines):
         if self._mode:
             mode, _, pending = one_line(self._mode, 40).partition(" ")
             words = f"{mode} {pending}" if pending else mode
-            color = "success" if mode == "INSERT" else "accent"
+            color = "success" if mode in ("INSERT", "REPLACE") else "accent"
             pieces = [
                 (words if tight < 3 else words.replace(mode, mode[0], 1), paint(color, bold=True)),
                 ("  ", paint()),

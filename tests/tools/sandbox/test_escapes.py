@@ -24,7 +24,7 @@ from tests.support.forms import LONG, some
 GROUPS: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "escapes.toml").read_text())["group"]
 CASES = [(group, domain) for group in GROUPS for domain in group["domains"]]
 AT_ONCE = 4
-LOOK_EVERY = 3
+LOOK_EVERY = 6
 """Of what is also tried in ``work``, where more is allowed, so many attempts make one that is tried in ``look``."""
 NEXT = " ;;; "
 """Between two commands of one attempt: what the first leaves behind may lead the second out."""

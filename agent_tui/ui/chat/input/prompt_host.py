@@ -52,6 +52,7 @@ class PromptHost:
 
     def typed(self) -> None:
         self._guard.typed()
+        self._drafts.key_comes()
 
     def sent(self, typed: Written, steer: bool) -> None:
         """A message, a command or a shell line goes out."""

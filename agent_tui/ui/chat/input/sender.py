@@ -73,13 +73,15 @@ class Sender:
             waiting = [WaitingMessage(str(n), typed.text, "queued") for n, (typed, _) in enumerate(self.waiting)]
             self._stage.queue_view.show(waiting, False)
 
-    def agent_ready(self) -> None:
-        """Sends what waited."""
+    def agent_ready(self, wanted: bool = True) -> None:
+        """Sends what waited, or gives it back where the session is not the ``wanted`` one."""
         waiting, self.waiting = self.waiting, []
         if waiting:
             self.show_waiting()
-        for typed, steer in waiting:
+        for typed, steer in waiting if wanted else ():
             self.send(typed, steer)
+        for typed, _ in reversed(() if wanted else waiting):
+            self._stage.prompt.give_back(typed)
 
     def take_back(self) -> Written | None:
         """The newest message that has not gone out yet."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from agent_tui.commands import context_texts as texts
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.errors import OPEN_ELSEWHERE, AgentError
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, SessionChanged
-from agent_tui.paths import private_dir, write_new
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context.moment import Moment
 from agent_tui.ui.screens.context.past import Travel
@@ -198,16 +196,16 @@ class ContextScreen(Guarded, Screen[None]):
     async def action_export(self) -> None:
         from agent_tui.commands.past_output import past_json
         from agent_tui.commands.usage_json import context_json
+        from agent_tui.commands.writing import write_export
 
         at = self.travel.at
         data = context_json(self.view.moment.usage, self.agent.steps) if at is None else past_json(self.travel.view())
         text = json.dumps(data, indent=2) + "\n"
-        folder = self.agent.paths.exports
         name = f"context-{self.agent.info.id}{'' if at is None else f'-step-{at}'}"
         try:
-            path = await asyncio.to_thread(lambda: write_new(private_dir(folder), name, ".json", text))
-        except OSError as error:
-            self.view.say(f"Cannot write into {folder}: {error.strerror or error}")
+            path = await write_export(text, self.agent.paths.exports, name, ".json")
+        except AgentError as error:
+            self.view.say(str(error))
         else:
             self.view.say(f"Written to {path}")
 

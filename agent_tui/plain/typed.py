@@ -1,0 +1,378 @@
+"""A line that is typed at a terminal and edited here, with history, search and completion."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TextIO, TypeVar
+
+from agent_tui.plain.keys import Keys
+from agent_tui.plain.line import Line
+from agent_tui.plain.modes import Modes
+from agent_tui.plain.reading import PASTE, Listener, Want
+from agent_tui.plain.row import Row, beginning, width_of
+
+T = TypeVar("T")
+
+Completes = Callable[[str], Awaitable[Sequence[str]]]
+"""What a line can be completed to, each a whole line."""
+
+HOLD = 1.5
+"""Seconds after a key in which what is to be written waits: a line is not torn while it is typed."""
+ALONE = 0.05
+"""Seconds after which Esc is no beginning of another key."""
+UNSEEN = 0.4
+"""Seconds after which a line can have been seen: people need longer to read and decide."""
+YIELDED = "Note: You had typed before your draft was here: Up brings the draft back."
+SHOWN = 40
+"""Proposals that are said."""
+
+
+class Draft(NamedTuple):
+    """What stood in the line when the program was left here, and until when nobody can have seen it."""
+
+    text: str
+    unseen_until: float
+
+
+class Typed:
+    """``make_room`` is called before the line is shown: it needs a row of its own. ``released`` is called when what had
+    to wait may be written, ``says`` with something to say."""
+
+    drawn = True
+
+    def __init__(
+        self,
+        descriptor: int,
+        out: TextIO,
+        past: Sequence[str],
+        completes: Completes,
+        make_room: Callable[[], None],
+        released: Callable[[], None],
+        says: Callable[[str], None],
+        lost: Callable[[OSError], None],
+    ) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self._modes = Modes(descriptor)
+        self._keys = Keys()
+        self._line = Line(past)
+        self._row = Row(out, lambda: width_of(out))
+        self._completes = completes
+        self._make_room = make_room
+        self._released = released
+        self._says = says
+        self._lost = lost
+        self._listener: Listener | None = None
+        self._want = Want("nothing")
+        self._above: list[str] = []  # lines of a paste that goes on
+        self._kept = ""
+        self._paste: asyncio.TimerHandle | None = None
+        self._alone: asyncio.TimerHandle | None = None
+        self._typing: asyncio.TimerHandle | None = None
+        self._proposing: asyncio.Task[None] | None = None
+        self._first = True
+        self._draft: Draft | None = None
+        self.lent = False
+
+    # What the chat asks for
+
+    def open(self, listener: Listener) -> None:
+        self._listener = listener
+        self._listen()
+        self._loop.add_signal_handler(signal.SIGTSTP, self._suspend)
+        self._loop.add_signal_handler(signal.SIGCONT, self._go_on)
+        self._loop.add_signal_handler(signal.SIGWINCH, self._resized)
+
+    def close(self) -> str:
+        for timer in (self._paste, self._alone, self._typing):
+            if timer is not None:
+                timer.cancel()
+        if self._proposing is not None:
+            self._proposing.cancel()
+        if self._listener is not None:
+            self._listener = None
+            self._silent()
+            for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH):
+                self._loop.remove_signal_handler(number)
+        self._leave_row()
+        self._paste = self._alone = self._typing = None
+        self._released()
+        return _joined(self._kept, "\n".join([*self._above, self._line.text]))
+
+    def want(self, want: Want) -> None:
+        before, self._want = self._want, want
+        if want.kind != "answer" and self._kept:
+            self._line.put(_joined(self._kept, self._line.text))
+            self._kept = ""
+        if self._row.shown and want.prompt != before.prompt:
+            self.step_aside()
+        if self._row.shown or want.kind in ("edit", "answer"):  # else with the next key: not after every sentence
+            self._show()
+
+    def keep(self, text: str) -> None:
+        self._kept = _joined(text, self._kept)
+
+    def bring_back(self, draft: str) -> None:
+        if self._line.text or self._above:
+            self._yield(draft)
+        else:
+            self._line.put(draft)
+            self._draft = Draft(draft, self._loop.time() + UNSEEN)
+
+    def _yield(self, draft: str) -> None:
+        self._line.remember(draft)
+        self._says(YIELDED)
+
+    def drop(self) -> bool:
+        dropped = bool(self._line.text or self._above)
+        self._clear()
+        return dropped
+
+    def typed_ahead(self) -> str:
+        lines, whole = [*self._above, self._line.text], ""
+        if self._paste is not None:
+            *above, begun = lines
+            whole = "\n".join(above)
+        else:  # a paste whose end nobody has sent
+            begun = "\n".join(lines)
+        self._leave_row()
+        self._clear()
+        if begun:
+            self._kept = _joined(self._kept, begun)
+        return whole
+
+    def step_aside(self) -> None:
+        self._guarded(self._row.make_room)
+
+    @property
+    def holds(self) -> bool:
+        return self.lent or (self._typing is not None and bool(self._line.text))
+
+    async def lend(self, work: Callable[[], T]) -> T:
+        self.step_aside()
+        self.lent = True
+        self._silent()
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            self.lent = False
+            if self._listener is not None:
+                self._listen()
+            self._released()
+            self._show()
+
+    # Keys
+
+    def _listen(self) -> None:
+        self._modes.enter()
+        self._loop.add_reader(self._descriptor, self._read)
+
+    def _silent(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        self._modes.restore()
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._descriptor, 1 << 16)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:  # the terminal is gone
+            data = b""
+        if not data:
+            self._loop.remove_reader(self._descriptor)
+            if self._listener is not None:
+                self._listener.over()
+            return
+        if self._first:  # Ctrl+D that was typed before keys came as they are
+            self._first, data = False, data.replace(b"\0", b"\x04")
+        if (draft := self._draft) is not None:
+            self._draft = None
+            if self._loop.time() < draft.unseen_until and self._line.text == draft.text:
+                self._line.clear()
+                self._yield(draft.text)
+        letters = ""
+        keys = list(self._keys.feed(data.replace(b"\r\n", b"\n")))
+        for at, key in enumerate(keys):
+            if self._listener is None:
+                return
+            if len(key) == 1 or (key == "tab" and at + 1 < len(keys)):
+                letters += key if len(key) == 1 else "\t"
+                continue
+            self._insert(letters)
+            letters = ""
+            self._press(key)
+        self._insert(letters)
+        if self._listener is None:
+            return
+        self._show()
+        self._hold()
+        if self._alone is not None:
+            self._alone.cancel()
+        self._alone = self._loop.call_later(ALONE, self._keys.forget) if self._keys.waits else None
+
+    def _insert(self, letters: str) -> None:
+        if letters:
+            self._line.insert(letters)
+
+    def _press(self, key: str) -> None:
+        line = self._line
+        if key in ("interrupt", "quit", "leave"):  # what was sent before it was sent before it
+            self._deliver()
+        if line.searched is not None and key == "interrupt":
+            line.press(key)
+        elif key in ("interrupt", "quit") or (key == "leave" and not line.text and not self._above):
+            self._leave(key)
+        elif key == "leave":
+            line.press("delete")
+        elif key == "enter":
+            line.press(key)  # what was looked for is found
+            self._enter()
+        elif key == "suspend":
+            self._suspend()
+        elif key == "again":
+            self.step_aside()
+        elif key == "tab" and line.searched is None:
+            self._complete()
+        else:
+            line.press(key)
+
+    def _enter(self) -> None:
+        self._show()
+        self._leave_row()
+        self._above.append(self._line.text)
+        self._line.clear()
+        if self._paste is not None:
+            self._paste.cancel()
+        self._paste = self._loop.call_later(PASTE, self._pasted)
+
+    def _pasted(self) -> None:
+        """Nothing more came at once: the line is whole, or goes on with what was pasted last."""
+        if self._line.text:
+            self._paste = None
+        else:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """The lines that just came are whole; what has begun after them is the next one."""
+        if self._paste is None:
+            return
+        self._paste.cancel()
+        self._paste = None
+        text = "\n".join(self._above)
+        self._above.clear()
+        self._line.remember(text)
+        if self._listener is not None:
+            self._listener.line(text)
+
+    def _leave(self, key: str) -> None:
+        """A key that ends something."""
+        self._leave_row()
+        self._release()
+        if self._listener is None:
+            return
+        if key == "interrupt":
+            self._listener.interrupted()
+        elif key == "leave":
+            self._listener.over()
+        else:
+            self._listener.ended()
+
+    def _clear(self) -> None:
+        if self._paste is not None:
+            self._paste.cancel()
+            self._paste = None
+        self._above.clear()
+        self._line.clear()
+        self._release()
+
+    # Showing
+
+    @property
+    def _prompt(self) -> str:
+        if self._line.searched is not None:
+            return f"Search {self._line.searched}: "
+        return "" if self._above else self._want.prompt
+
+    def _show(self) -> None:
+        if self._want.kind == "end" or self.lent or self._listener is None:
+            return
+        busy = self._want.kind == "nothing" or bool(self._above)
+        if busy and not self._row.shown and not self._line.text and self._line.searched is None:
+            return
+        if not self._row.shown:
+            self._make_room()
+        self._guarded(lambda: self._row.show(self._prompt, self._line.text, self._line.at))
+
+    def _leave_row(self) -> None:
+        self._guarded(lambda: self._row.leave(self._prompt, self._line.text))
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._row.shown = False
+            self._lost(error)
+
+    def _hold(self) -> None:
+        if self._typing is not None:
+            self._typing.cancel()
+            self._typing = None
+        if self._line.text:
+            self._typing = self._loop.call_later(HOLD, self._release)
+        else:
+            self._released()
+
+    def _release(self) -> None:
+        if self._typing is not None:
+            self._typing.cancel()
+            self._typing = None
+        if not self.lent:
+            self._released()
+
+    # Completion
+
+    def _complete(self) -> None:
+        if self._proposing is None or self._proposing.done():
+            self._proposing = asyncio.create_task(self._propose(self._line.text, self._line.at), name="proposals")
+
+    async def _propose(self, text: str, at: int) -> None:
+        found = list(await self._completes(text[:at])) if at == len(text) else []
+        if (self._line.text, self._line.at) != (text, at) or not found:
+            return
+        common = beginning(found)
+        if len(found) == 1 or (len(common) > len(text) and common.lower().startswith(text.lower())):
+            self._line.put(common)
+        else:
+            self._release()
+            more = f", and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+            self._says(f"Proposals: {', '.join(each.strip() for each in found[:SHOWN])}{more}")
+        self._show()
+
+    # The terminal
+
+    def _suspend(self) -> None:
+        """Ctrl+Z. Where nobody could wake it up again the system does not stop it."""
+        self.step_aside()
+        self._modes.restore()
+        self._loop.remove_signal_handler(signal.SIGTSTP)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        self._loop.add_signal_handler(signal.SIGTSTP, self._suspend)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._listener is not None and not self.lent:
+            self._modes.enter()
+            self._show()
+
+    def _resized(self) -> None:
+        if self._row.shown:
+            self._show()
+
+
+def _joined(first: str, second: str) -> str:
+    """Two beginnings of a message as one."""
+    between = "\n" if "\n" in first + second else " "
+    return between.join(part for part in (first, second) if part)

@@ -1,0 +1,124 @@
+"""The line that is typed: what a terminal that knows letters, backspace and line feed shows of it."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from agent_tui.plain.keys import Keys
+from agent_tui.plain.line import Line
+from agent_tui.plain.row import Row
+from tests.support.forms import examples
+
+
+class Paper:
+    """A terminal that can do nothing but letters, \\b and \\n; a letter in two cells is followed by an empty one."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows: list[list[str]] = [[]]
+        self.at = 0
+
+    def take(self, text: str) -> None:
+        for letter in text:
+            row = self.rows[-1]
+            if letter == "\n":
+                self.rows.append([])
+                self.at = 0
+            elif letter == "\b":
+                assert self.at > 0, "before the first cell"
+                self.at -= 1
+            else:
+                size = cell_len(letter)
+                assert letter.isprintable() and size
+                row += [" "] * (self.at + size - len(row))
+                row[self.at : self.at + size] = [letter, *[""] * (size - 1)]
+                self.at += size
+                assert self.at < self.width, "in the last cell"
+
+    @property
+    def shown(self) -> str:
+        return "".join(self.rows[-1]).rstrip(" ")
+
+
+NAMES = ["left", "right", "up", "down", "home", "end", "back", "delete", "undo", "paste", "swap", "search", "cancel"]
+NAMES += ["word left", "word right", "word back", "word delete", "cut left", "cut right"]
+PRESSED = st.one_of(st.text("ab cé漢", min_size=1, max_size=30), st.sampled_from(NAMES))
+
+
+def press(line: Line, key: str) -> None:
+    """A key, or letters."""
+    if key in NAMES:
+        line.press(key)
+    else:
+        line.insert(key)
+
+
+@settings(max_examples=examples(120, 3_000), deadline=None)
+@given(
+    st.lists(PRESSED, max_size=40), st.sampled_from([18, 24, 60]), st.sampled_from(["", "You: ", "Answer, 1 to 5: "])
+)
+def test_what_stands_on_the_paper_is_the_line(keys: list[str], width: int, prompt: str) -> None:
+    out, paper, line = (
+        io.StringIO(),
+        Paper(width),
+        Line(["an earlier line", "one that is longer than a row of the paper"]),
+    )
+    row = Row(out, lambda: width)
+    for key in ["", *keys]:
+        press(line, key)
+        out.seek(out.truncate(0))
+        row.show(prompt, line.text, line.at)
+        paper.take(out.getvalue())
+        lead = "".join(paper.rows[-1][: paper.at])
+        assert (prompt + line.text[: line.at]).endswith(lead.removeprefix(prompt)), "the cursor is where letters go"
+        assert (prompt + line.text).replace("\n", " ").find(paper.shown) >= 0 or not paper.shown
+    row.leave(prompt, line.text)
+    out.seek(out.truncate(0))
+    row.show(prompt, line.text, len(line.text))
+    below = Paper(width)
+    below.take(out.getvalue())
+    joined = "".join("".join(r) for r in below.rows)
+    assert re.sub(r"\s", "", joined) == re.sub(r"\s", "", prompt + line.text)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "é", "漢", "\x1b[A", "\x1b[1;5C", "\x1bb", "\x1bOH", "\x1b[3~", "\x03", "\r"])),
+    st.data(),
+)
+def test_keys_are_the_same_however_their_bytes_come(pressed: list[str], data: st.DataObject) -> None:
+    whole = "".join(pressed).encode()
+    keys, at, found = Keys(), 0, []
+    while at < len(whole):
+        size = data.draw(st.integers(1, len(whole)))
+        found += list(keys.feed(whole[at : at + size]))
+        at += size
+    assert found == list(Keys().feed(whole)) and len(found) == len(pressed)
+
+
+@pytest.mark.parametrize(
+    ("pressed", "text"),
+    [
+        (["one two", "word back"], "one "),
+        (["one two", "cut left", "x", "paste"], "xone two"),
+        (["one two", "home", "cut right", "paste", "paste"], "one twoone two"),
+        (["ab", "swap"], "ba"),
+        (["ab", "left", "delete", "undo"], "ab"),
+        (["mine", "up", "up", "down", "down"], "mine"),
+        (["up"], "the newest\nof two rows"),
+        (["search", "old"], "the oldest"),
+        (["mine", "search", "old", "cancel"], "mine"),
+        (["search", "e", "search", "end", "!"], "the oldest!"),
+        (["e\u0301x", "left", "left", "delete"], "x"),
+    ],
+)
+def test_keys_do_what_they_do_in_a_shell(pressed: list[str], text: str) -> None:
+    line = Line(["the oldest", "the newest\nof two rows"])
+    for key in pressed:
+        press(line, key)
+    assert line.text == text
