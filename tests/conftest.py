@@ -15,7 +15,7 @@ from hypothesis import settings
 from agent_tui.pipes.lines import STRICT
 from tests.support.forms import examples
 from tests.support.mcp_servers import PREPARE_SERVER, servers_from
-from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_WORKER, WORKER, forked, nursery
+from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_PROGRAM, PREPARE_WORKER, WORKER, forked, nursery
 from tests.support.waiting import Bell
 
 settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
@@ -68,6 +68,13 @@ def host_nursery() -> Iterator[str]:
 def server_nursery() -> Iterator[str]:
     """The same for the MCP servers of tests."""
     with nursery(PREPARE_SERVER) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def program_nursery() -> Iterator[str]:
+    """The same for the whole program, on the command line."""
+    with nursery(PREPARE_PROGRAM) as address:
         yield address
 
 

@@ -38,8 +38,8 @@ from agent_tui.ui.run import AgentApp
 
 def dataclasses_of(name):
     items = vars(sys.modules[name]).values()
-    made = [item for item in items if isinstance(item, type) and is_dataclass(item)]
-    return {item.__name__ for item in made if item.__module__ == name}
+    made = {item for item in items if isinstance(item, type) and item.__module__ == name}
+    return {item.__name__ for item in made if is_dataclass(item)}
 
 async def furnish(self, *more):
     ours = [name for name in sys.modules if name.startswith("agent_tui")]

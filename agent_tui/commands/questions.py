@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from agent_tui.models.questions import ApprovedMode
 
 MAX_PATTERNS = 3
+LONG_PATTERN = 400
+"""Cells of a pattern that are shown."""
 LONG = 160
 """Characters; choices of a question that are longer than this stand in its text too, whole."""
 
@@ -34,7 +36,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
     always = [
         PermissionChoice(
             "a" if i == 0 else str(i + 2),
-            f"Always allow {shorten(spelled(pattern, line=True), 120)} in this project",
+            f"Always allow {shorten(spelled(pattern, line=True), LONG_PATTERN)} in this project",
             True,
             pattern,
         )

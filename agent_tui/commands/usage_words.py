@@ -65,7 +65,7 @@ def row_notes(row: ContextRow) -> list[str]:
     if row.deferred_tokens:
         notes.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
     if row.cached_tokens is not None and row.tokens:
-        part = f"{row.cached_tokens:,} of them cached last" if row.cached_tokens else "not cached last"
+        part = f"{row.cached_tokens:,} of its tokens cached last" if row.cached_tokens else "not cached last"
         notes.append("cached last" if row.cached else part)
     if row.replay:
         notes.append(one_line(row.replay, 200))

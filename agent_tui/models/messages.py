@@ -37,6 +37,8 @@ PLAN_TOOL = "present_plan"
 APPROVED = "approved"
 """The tool that plans are presented with, and what stands in its result's ``display`` beside the ``text`` of a plan
 that the user approved."""
+NO_OUTPUT = "[no output]"
+"""What the model is told of a command that printed nothing."""
 CLEARED_RESULT = "[Old tool result content cleared]"
 
 

@@ -124,7 +124,7 @@ class Commands:
             case "themes":
                 self._voice.say(NO_COLOURS, "Note")
             case "vim":
-                self._voice.say("vim's keys are the screen's; here your readline decides (~/.inputrc).", "Note")
+                self._voice.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
             case "picture":
                 from agent_tui.commands.pictures import named_pictures
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+import signal
 import termios
+from collections.abc import Callable
 
 
 class Modes:
@@ -39,6 +42,37 @@ class Modes:
             with contextlib.suppress(termios.error, OSError):
                 termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
             self._before = None
+
+
+class Window:
+    """What happens to the terminal around the program: it goes to the background and comes back (``back``), the window
+    gets another size (``resized``). ``step_aside`` is called before it goes."""
+
+    def __init__(
+        self, modes: Modes, step_aside: Callable[[], None], back: Callable[[], None], resized: Callable[[], None]
+    ) -> None:
+        self._modes = modes
+        self._step_aside = step_aside
+        self._loop = asyncio.get_running_loop()
+        self._handlers = {signal.SIGTSTP: self.suspend, signal.SIGCONT: back, signal.SIGWINCH: resized}
+        self._back = back
+
+    def open(self) -> None:
+        for number, handler in self._handlers.items():
+            self._loop.add_signal_handler(number, handler)
+
+    def close(self) -> None:
+        for number in self._handlers:
+            self._loop.remove_signal_handler(number)
+
+    def suspend(self) -> None:
+        """Ctrl+Z. Where nobody could wake it up again the system does not stop it."""
+        self._step_aside()
+        self._modes.restore()
+        self._loop.remove_signal_handler(signal.SIGTSTP)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        self._loop.add_signal_handler(signal.SIGTSTP, self.suspend)
+        self._back()
 
 
 def edits_itself(descriptor: int) -> bool:

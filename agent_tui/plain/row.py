@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.cells import cell_len
 
 from agent_tui import door
+from agent_tui.plain.proposing import beginning
 from agent_tui.text.clean import CONTROLS
 
 _SHOWN = dict.fromkeys(CONTROLS, " ") | {ord("\t"): " ", ord("\n"): " "}
@@ -108,13 +109,6 @@ class Row:
 def _hangs(text: str, at: int) -> bool:
     """Whether a character takes no cell of its own: it is written on the one before it."""
     return at < len(text) and not cell_len(text[at])
-
-
-def beginning(texts: Sequence[str]) -> str:
-    """What all of the texts begin with."""
-    first, last = min(texts), max(texts)
-    same = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
-    return first[:same]
 
 
 def _fitting(text: str, width: int) -> int:

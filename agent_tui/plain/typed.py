@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TextIO, TypeVar
 
 from agent_tui.plain.keys import Keys
 from agent_tui.plain.line import Line
-from agent_tui.plain.modes import Modes
+from agent_tui.plain.modes import Modes, Window
+from agent_tui.plain.proposing import Completes, propose
 from agent_tui.plain.reading import PASTE, Listener, Want
-from agent_tui.plain.row import Row, beginning, width_of
+from agent_tui.plain.row import Row, width_of
 
 T = TypeVar("T")
-
-Completes = Callable[[str], Awaitable[Sequence[str]]]
-"""What a line can be completed to, each a whole line."""
 
 HOLD = 1.5
 """Seconds after a key in which what is to be written waits: a line is not torn while it is typed."""
@@ -26,8 +23,6 @@ ALONE = 0.05
 UNSEEN = 0.4
 """Seconds after which a line can have been seen: people need longer to read and decide."""
 YIELDED = "Note: You had typed before your draft was here: Up brings the draft back."
-SHOWN = 40
-"""Proposals that are said."""
 
 
 class Draft(NamedTuple):
@@ -57,6 +52,7 @@ class Typed:
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
         self._modes = Modes(descriptor)
+        self._window = Window(self._modes, self.step_aside, self._back, self._resized)
         self._keys = Keys()
         self._line = Line(past)
         self._row = Row(out, lambda: width_of(out))
@@ -82,9 +78,7 @@ class Typed:
     def open(self, listener: Listener) -> None:
         self._listener = listener
         self._listen()
-        self._loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        self._loop.add_signal_handler(signal.SIGCONT, self._go_on)
-        self._loop.add_signal_handler(signal.SIGWINCH, self._resized)
+        self._window.open()
 
     def close(self) -> str:
         for timer in (self._paste, self._alone, self._typing):
@@ -95,8 +89,7 @@ class Typed:
         if self._listener is not None:
             self._listener = None
             self._silent()
-            for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH):
-                self._loop.remove_signal_handler(number)
+            self._window.close()
         self._leave_row()
         self._paste = self._alone = self._typing = None
         self._released()
@@ -231,7 +224,7 @@ class Typed:
             line.press(key)  # what was looked for is found
             self._enter()
         elif key == "suspend":
-            self._suspend()
+            self._window.suspend()
         elif key == "again":
             self.step_aside()
         elif key == "tab" and line.searched is None:
@@ -332,37 +325,19 @@ class Typed:
         if not self.lent:
             self._released()
 
-    # Completion
-
     def _complete(self) -> None:
         if self._proposing is None or self._proposing.done():
-            self._proposing = asyncio.create_task(self._propose(self._line.text, self._line.at), name="proposals")
+            self._proposing = asyncio.create_task(self._propose(), name="proposals")
 
-    async def _propose(self, text: str, at: int) -> None:
-        found = list(await self._completes(text[:at])) if at == len(text) else []
-        if (self._line.text, self._line.at) != (text, at) or not found:
-            return
-        common = beginning(found)
-        if len(found) == 1 or (len(common) > len(text) and common.lower().startswith(text.lower())):
-            self._line.put(common)
-        else:
+    async def _propose(self) -> None:
+        said = await propose(self._line, self._completes)
+        if said:
             self._release()
-            more = f", and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-            self._says(f"Proposals: {', '.join(each.strip() for each in found[:SHOWN])}{more}")
+            self._says(said)
         self._show()
 
-    # The terminal
-
-    def _suspend(self) -> None:
-        """Ctrl+Z. Where nobody could wake it up again the system does not stop it."""
-        self.step_aside()
-        self._modes.restore()
-        self._loop.remove_signal_handler(signal.SIGTSTP)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        self._loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        self._go_on()
-
-    def _go_on(self) -> None:
+    def _back(self) -> None:
+        """The terminal is ours again."""
         if self._listener is not None and not self.lent:
             self._modes.enter()
             self._show()

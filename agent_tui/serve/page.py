@@ -19,17 +19,26 @@ TYPES = {".css": "text/css", ".js": "text/javascript", ".ttf": "font/ttf"}
 FONT_SIZE = 16
 
 _BEGIN = """\
-// The terminal measures its letters once, so they are there before it is; then keys go to it, and again whenever the
-// window is come back to.
-const focus = () => document.querySelector(".xterm-helper-textarea")?.focus();
+// The terminal measures its letters once, so they are there before it is; keys go to it once it is connected, for it
+// tells its chat of that, and again whenever the window is come back to.
+const connected = () => document.body.classList.contains("-loaded");
+const focus = () => connected() && document.querySelector(".xterm-helper-textarea")?.focus();
 const open_terminal = window.onload;
 window.onload = async (event) => {
   const letters = ["", "bold ", "italic "].map((kind) => document.fonts.load(kind + "16px 'Roboto Mono'"));
   await Promise.allSettled(letters);
+  const watching = { attributes: true, attributeFilter: ["class"] };
+  new MutationObserver((_, seen) => connected() && (seen.disconnect(), focus())).observe(document.body, watching);
   open_terminal(event);
-  focus();
 };
 addEventListener("focus", focus);
+// Pasting is the browser's: its clipboard is that of the machine the page is looked at on. The terminal would send the
+// key, and what lies in the clipboard of the server's machine would be pasted.
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === "v") {
+    event.stopImmediatePropagation();
+  }
+}, true);
 """
 
 _PAGE = """\

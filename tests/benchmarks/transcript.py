@@ -4,8 +4,7 @@ Usage: python tests/benchmarks/transcript.py [--json] [--messages N] [--runs N]
 
 Milliseconds of CPU until it is drawn, as the clock of a busy machine says little; what follows the first drawing of a
 session (the older messages) is not in it, nor are the passes of Python's collector. Medians of five on two busy cores:
-open × 1.17 (21 → 24 ms), resize 1.08, Home 1.0 to 1.3, End 1.0 to 1.25, jump 1.0 to 1.2, to a place found 1.2 (three
-runs); 20.8 kB a message.
+open × 0.98 (15 ms), resize 0.98, Home 0.90 and 1.07, End 1.01, jump 0.92, to a place found 0.96; 22.6 kB a message.
 """
 
 from __future__ import annotations

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from agent_tui.models.messages import user_message
 from agent_tui.store.store import Store
-from tests.support.cli import REPOSITORY, Cli
+from tests.support.cli import REPOSITORY, Cli, environment
+from tests.support.nursery import PROGRAM, stand_in
+from tests.support.waiting import PATIENCE
 
 PACKAGE = REPOSITORY / "agent_tui"
 NOT_THE_TERMINAL = {
@@ -74,9 +75,29 @@ def harmless(text: str) -> None:
     assert active == [], text
 
 
-@pytest.fixture
-def hostile(cli: Cli) -> Cli:
+@dataclass(slots=True)
+class Hostile:
     """A project, a session and a configuration full of escape sequences."""
+
+    cli: Cli
+    program: list[str]
+
+    def say(self, *arguments: str) -> tuple[str, str]:
+        """What the program says on its two streams."""
+        done = subprocess.run(
+            [*self.program, *arguments],
+            cwd=self.cli.project,
+            env=environment(self.cli.env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "surrogateescape")
+
+
+@pytest.fixture
+def hostile(cli: Cli, program_nursery: str) -> Hostile:
     project = cli.project / f"p{ESC}"
     project.mkdir()
     object.__setattr__(cli, "project", project)
@@ -93,7 +114,7 @@ def hostile(cli: Cli) -> Cli:
         store.add_message(info.id, message)
         info.head_id, info.messages = message.id, 1
         store.save_session(info)
-    return cli
+    return Hostile(cli, stand_in(program_nursery, PROGRAM))
 
 
 def encoded(text: str) -> str:
@@ -126,8 +147,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda a: " ".join(a).encode("ascii", "ignore").decode()[:30])
-def test_hostile_names_drive_no_terminal(hostile: Cli, arguments: tuple[str, ...]) -> None:
-    out, err = real(hostile, *arguments)
+def test_hostile_names_drive_no_terminal(hostile: Hostile, arguments: tuple[str, ...]) -> None:
+    out, err = hostile.say(*arguments)
     harmless(out)
     harmless(err)
     assert "Traceback" not in err and out + err
@@ -135,34 +156,21 @@ def test_hostile_names_drive_no_terminal(hostile: Cli, arguments: tuple[str, ...
         assert "is not valid" not in err and out
 
 
-def real(cli: Cli, *arguments: str) -> tuple[str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "agent_tui", *arguments],
-        cwd=cli.project,
-        env={**os.environ, **cli.env, "PYTHONPATH": str(REPOSITORY)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout.decode("utf-8", "surrogateescape"), done.stderr.decode("utf-8", "surrogateescape")
-
-
-def test_json_says_everything_and_is_ascii(hostile: Cli) -> None:
-    out, _ = real(hostile, "sessions", "--all", "--json")
+def test_json_says_everything_and_is_ascii(hostile: Hostile) -> None:
+    out, _ = hostile.say("sessions", "--all", "--json")
     harmless(out)
     assert any(row["title"] == f"title{ESC}" for row in json.loads(out))
     for form in ("json", "stream-json"):
-        out, _ = real(hostile, "-p", "hi", "-m", "demo", "--output-format", form)
+        out, _ = hostile.say("-p", "hi", "-m", "demo", "--output-format", form)
         harmless(out)
         assert out.isascii() and json.loads(out.splitlines()[-1])["text"].startswith("answer \x1b]0;owned")
 
 
-def test_exports_drive_no_terminal(hostile: Cli) -> None:
-    real(hostile, "-p", f"say {ESC}", "-m", "demo")
-    with Store.open(hostile.paths.database) as store:
+def test_exports_drive_no_terminal(hostile: Hostile) -> None:
+    hostile.say("-p", f"say {ESC}", "-m", "demo")
+    with Store.open(hostile.cli.paths.database) as store:
         newest = store.sessions()[0].id
     for form in ("md", "html", "json"):
-        out, _ = real(hostile, "export", newest, "--format", form)
+        out, _ = hostile.say("export", newest, "--format", form)
         harmless(out)
         assert "answer" in out

@@ -214,3 +214,9 @@ def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
     in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: the command has ended.", "Agent: I saw it.")
     assert done.out.count("  second\n") == 1 and done.code == 0
     assert "second" in json.dumps(cli.run("export", cli.newest()).json["messages"])
+
+
+def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
+    cli.script(step("I looked around.") + step("Bye."))
+    done = piped(cli, "/init", "thanks")
+    in_order(done.out, "You: /init\n", "Agent: I looked around.", "You: thanks\n", "Agent: Bye.")

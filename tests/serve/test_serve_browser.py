@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.ui.guard import PAUSE
 from tests.support.browser import Tab, browser_program, browsing
 from tests.support.cli import environment
 from tests.support.waiting import PATIENCE, opened
@@ -23,7 +25,17 @@ pytestmark = pytest.mark.skipif(
     BROWSER is None, reason="there is no browser here: install Chromium, or name one in AGENT_TUI_TEST_BROWSER"
 )
 
-SCRIPT = """
+SCRIPT = (
+    """
+[[step]]
+match = "make a file"
+text = "I make it."
+tool_calls = [{ name = "bash", arguments = { command = "touch made && echo it is there" } }]
+[[step]]
+match = "^tell much"
+text = """
+    + json.dumps("\n\n".join(f"line {n} of many" for n in range(60)))
+    + """
 [[step]]
 text = "these are the first words of an answer that does not go on by itself"
 chunk = 8
@@ -33,6 +45,7 @@ hang = true
 repeat = 0
 text = "and with the last words"
 """
+)
 
 
 @asynccontextmanager
@@ -67,6 +80,9 @@ async def test_the_chat_in_a_page(tmp_path: Path) -> None:
         await tab.until(lambda: "DEMO" in tab.text and "Ask anything" in tab.text)
         await types_and_sees_it_stream(tab)
         await runs_a_command(tab)
+        await answers_a_question(tab, tmp_path / "project" / "made")
+        await pastes(tab, address)
+        await scrolls_and_copies(tab)
         await looks_at_the_context(tab)
         await resizes(tab)
         await reloads(tab)
@@ -93,9 +109,65 @@ async def types_and_sees_it_stream(tab: Tab) -> None:
 
 async def runs_a_command(tab: Tab) -> None:
     """What is run there knows nothing of the page."""
-    await tab.type("!env | grep -c -E 'AGENT_TUI_SERVED|TEXTUAL' | tr 01 ZO")
+    await tab.type("!env | grep -c -E 'AGENT_TUI_SERVED|TEXTUAL_C' | tr 01 YN")
     await tab.enter()
-    await tab.until(lambda: "Z" in tab.text.rpartition("1 line")[2])
+    await tab.until(lambda: "output · 1 line" in tab.text)
+    assert tab.text.rpartition("output · 1 line")[2].split()[0] == "Y"
+
+
+async def answers_a_question(tab: Tab, made: Path) -> None:
+    """The keys of a question answer it, and the command runs."""
+    await tab.type("make a file")
+    await tab.enter()
+    await tab.until(lambda: "Allow bash?" in tab.text and "touch made" in tab.text)
+    # What is pressed before anybody can have seen it is typing; this is as long as the program thinks that takes.
+    await tab.value(f"new Promise(seen => setTimeout(seen, {2_000 * PAUSE}))")
+    await tab.press("y", 89, "y")
+    await tab.until(lambda: "with the last words" in tab.text.rpartition("I make it")[2])
+    assert made.exists()
+
+
+async def pastes(tab: Tab, address: str) -> None:
+    """Lines of the browser's clipboard stand in the prompt, and none of them is sent."""
+    await tab.may_use_the_clipboard(address)
+    await tab.value("navigator.clipboard.writeText('first pasted\\nsecond pasted')")
+    await tab.press("v", 86, modifiers=2, command="paste")
+    await tab.until(lambda: "▌ first pasted" in tab.text and "▌ second pasted" in tab.text)
+    for _ in range(3):
+        await tab.press("u", 85, modifiers=2)
+    await tab.until(lambda: "Ask anything" in tab.text)
+
+
+async def scrolls_and_copies(tab: Tab) -> None:
+    """The wheel scrolls; what the mouse selects goes into the browser's clipboard."""
+    await tab.type("tell much")
+    await tab.enter()
+    await tab.until(lambda: "line 59 of many" in tab.text and "Esc to interrupt" not in tab.text)
+    await tab.mouse("Wheel", 400, 200, deltaX=0, deltaY=-400)
+    await tab.until(lambda: "line 59 of many" not in tab.text)
+    # To the top, where nothing moves any more while something is selected.
+    await tab.press("Home", 36, modifiers=2)
+    await tab.until(lambda: "/help lists" in tab.text)
+    y = next(n for n, line in enumerate(tab.text.splitlines()) if "/help lists" in line)
+    wide, high = tab.screen.width, tab.screen.height
+    across, down = (await tab.value("innerWidth")) / wide, (y + 0.5) * (await tab.value("innerHeight")) / high
+    await tab.mouse("Pressed", 4.4 * across, down, button="left", clickCount=1)
+    await tab.mouse("Moved", 6.4 * across, down, button="left", buttons=1)
+    await tab.mouse("Moved", 11.4 * across, down, button="left", buttons=1)
+    await tab.mouse("Released", 11.4 * across, down, button="left", clickCount=1)
+    await tab.press("c", 67, modifiers=2)
+    await tab.until(lambda: "Copied" in tab.text)
+    reads = "(async () => { let t; do t = await navigator.clipboard.readText(); while (t[0] != '/'); return t })()"
+    assert await tab.value(reads) == "/context"
+    # A click into the prompt: what is typed goes there again.
+    for kind in ("Pressed", "Released"):
+        await tab.mouse(kind, 400, 600 - 3 * 600 / high, button="left", clickCount=1)
+    await tab.type("x")
+    await tab.until(lambda: "▌ x" in tab.text)
+    await tab.press("u", 85, modifiers=2)
+    await tab.until(lambda: "Ask anything" in tab.text)
+    await tab.press("End", 35, modifiers=2)
+    await tab.until(lambda: "line 59 of many" in tab.text)
 
 
 async def looks_at_the_context(tab: Tab) -> None:
@@ -111,7 +183,7 @@ async def resizes(tab: Tab) -> None:
     wide, high = tab.screen.width, tab.screen.height
     await tab.size(700, 400)
     await tab.until(lambda: tab.screen.width < wide and tab.screen.height < high)
-    await tab.until(lambda: "16k" in tab.text.splitlines()[-1] and "last words" in tab.text)
+    await tab.until(lambda: "16k" in tab.text.splitlines()[-1] and "line 59 of many" in tab.text)
     # The last line is on the page, not below it.
     await tab.shows(50, (0, 375, 700, 400))
 
@@ -122,7 +194,7 @@ async def reloads(tab: Tab) -> None:
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 2)
     # The same chat: its conversation, and even what was not sent.
-    await tab.until(lambda: "last words" in tab.text and "a draft" in tab.text)
+    await tab.until(lambda: "line 59 of many" in tab.text and "a draft" in tab.text)
     await tab.press("u", 85, modifiers=2)
     await tab.until(lambda: "Ask anything" in tab.text)
     # One that has ended goes on with its session.
@@ -133,7 +205,7 @@ async def reloads(tab: Tab) -> None:
     await tab.becomes("getComputedStyle(document.querySelector('#lost')).display", "block")
     await tab.call("Page.reload")
     await tab.until(lambda: tab.sockets == 3)
-    await tab.until(lambda: "last words" in tab.text and "Ask anything" in tab.text)
+    await tab.until(lambda: "line 59 of many" in tab.text and "Ask anything" in tab.text)
 
 
 async def is_refused_elsewhere(tab: Tab, address: str) -> None:

@@ -122,11 +122,21 @@ class Tab:
     async def type(self, text: str) -> None:
         await self.call("Input.insertText", text=text)
 
-    async def press(self, key: str, code: int, text: str = "", modifiers: int = 0) -> None:
-        """A key by its name and number."""
+    async def press(self, key: str, code: int, text: str = "", modifiers: int = 0, command: str = "") -> None:
+        """A key by its name and number; ``command`` is what the browser does with it unless the page forbids it."""
         facts = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        await self.call("Input.dispatchKeyEvent", type="keyDown", **facts, **({"text": text} if text else {}))
+        more: dict[str, Any] = {**({"text": text} if text else {}), **({"commands": [command]} if command else {})}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **facts, **more)
         await self.call("Input.dispatchKeyEvent", type="keyUp", **facts)
+
+    async def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """The mouse at a point of the page: ``Pressed``, ``Moved``, ``Released`` or ``Wheel``."""
+        await self.call("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, **more)
+
+    async def may_use_the_clipboard(self, address: str) -> None:
+        origin = "/".join(address.split("/")[:3])
+        wanted = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+        await self.call("Browser.grantPermissions", permissions=wanted, origin=origin)
 
     async def enter(self) -> None:
         await self.press("Enter", 13, "\r")

@@ -7,6 +7,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.sandbox.policy import Network
+
 DATA = Path(__file__).resolve().parent.parent / "tools" / "data"
 
 _FILES = {
@@ -28,6 +34,9 @@ _FILES = {
     ".venv/bin/activate": "VIRTUAL_ENV=x\n",
     ".venv/bin/pytest": "#!/bin/sh\n",
 }
+
+
+MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
 
 
 def lines(name: str) -> list[str]:
@@ -84,3 +93,14 @@ def make_world(base: Path) -> World:
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "start"]):
         subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
     return World(root, outside)
+
+
+def judged(world: World, command: str, mode: PermissionMode, **more: object) -> Decision:
+    rules = {key: more.pop(key) for key in ("allow", "ask", "deny") if key in more}
+    permissions = Permissions(world.root, world.root, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+    return permissions.decide("bash", Intent("command", command, command=command))
+
+
+def held(world: World, command: str, mode: PermissionMode, network: Network = "ask", **more: object) -> Decision:
+    """Judged as where a sandbox holds everything, and gives commands ports of their own."""
+    return judged(world, command, mode, holds=lambda domain: True, network=network, has_ports=lambda: True, **more)

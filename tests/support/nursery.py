@@ -151,6 +151,13 @@ def _keep(line: socket.socket, nursery: int) -> None:
         line.send(bytes([code if code >= 0 else 128 - code]))
 
 
+def _open_streams() -> None:
+    """As Python opens them at its start: those of the nursery know whether one can seek in what was there before."""
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
 def _live(streams: Sequence[int], folder: str, variables: dict[str, str], arguments: list[str]) -> None:
     """The child itself."""
     code = 1
@@ -159,6 +166,7 @@ def _live(streams: Sequence[int], folder: str, variables: dict[str, str], argume
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
+        _open_streams()
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(variables)

@@ -23,7 +23,8 @@ from tests.support.forms import LONG
 SECRET = "SECRET-OF-THE-USER"
 SECONDS = 2.0
 LANES = 8
-MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto")
+MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto") if LONG else ("plan", "auto")
+"""The one that lets least pass and the one that lets most; the others too in the long form."""
 
 # Not to be tried for real, even inside: what a fault of the sandbox would do to the machine is too much.
 UNTRIED = (
@@ -47,6 +48,8 @@ class Lane:
 
     base: Path
     jail: Jail
+    untouched: bool = False
+    """Nothing has changed since it was as new."""
 
     @property
     def world(self) -> World:
@@ -55,6 +58,8 @@ class Lane:
     def refresh(self) -> World:
         """The project and what lies around it, as new."""
         live = self.base / "live"
+        if self.untouched:
+            return self.world
         shutil.rmtree(live, ignore_errors=True)
         shutil.copytree(self.base.parent / "kept", live, symlinks=True)
         for name, target in (("out", "outside"), ("file", "outside/secret")):
@@ -85,14 +90,20 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     return Held(found, unasked(found[0]))
 
 
-def contents(folder: Path) -> dict[str, bytes | str]:
-    """Every file below, links by their target."""
-    found: dict[str, bytes | str] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink():
-            found[str(path.relative_to(folder))] = os.readlink(path)  # noqa: PTH115
-        elif path.is_file():
-            found[str(path.relative_to(folder))] = path.read_bytes()
+def contents(folder: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Everything below with its kind and mode: files by what is in them, links by their target."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    waiting = [str(folder)]
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
+            what: bytes | str = ""
+            if entry.is_symlink():
+                what = os.readlink(entry.path)  # noqa: PTH115
+            elif entry.is_dir():
+                waiting.append(entry.path)
+            elif entry.is_file():
+                what = Path(entry.path).read_bytes()
+            found[os.path.relpath(entry.path, folder)] = entry.stat(follow_symlinks=False).st_mode, what
     return found
 
 
@@ -143,6 +154,7 @@ def one_of_each(commands: list[str]) -> list[str]:
 def reached(lane: Lane, command: str, domain: Domain) -> str:
     """What a command reached that it must not, in words; empty when it reached nothing."""
     world = lane.refresh()
+    lane.untouched = False
     before, outside = contents(world.root), contents(world.outside)
     if SECRET in run(lane.jail, command, domain, world):
         return f"{command!r} read the secret"
@@ -150,6 +162,7 @@ def reached(lane: Lane, command: str, domain: Domain) -> str:
     if contents(world.outside) != outside or around != ["outside", "project"]:
         return f"{command!r} wrote outside"
     after = contents(world.root)
+    lane.untouched = before == after
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     kept = {name for name in changed if domain == "look" or name == ".git/config" or name.startswith(".git/hooks")}
     return f"{command!r} changed {sorted(kept)}" if kept else ""

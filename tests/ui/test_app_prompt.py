@@ -148,7 +148,7 @@ def test_placeholders_round_trip() -> None:
         [[0, 2000]],
     )
     assert kept.collapse("short") == "short"
-    assert is_long("x\n" * 15) and not is_long("x\n" * 14) and not is_long("x" * 1000)
+    assert is_long("x\n" * 16) and not is_long("x\n" * 15) and not is_long("x" * 1000)
 
 
 def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None:

@@ -148,6 +148,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         await chat.shows("how known")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
+        await screen.agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
         steps = screen.agent.steps
         steps[0].sent_fingerprint, steps[1].estimated_input = "another", 1
         await chat.press("left")

@@ -31,7 +31,7 @@ def behind_and_before(app: App[int]) -> str:
 def screens() -> set[type[Screen[Any]]]:
     """All kinds of screens there are."""
     kinds: list[type[Screen[Any]]] = [Screen]
-    found = set()
+    found: set[type[Screen[Any]]] = set()
     for module in pkgutil.walk_packages(agent_tui.ui.screens.__path__, "agent_tui.ui.screens."):
         importlib.import_module(module.name)
     while kinds:

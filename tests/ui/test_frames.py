@@ -14,14 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual import events
-from textual.geometry import Offset
+from textual.geometry import Offset, Region
+from textual.message_pump import MessagePump
 from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
 
 from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, user_message
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
+from agent_tui.ui.textual_private import scrolling
+from agent_tui.ui.textual_private.frames import runs
+from agent_tui.ui.textual_private.screen import EchoingScreen
 from agent_tui.ui.theme import load_themes
+from agent_tui.ui.transcript import view
+from agent_tui.ui.transcript.view import DocumentView
 from tests.support.drawn import NO_WRAP, Drawn, drawn
 from tests.support.screen_model import ScreenModel
 from tests.support.transcripts import chat
@@ -329,3 +337,98 @@ async def test_a_streamed_line_moves_the_others(tmp_path: Path, monkeypatch: pyt
         await shown.settle()
         sent = "".join(shown.sent)
         assert "third" in sent and "answer 9" not in sent and shown.terminal.moves
+
+
+async def test_what_else_changes_is_drawn_with_the_next_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The spinner has no frame of its own while an answer has one coming."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first"))
+        await shown.settle()
+        monkeypatch.setattr(view, "FRAME", 1e4)
+        monkeypatch.setattr(scrolling, "SOON", 1e5)
+        shown.sent.clear()
+        app.transcript.apply_delta("s", Delta(0, "text", " second"))
+        app.stage.hint("a hint that waits")
+        while app.stage.activity not in app.screen._dirty_widgets:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        for _ in range(20):  # the screen has nothing more to do
+            await asyncio.sleep(0)
+        assert not app.screen._update_timer._active.is_set() and not shown.sent
+
+        app.transcript._frame()
+        assert isinstance(app.screen, EchoingScreen)
+        app.screen.draw_now()
+        (frame,) = (text for text in shown.sent if "waits" in text)
+        assert "second" in frame
+
+
+async def test_nothing_waits_for_a_frame_that_is_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that takes long to lay out is drawn rarely; a hint is not."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first"))
+        await shown.settle()
+        monkeypatch.setattr(view, "FRAME", 1e4)
+        app.transcript.apply_delta("s", Delta(0, "text", " second"))
+        app.stage.hint("a hint at once")
+        await shown.run.until(lambda: any("at once" in row for row in shown.terminal.text()))
+        assert not any("second" in row for row in shown.terminal.text())
+
+
+async def test_a_frame_needs_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the view nor its scrollbar nor the screen are sent one for an answer that grows."""
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.load(chat(10))
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first\n\n"))
+        await shown.settle()
+        posted: list[str] = []
+
+        def post(widget: MessagePump, message: object) -> bool:
+            posted.append(f"{type(message).__name__} to {type(widget).__name__}")
+            return True
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MessagePump, "post_message", post)
+            patched.setattr(Widget, "post_message", post)
+            app.transcript.apply_delta("s", Delta(0, "text", "one\n\ntwo\n\nthree"))
+            async with asyncio.timeout(PATIENCE):
+                while not any("three" in text for text in shown.sent):  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+        assert posted == []
+
+
+@pytest.mark.parametrize("name", ["help", "themes"])
+async def test_behind_a_dialog_only_what_changed_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.transcript.apply_delta("s", Delta(0, "text", "first\n\nsecond"))
+        await shown.settle()
+        app.open_screen(name)
+        await shown.settle()
+        asked: list[Region] = []
+        render = DocumentView.render_lines
+
+        def watched(self: DocumentView, crop: Region) -> list[Strip]:
+            asked.append(crop)
+            return render(self, crop)
+
+        monkeypatch.setattr(DocumentView, "render_lines", watched)
+        shown.sent.clear()
+        app.transcript.apply_delta("s", Delta(0, "text", " and more"))
+        await shown.settle()
+        assert 0 < sum(crop.height for crop in asked) <= 4  # what the answer has
+        assert len("".join(shown.sent)) < 600
+        shown.check("streamed behind a dialog")
+
+
+def test_the_rows_of_a_frame_are_asked_for_in_runs() -> None:
+    assert runs(dict.fromkeys([])) == []
+    assert runs(dict.fromkeys([3, 4, 5, 8, 10, 11])) == [(3, 3), (8, 1), (10, 2)]

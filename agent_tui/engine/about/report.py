@@ -57,9 +57,9 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     rows.append(_model(info))
     said = "trusted" if trusted else "not trusted"
     rows.append(("ok" if trusted else "warn", "folder", f"{parts.root} ({said})"))
-    for program, use in (("git", "branch and status"), ("rg", "fast grep")):
+    for program, use in (("git", "branch and status work"), ("rg", "grep works")):
         found = shutil.which(program)
-        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} work without it, slower"))
+        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
     rows.append(_sandbox(parts))
     rows.append(_terminal())
     rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]

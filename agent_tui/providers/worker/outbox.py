@@ -1,4 +1,4 @@
-"""What the worker writes: deltas of a few milliseconds gathered into one write, everything else at once, in order."""
+"""What the worker writes: deltas that come close together in one write, everything else at once, in order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable
 from agent_tui.models.requests import Delta, StreamItem
 from agent_tui.providers.worker.protocol import FROM_WORKER, item_lines, merge
 
-DELAY = 0.015
-"""Seconds that deltas wait for company. The first delta of a stream does not wait."""
+DELAY = 0.03
+"""Seconds that deltas wait for company: about the time between two frames of the screen, which is woken for each line.
+The first delta of a stream does not wait."""
 
 
 class Outbox:

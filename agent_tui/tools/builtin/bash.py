@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import NO_OUTPUT, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
@@ -206,7 +206,7 @@ class _Run:
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
-        return ToolOutcome("\n".join(lines) or "[no output]", is_error=ended or code != 0, display=display)
+        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display)
 
 
 def _signal_name(number: int) -> str:

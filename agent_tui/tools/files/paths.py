@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,7 +38,14 @@ def resolve_from(path: str, cwd: Path) -> Path:
 
 def is_within(path: Path, folders: Iterable[Path]) -> bool:
     """True when the resolved ``path`` is one of ``folders`` or below one, links in ``folders`` followed."""
-    return any(path.is_relative_to(folder.resolve()) for folder in folders)
+    text = os.path.normcase(path)
+    # By its own name first: that costs no look at the disk, and what is resolved lies below no link.
+    return any(_below(text, folder) or _below(text, os.path.realpath(folder)) for folder in folders)
+
+
+def _below(path: str, folder: str | Path) -> bool:
+    tree = os.path.normcase(folder)
+    return path == tree or path.startswith(tree.rstrip(os.sep) + os.sep)
 
 
 def inside(path: Path, context: ToolContext) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.turn_words import LONG_TURN
 from agent_tui.text.clean import one_line
 from agent_tui.ui.widgets.status import StatusFacts
 
@@ -114,6 +113,8 @@ class SessionView:
         self.facts_changed()
 
     def turn_ended(self, reason: str) -> None:
+        from agent_tui.commands.turn_words import LONG_TURN
+
         lasted = self._stage.activity.seconds
         self._turn_runs = False
         self._stage.activity.end()

@@ -234,13 +234,13 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         self.say_empty()
         self._preview()
 
-    def say_empty(self) -> None:
-        """Says that nothing is shown, where that is so: nothing matches, or there is nothing."""
+    def say_empty(self, why: str = "") -> None:
+        """Says that nothing is shown, where that is so: for a reason, as nothing matches, or there is nothing."""
         self.set_class(not self.shown, "-empty")
         for names in self.query(Headings):
             names.display = bool(self.shown)
         some = self._had or self.searched.strip()
-        self.query_one("#none", Static).update(Content(self.NO_MATCH if some else self.EMPTY))
+        self.query_one("#none", Static).update(Content(why or (self.NO_MATCH if some else self.EMPTY)))
 
     def action_rows(self, what: str, by: int) -> None:
         rows = self.rows

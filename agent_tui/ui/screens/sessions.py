@@ -16,7 +16,6 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from agent_tui.errors import StoreError
 from agent_tui.models.search import IndexState, SessionHit
@@ -185,13 +184,11 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         count = len(self.shown)
         self.rows.set_count(count, 0 if new else None)
         if event.ended:
-            self.say_empty()
+            self.say_empty(one_line(event.problem, 300))
         else:
             self.remove_class("-empty")
         if new:
             self._preview()
-        if new:
-            self.query_one("#none", Static).update(Content(one_line(event.problem, 300) or self.EMPTY))
         if event.problem:
             self._say(f" · {plural(count, 'session')}, then {one_line(event.problem, 80)}" if count else " · failed")
         elif not event.ended:

@@ -79,6 +79,10 @@ def one_segment(segment: Segment, width: int, base: Style) -> Strip:
     return Strip([segment], width).apply_style(base)
 
 
+SOON = 0.04
+"""Seconds that nobody sees a spinner, a hint or a popup wait."""
+
+
 class JumpingScrollView(ScrollView):
     """Scrolls without an animation, and takes a size and a place in one go, without a layout.
 
@@ -121,10 +125,10 @@ class JumpingScrollView(ScrollView):
         return row
 
     def frame_in(self, seconds: float, prepare: Callable[[], None]) -> None:
-        """Draws a frame in so many seconds, and calls ``prepare`` just before. What else changes until then is drawn
-        with it."""
+        """Draws a frame in so many seconds, and calls ``prepare`` just before. Where that is soon, what else changes
+        until then is drawn with it."""
         loop, screen = get_running_loop(), self.screen
-        if isinstance(screen, EchoingScreen):
+        if isinstance(screen, EchoingScreen) and seconds <= SOON:
             screen.frame_due = loop.time() + seconds
         loop.call_later(seconds, self.frame_now, prepare, screen)
 

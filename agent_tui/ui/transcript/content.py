@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_tui.commands.turn_words import told_by_what_follows
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
@@ -159,6 +158,8 @@ class Content:
 
     def end(self, message: Message, step: Step | None) -> Entry | None:
         """The final message is authoritative; what already shows it is kept."""
+        from agent_tui.commands.turn_words import told_by_what_follows
+
         entry = self._by_id.get(message.id)
         if entry is None:
             if step is None or not told_by_what_follows(message, step):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
+    NO_OUTPUT,
     TOLD_MODE,
     AttachmentPart,
     Message,
@@ -224,6 +225,7 @@ def _user(message: Message, tools: Tools) -> list[Block]:
     output = shell_output(message)
     if output is None:
         return [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
+    output = "" if output.strip() == NO_OUTPUT else output
     lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
     return [

@@ -338,13 +338,14 @@ class QuestionPanel(Guarded, Vertical, can_focus=True):
         short = height < SHORT
         tiny = height < TINY
         self.set_class(tiny, "-tiny")
-        self._body.wrap(max(1, self._body.scrollable_content_region.width))
+        # Nothing has a width before it is laid out; the first frame shows it as it will be.
+        width = self.content_region.width or self.screen.size.width - (2 if tiny else 4)
+        self._body.wrap(self._body.scrollable_content_region.width or width)
         self._header.set_height(1 if tiny else self._header_height)
         siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
         others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
         room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
         lines = len(self._body.lines) or self._body.text.count("\n") + 1
-        width = self.content_region.width or self.screen.size.width - (2 if tiny else 4)
         self._choices.fit(short, room, lines if self._body.text else 0, width)
         room = max(0, room - self._choices.line_count)
         shown = min(lines, self._body_rows, room) if self._body.text else 0

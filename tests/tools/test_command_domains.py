@@ -1,0 +1,128 @@
+"""Where a command runs: what it needs of a sandbox, what leaves it, and who is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_tui.config import PermissionMode, PermissionsConfig
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions.permissions import Permissions
+from tests.support.commands import World, held, judged
+
+
+@pytest.mark.parametrize(
+    ("command", "domain", "network"),
+    [
+        ("pytest -q", "work", False),
+        ("rm -rf build", "work", False),
+        ("echo x > notes.txt", "work", False),
+        ("npm install", "work", True),
+        ("pip install requests", "work", True),
+        ("python -m pip install x", "work", True),
+        ("curl -s https://example.org", "work", True),
+        ("git push", "free", False),
+        ("gh pr list", "free", False),
+        ("sudo ls", "free", False),
+        ("ssh host", "free", False),
+        ("cat ../outside/secret", "free", False),
+        ("cp README.md ../outside", "free", False),
+        ("ls; git push", "free", False),
+        ("f() { ls; }; f", "work", False),
+    ],
+)
+def test_a_question_names_the_narrowest_domain_that_does(
+    world: World, command: str, domain: str, network: bool
+) -> None:
+    decision = held(world, command, "ask")
+    assert (decision.action, decision.domain, decision.network) == ("ask", domain, network)
+
+
+def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
+    for command in ("cat $X", "find . | xargs cat", "env", "python --version", "npm --version", "cd src && git status"):
+        assert (held(world, command, "ask").action, held(world, command, "ask").domain) == ("allow", "look"), command
+    for command in ("python -c 1", "f() { ls; }; f", "$CMD"):
+        assert held(world, command, "ask").action == "ask", command
+        assert (held(world, command, "plan").action, held(world, command, "plan").domain) == ("allow", "look"), command
+    for command in ("sudo ls", "kill 1", "rm x"):
+        deny = ["bash(rm *)"]
+        assert held(world, command, "plan", deny=deny).action == "deny", command
+
+
+@pytest.mark.parametrize(
+    ("command", "allow", "mode", "action"),
+    [
+        ("python evil.py && git push", "bash(git push*)", "auto", "ask"),
+        ("git push; python -c 1", "bash(git push*)", "accept-edits", "ask"),
+        ("git push $(python evil.py)", "bash(git push*)", "auto", "ask"),
+        ("npm install && npm test", "bash(npm install*)", "auto", "ask"),
+        ("git push 2>&1 | tail -5", "bash(git push*)", "auto", "allow"),
+        ("cd src && git push", "bash(git push*)", "auto", "allow"),
+        ("npm install", "bash(npm install*)", "auto", "allow"),
+    ],
+)
+def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
+    world: World, command: str, allow: str, mode: PermissionMode, action: str
+) -> None:
+    decision = held(world, command, mode, allow=[allow])
+    assert decision.action == action
+    if action == "ask":
+        assert decision.domain == "free" or decision.network
+
+
+@pytest.mark.parametrize(
+    ("command", "mode", "rules", "action"),
+    [
+        ("npm test", "auto", {}, "ask"),
+        ("npm test", "accept-edits", {"allow": ["bash(npm test *)"]}, "ask"),
+        ("npm test", "ask", {"allow": ["outside(npm test *)"]}, "allow"),
+        ("npm test; curl x.example", "auto", {"allow": ["outside(npm test *)"]}, "ask"),
+        ("npm test", "auto", {"allow": ["outside(npm test *)"], "deny": ["bash(npm *)"]}, "deny"),
+        ("f() { x; }; f", "auto", {}, "ask"),
+        ("npm test", "plan", {"allow": ["outside(npm test *)"]}, "deny"),
+    ],
+)
+def test_leaving_the_sandbox_is_asked_for_and_has_rules_of_its_own(
+    world: World, command: str, mode: PermissionMode, rules: dict[str, list[str]], action: str
+) -> None:
+    permissions = Permissions(
+        world.root, world.root, PermissionsConfig(mode, **rules), holds=lambda domain: True, network="ask"
+    )
+    decision = permissions.decide("bash", Intent("command", command, command=command, outside=True))
+    assert decision.action == action
+    if action != "deny":
+        assert decision.domain == "free"
+    if command == "npm test" and action == "ask":
+        assert decision.patterns == ["outside(npm test *)"]
+
+
+def test_a_rule_that_denies_wants_to_be_understood(world: World) -> None:
+    for command in ("f() { cat x; }; f", "tool $X"):
+        assert held(world, command, "auto").action == "allow", command
+        assert held(world, command, "auto", deny=["bash(cat *)"]).action == "ask", command
+        assert held(world, command, "auto", ask=["edit(src/**)"]).action == "ask", command
+
+
+@pytest.mark.parametrize("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
+def test_what_removes_or_leaves_is_asked_about_where_it_is_not_understood(world: World, command: str) -> None:
+    assert held(world, command, "auto").action == "ask"
+
+
+def test_bypass_knows_the_users_own_rules_alone(world: World) -> None:
+    for command in ("rm -rf /", "f() { x; }; f", "sudo ls", "cat ../outside/secret", "echo x > .git/hooks/y"):
+        decision = held(world, command, "bypass")
+        assert (decision.action, decision.domain) == ("allow", "free")
+    rules = {"deny": ["bash(sudo *)", "read(**/.env)"], "ask": ["bash(git push*)"]}
+    for command, action in (("sudo ls", "deny"), ("ls; sudo ls", "deny"), ("cat .env", "deny"), ("git push", "ask")):
+        assert held(world, command, "bypass", "ask", **rules).action == action, command
+    assert held(world, "f() { sudo ls; }; f", "bypass", "ask", **rules).action == "ask"
+
+
+def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -> None:
+    for allow in ([], ["bash(git push*)"]):
+        decision = held(world, "git push", "auto", trusted=lambda: False, allow=allow)
+        assert decision.action == "deny" and "/trust" in decision.message
+    assert held(world, "git commit -m x", "auto", trusted=lambda: False).domain == "work"
+    assert held(world, "git push", "auto", allow=["bash(git push*)"]).action == "allow"
+    # Where nothing holds it, not at all unasked, but for looking.
+    assert judged(world, "git commit -m x", "auto", trusted=lambda: False).action == "ask"
+    assert judged(world, "git status", "ask", trusted=lambda: False).action == "allow"
