@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -319,6 +320,7 @@ def _auth_list(values: argparse.Namespace) -> int:
 
 def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
+    from agent_tui.engine.about.asking import ask_terminal
 
     if values.forget:
         return _forget_limits()
@@ -326,6 +328,7 @@ def _doctor(values: argparse.Namespace) -> int:
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config), looking=True)
         try:
+            agent.tell_pictures((await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail)
             return await agent.doctor()
         finally:
             await agent.close()

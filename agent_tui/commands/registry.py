@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[CommandAgent, str], Awaitable[CommandResult]]"
 Choices: TypeAlias = "Callable[[CommandAgent], Iterable[tuple[str, str]]]"
 
-_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget")
+_MODULES = ("chat", "sessions", "context", "model", "project", "jobs", "queue", "budget", "pictures")
 
 
 @dataclass(slots=True, frozen=True)
@@ -56,7 +56,20 @@ class Completion:
 
 ORDER = (
     *("help", "model", "context", "compact", "clear", "resume", "rename", "rewind", "fork", "export", "copy", "status"),
-    *("usage", "budget", "permissions", "trust", "pin", "unpin", "thinking", "theme", "vim", "config", "init"),
+    *(
+        "usage",
+        "budget",
+        "permissions",
+        "trust",
+        "pin",
+        "unpin",
+        "picture",
+        "thinking",
+        "theme",
+        "vim",
+        "config",
+        "init",
+    ),
     *("queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
 )
 """The names in the order of the help."""

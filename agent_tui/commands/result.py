@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 ScreenName = Literal[
-    "context", "sessions", "models", "rewind", "help", "themes", "palette", "text", "jobs", "queue", "vim", "efforts"
+    "context",
+    "sessions",
+    "models",
+    "rewind",
+    "help",
+    "themes",
+    "palette",
+    "text",
+    "jobs",
+    "queue",
+    "vim",
+    "efforts",
+    "picture",
 ]
 """``vim`` is none: it changes the keys of the main one."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
-Images = Literal["auto", "off", "kitty"]
+Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
 NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
 """What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""

@@ -139,7 +139,7 @@ class UiSchema(Strict):
     turn_cost: bool | None = None
     vim: bool | None = None
     mouse: bool | None = None
-    images: Literal["auto", "off", "kitty"] | None = None
+    images: Literal["auto", "off", "kitty", "iterm2", "sixel"] | None = None
     scrollback: bool | None = None
     status_command: str | None = None
     editor: str | None = None

@@ -477,6 +477,10 @@ class Agent:
         """Which sandbox holds, and what each domain means under it."""
         return await self._own.project.sandbox_lines()
 
+    def tell_pictures(self, detail: str) -> None:
+        """How the terminal shows pictures, as a screen has found out by asking it: what ``doctor`` says then."""
+        self._own.project.tell_pictures(detail)
+
     async def doctor(self) -> list[Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
         return await self._own.project.doctor()

@@ -125,6 +125,10 @@ class Commands:
                 self._voice.say(NO_COLOURS, "Note")
             case "vim":
                 self._voice.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
+            case "picture":
+                from agent_tui.commands.pictures import named_pictures
+
+                self._voice.say(f"pictures are not shown as text. In this conversation:\n{named_pictures(self._agent)}")
             case "efforts":
                 levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
                 self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")

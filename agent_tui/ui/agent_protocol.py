@@ -156,5 +156,8 @@ class ChatAgent(
     async def close(self) -> None:
         """Ends what runs and stores what is left. Raises StoreError when something could not be stored."""
 
+    def tell_pictures(self, detail: str) -> None:
+        """How this terminal shows pictures, for whoever asks after its health."""
+
     def left_running(self) -> list[str]:
         """After the end: a line for each command that goes on."""

@@ -27,7 +27,7 @@ from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
 from agent_tui.ui.textual_private.nodes import AnswersErrors, wear_first
 from agent_tui.ui.textual_private.screen import DrawsFrames, EchoingScreen, draw_again
-from agent_tui.ui.textual_private.terminal import tell_server, write_to_terminal
+from agent_tui.ui.textual_private.terminal import Hears, ask_terminal, tell_server, write_to_terminal
 from agent_tui.ui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
@@ -156,7 +156,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         from agent_tui.ui.terminal.driver import driver_class
 
         heard = self.background_told if self._by_terminal else None
-        return driver_class(self.leave, heard, self.pictures_told) or super().get_driver_class()
+        return driver_class(self.leave, heard) or super().get_driver_class()
 
     def background_told(self, light: bool) -> None:
         """The terminal says what its background is. What the user chose meanwhile stays."""
@@ -166,11 +166,6 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             self.register_theme(theme)
             self.theme = theme.name
         self._by_terminal = False
-
-    def pictures_told(self) -> None:
-        """The terminal says that it can hold pictures."""
-        if self.chat.pictures is not None:
-            self.chat.pictures.told()
 
     def _end_pictures(self) -> None:
         if self.chat.pictures is not None:
@@ -225,8 +220,7 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             from agent_tui.ui.terminal.signals import on_termination
 
             on_termination(self.leave)
-            if self._served is None:
-                self.chat.find_pictures()
+            self.chat.find_pictures(self._served is not None)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.run_worker(self._start_agent(), name="start", exit_on_error=False)
 
@@ -242,6 +236,8 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
             self.uncaught(error)
             return
         self.chat.freshness.begin()
+        if self.chat.pictures is not None:
+            self.chat.pictures.tell()
         if self._served is not None and self.chat.seat.agent is not None:
             self.chat.seat.agent.subscribe(self._tell_session)
             self._tell_session()
@@ -313,6 +309,10 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         """Sends a control sequence of ours; nothing happens without a terminal."""
         write_to_terminal(self, sequence)
 
+    def ask_terminal(self, question: str, listener: Hears | None) -> None:
+        """Asks the terminal; what ``listener`` takes of its answer is no key."""
+        ask_terminal(self, question, listener)
+
     # Keys
 
     def on_resize(self, event: events.Resize) -> None:
@@ -363,7 +363,12 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
         if self.chat.pictures is not None:
             self.chat.pictures.lost()
         self.refresh(layout=True)
-        self.call_after_refresh(draw_again, self)
+        self.call_after_refresh(self._draw_again)
+
+    def _draw_again(self) -> None:
+        draw_again(self)
+        if self.chat.pictures is not None:
+            self.chat.pictures.drawn_again()
 
     async def action_find(self) -> None:
         await self.chat.finding.open()
@@ -418,6 +423,9 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
 
     def on_link_clicked(self, event: posted.LinkClicked) -> None:
         self.open_url(event.url)
+
+    def on_picture_asked(self, event: posted.PictureAsked) -> None:
+        self.chat.open_picture(event.key)
 
     def on_follow_changed(self, event: posted.FollowChanged) -> None:
         self.chat.reading.follow_changed(event.follow, event.new)

@@ -491,6 +491,9 @@ class FakeAgent:
     def reset_context_stats(self) -> None:
         self.calls.append(("reset", None))
 
+    def tell_pictures(self, detail: str) -> None:
+        self.calls.append(("tell_pictures", detail))
+
     async def doctor(self) -> list[tuple[str, str, str]]:
         return [("ok", "database", "opens"), ("warn", "keys", "none found")]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,10 +15,11 @@ import pytest
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from textual.strip import Strip
 
 from agent_tui.models.cache import CacheMiss
 from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
@@ -38,6 +41,11 @@ async def _until(pilot: Pilot[Any], what: Callable[[], object]) -> None:
         while not what():
             await pilot.pause()
             await asyncio.sleep(0)
+
+
+def strips_of(app: AgentApp) -> list[Strip]:
+    """The lines of the screen on top."""
+    return app.screen._compositor.render_strips()
 
 
 def opening(name: str, *keys: str, data: str = "") -> Scene:
@@ -65,6 +73,18 @@ def saying(text: str) -> Scene:
 
 async def chat(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The conversation, as it is loaded."""
+
+
+async def picture(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What was attached, as large as it is, in coarse blocks."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.linear_gradient("L").save(out, "PNG")
+    part = AttachmentPart("gradient.png", "image/png", data=base64.b64encode(out.getvalue()).decode())
+    app.transcript.add_message(Message("msg_picture", "user", [TextPart("What is this?"), part]))
+    app.open_screen("picture")
+    await _until(pilot, lambda: any("▀" in segment.text for strip in strips_of(app) for segment in strip))
 
 
 async def chat_opened(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -240,6 +260,7 @@ SCENES: dict[str, Scene] = {
     "find-none": find_none,
     "several": several,
     "job-output": job_output,
+    "picture": picture,
     "config": saying("/config"),
     "mcp": saying("/mcp"),
     "permissions": saying("/permissions"),

@@ -214,7 +214,12 @@ async def test_keys_are_named_whole_where_there_is_little_room(tmp_path: Path) -
 async def test_a_question_is_never_drawn_as_narrow_as_a_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
     was = Body.set_count
-    monkeypatch.setattr(Body, "set_count", lambda body, count, *more: [drawn.append(count), was(body, count, *more)])
+
+    def counted(body: Body, count: int, *more: Any) -> None:
+        drawn.append(count)
+        was(body, count, *more)
+
+    monkeypatch.setattr(Body, "set_count", counted)
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(80, 24)) as pilot:
         await stage(app, pilot, agent, SCENES["permission"])

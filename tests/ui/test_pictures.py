@@ -15,18 +15,21 @@ from PIL import Image
 from rich.color import ColorSystem
 from rich.style import Style
 
+from agent_tui.engine.about.replies import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.tools.files.pictures import PictureError, preview
+from agent_tui.tools.files.pictures import PictureError
+from agent_tui.tools.files.previews import preview
 from agent_tui.ui.flow.palette import Palette
-from agent_tui.ui.terminal.kitty import MARKS, PLACEHOLDER, QUERY, Listener, cell, sending, through_tmux
+from agent_tui.ui.terminal.kitty import MARKS, PLACEHOLDER, cell, sending, through_tmux
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, PictureLine
 from agent_tui.ui.transcript.picture import Pictured
 from tests.support.scripts import step
 from tests.support.terminal import Terminal, in_terminal
 
-YES = b"\x1b_Gi=31;OK\x1b\\"
-ASKED = QUERY.encode()
+YES = b"\x1b_Gi=31;OK\x1b\\\x1b_Gi=32;OK\x1b\\\x1b[?62;c"
+ASKED = PLACEHOLDERS.encode()
 CELL = PLACEHOLDER.encode()
+SIXEL, FILE = b"\x1bP0;1;0q", b"\x1b]1337;File="
 SCRIPT = step(read={"path": "shot.png"}) + step("Looked.\n" + "\nMore of it.\n" * 20 + "\nFinished")
 
 
@@ -100,26 +103,28 @@ def test_the_answer_reaches_no_prompt(tmp_path: Path) -> None:
         terminal.type(YES[5:] + b"typed")
         terminal.wait_for(b"typed"[-1:])
         leave(terminal)
-    assert b"Gi=31;OK" not in terminal.seen
+    assert b"Gi=31;OK" not in terminal.seen and b"[?62" not in terminal.seen
 
 
 @pytest.mark.parametrize(
-    ("environment", "asks"),
+    "environment",
     [
-        pytest.param({"AGENT_TUI_UI__IMAGES": "off"}, False, id="off"),
-        pytest.param({"TERM": "xterm-256color"}, False, id="unknown terminal"),
-        pytest.param({"NO_COLOR": "1"}, False, id="no colours"),
-        pytest.param({}, True, id="an old kitty, which says nothing"),
+        pytest.param({"AGENT_TUI_UI__IMAGES": "off"}, id="off"),
+        pytest.param({"NO_COLOR": "1"}, id="no colours"),
     ],
 )
-def test_elsewhere_there_is_one_line_and_nothing_else(tmp_path: Path, environment: dict[str, str], asks: bool) -> None:
+def test_where_they_are_not_wanted_there_is_one_line_and_nothing_else(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     with chat(tmp_path, **environment) as terminal:
         terminal.wait_for(b"DEMO")
         attach(terminal)
         terminal.wait_for(b"Finished")
+        terminal.type(b"/picture\r")
+        terminal.wait_for(b"Pictures are a line in the conversation")
         leave(terminal)
-    assert [keys["a"] for keys, _ in commands(terminal.seen)] == (["q"] if asks else [])
-    assert CELL not in terminal.seen
+    assert not commands(terminal.seen) and CELL not in terminal.seen
+    assert SIXEL not in terminal.seen and FILE not in terminal.seen and ATTRIBUTES.encode() not in terminal.seen
     assert b"+ shot.png (image/png)" in terminal.seen
 
 
@@ -221,12 +226,12 @@ def test_what_is_sent_was_made_here_from_pixels_alone() -> None:
     note = PngInfo()
     note.add_text("Comment", "where it was taken")
     Image.new("RGB", (4000, 1000), "blue").save(raw, "PNG", pnginfo=note)
-    made = preview(raw.getvalue(), 400, 240)
-    assert made.size == (4000, 1000) and b"where it was taken" not in made.png
-    with Image.open(io.BytesIO(made.png)) as shown:
-        assert shown.size == (400, 100)
+    made = preview(attached(raw.getvalue()), 400, 240)
+    assert made.was == (4000, 1000) and b"where it was taken" not in made.data
+    with Image.open(io.BytesIO(made.data)) as shown:
+        assert shown.size == (400, 100) == made.size
     with pytest.raises(PictureError):
-        preview(b"nothing", 10, 10)
+        preview(attached(b"nothing"), 10, 10)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (10, 20), (5000, 10), (10, 5000), (640, 480), (60_000, 60_000)])
@@ -259,14 +264,3 @@ def test_a_picture_in_many_pieces_is_put_together_again() -> None:
     assert [keys["m"] for keys, _ in told] == ["1"] * (len(told) - 1) + ["0"]
     assert all(set(keys) == {"m", "q"} for keys, _ in told[1:])
     assert base64.b64decode(b"".join(data for _, data in told)) == raw
-
-
-@pytest.mark.parametrize("cut", range(1, len(YES)))
-def test_the_answer_is_taken_out_wherever_it_is_cut(cut: int) -> None:
-    heard: list[bool] = []
-    listener = Listener(lambda: heard.append(True))
-    answer = YES.decode()
-    left = listener.take(f"a{answer[:cut]}") + listener.take(f"{answer[cut:]}b")
-    # Esc alone is a key that must not wait.
-    assert (left, heard) == ("ab", [True]) or cut == 1
-    assert listener.take("\x1b_Gi=31;EINVAL:no\x1b\\c") == "c" and len(heard) <= 1

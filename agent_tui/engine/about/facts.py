@@ -41,6 +41,7 @@ class ProjectFacts:
         self._binder = binder
         self._toolbox = toolbox
         self._trusting = trusting
+        self._pictures = ""
 
     def permission_rules(self) -> list[report.Row]:
         """(decision, rule, source) of every rule."""
@@ -120,6 +121,10 @@ class ProjectFacts:
         meaning = words.unheld(self._parts.permissions.mode, sandbox)
         return [words.status_line(sandbox), *domains, *([meaning] if meaning else [])]
 
+    def tell_pictures(self, detail: str) -> None:
+        """How the terminal shows pictures, by whoever asked it."""
+        self._pictures = detail
+
     async def doctor(self) -> list[report.Row]:
         """Checks of the installation: (ok, warn or fail; what; detail)."""
         opened, parts = self._bindings.opened, self._parts
@@ -128,5 +133,5 @@ class ProjectFacts:
         else:
             spec = self._bindings.current.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
-        rows = await asyncio.to_thread(report.doctor, parts, info, self._trusting.trusted)
+        rows = await asyncio.to_thread(report.doctor, parts, info, self._trusting.trusted, self._pictures)
         return rows + report.learned_rows(parts.store)

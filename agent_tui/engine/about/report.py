@@ -41,8 +41,9 @@ def permission_rules(settings: Settings, store: Store, root: Path, identity: str
     return rows + [("asked", rule, OTHERS) for rule in store.rules_of_others(root, identity)]
 
 
-def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
-    """Checks of this installation: (ok, warn or fail; what; detail)."""
+def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:
+    """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
+    it was asked already."""
     rows: list[Row] = [
         ("ok", "agent-tui", importlib.metadata.version("agent-tui") if _installed("agent-tui") else "from a checkout"),
         ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -62,7 +63,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool) -> list[Row]:
     rows.append(_sandbox(parts))
     rows.append(_terminal())
     rows += [("ok", what, detail) for what, detail in new_line_keys(os.environ)]
-    rows.append(("ok", "pictures", graphics(parts.settings.ui.images, os.environ).detail))
+    rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
     if _installed("keyring"):
         rows.append(("ok", "keyring", "installed"))
     else:

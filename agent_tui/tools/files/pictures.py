@@ -54,14 +54,6 @@ class Scaled:
     moving: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class Preview:
-    """A PNG, and the pixels of the image that it was made of: width, height, as they are seen."""
-
-    png: bytes
-    size: tuple[int, int]
-
-
 def fit_attachments(
     parts: Sequence[AttachmentPart], limits: ImageLimits
 ) -> tuple[list[AttachmentPart], list[str], list[str]]:
@@ -78,7 +70,7 @@ def fit_attachments(
             kept.append(part)
             continue
         try:
-            made = scale(_raw(part), limits)
+            made = scale(raw_of(part), limits)
         except PictureError as error:
             refused.append(f"{part.name}: {error}")
             continue
@@ -97,18 +89,10 @@ def scale(raw: bytes, limits: ImageLimits) -> Scaled:
 
     Turned as its camera meant it; of a moving image the first picture. Raises PictureError.
     """
-    return _guarded(lambda: _scale(raw, limits), "damaged or no image, and too large to be sent as it is")
+    return guarded(lambda: _scale(raw, limits), "damaged or no image, and too large to be sent as it is")
 
 
-def preview(raw: bytes, width: int, height: int) -> Preview:
-    """An image as a screen shows it: made anew as PNG, not larger than so many pixels and never larger than it is.
-
-    Nothing of the file itself goes on from here. Takes time: call in a thread. Raises PictureError.
-    """
-    return _guarded(lambda: _preview(raw, width, height), "damaged or no image")
-
-
-def _guarded(work: Callable[[], T], otherwise: str) -> T:
+def guarded(work: Callable[[], T], otherwise: str) -> T:
     with _one_at_a_time:
         # One border for whatever the decoders raise over hostile bytes: their errors are of every kind.
         try:
@@ -140,7 +124,7 @@ def _room(limits: ImageLimits) -> int | None:
     return min(known) if known else None
 
 
-def _raw(part: AttachmentPart) -> bytes:
+def raw_of(part: AttachmentPart) -> bytes:
     try:
         return base64.b64decode(part.data or "", validate=True)
     except (binascii.Error, ValueError):
@@ -168,8 +152,8 @@ def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
     def fitting(stored: tuple[int, int]) -> tuple[int, int]:
         return _within(stored, min(limits.best_side or _LARGEST, _LARGEST), limits.pixels)
 
-    pillow, _ = _pillow()
-    photo, moving, stored, picture = _opened(raw, fitting)
+    pillow, _ = load_pillow()
+    photo, moving, stored, picture = open_picture(raw, fitting)
     width, height = fitting(stored)
     turned = (picture.width < picture.height) != (stored[0] < stored[1])
     was = (stored[1], stored[0]) if turned else stored
@@ -184,7 +168,7 @@ def _scale(raw: bytes, limits: ImageLimits) -> Scaled:
     raise PictureError("it cannot be made small enough for this model")
 
 
-def _opened(
+def open_picture(
     raw: bytes, fitting: Callable[[tuple[int, int]], tuple[int, int]]
 ) -> tuple[bool, bool, tuple[int, int], Image]:
     """Whether it is a photo, whether it moves, its size as it is stored, and the image turned as it was meant: decoded
@@ -192,7 +176,7 @@ def _opened(
     said = pixel_size(raw)
     if said is not None and said[0] * said[1] > MAX_PIXELS:
         raise PictureError(_too_many_pixels(said))
-    pillow, turn = _pillow()
+    pillow, turn = load_pillow()
     with pillow.open(io.BytesIO(raw), formats=_FORMATS) as opened:
         if opened.width * opened.height > MAX_PIXELS:
             raise PictureError(_too_many_pixels(opened.size))
@@ -204,21 +188,6 @@ def _opened(
             opened.draft(None, fitting(stored))
         opened.load()
         return photo, moving, stored, turn(_plain(opened))
-
-
-def _preview(raw: bytes, width: int, height: int) -> Preview:
-    _, _, stored, picture = _opened(raw, lambda stored: _in_box(stored, max(width, height), max(width, height)))
-    size = _in_box(picture.size, width, height)
-    if size != picture.size:
-        pillow, _ = _pillow()
-        picture = picture.resize(size, pillow.Resampling.BILINEAR, reducing_gap=2.0)
-    turned = (picture.width < picture.height) != (stored[0] < stored[1])
-    return Preview(_saved(picture, "PNG"), (stored[1], stored[0]) if turned else stored)
-
-
-def _in_box(size: tuple[int, int], width: int, height: int) -> tuple[int, int]:
-    share = min(1.0, width / size[0], height / size[1])
-    return max(1, round(size[0] * share)), max(1, round(size[1] * share))
 
 
 def _within(size: tuple[int, int], side: int, pixels: int | None) -> tuple[int, int]:
@@ -252,13 +221,13 @@ def _encodings(picture: Image, photo: bool, types: frozenset[str]) -> Iterator[t
     """The image as PNG where it was lossless, then as JPEG of less and less quality. What a camera noted, such as the
     place, is not taken along."""
     if not photo and "image/png" in types:
-        yield _saved(picture, "PNG"), "image/png"
+        yield saved(picture, "PNG"), "image/png"
     flat = _on_white(picture)
     for quality in _QUALITIES:
-        yield _saved(flat, "JPEG", quality=quality), "image/jpeg"
+        yield saved(flat, "JPEG", quality=quality), "image/jpeg"
 
 
-def _saved(picture: Image, form: str, **options: Any) -> bytes:
+def saved(picture: Image, form: str, **options: Any) -> bytes:
     out = io.BytesIO()
     picture.save(out, form, **options)
     return out.getvalue()
@@ -267,14 +236,14 @@ def _saved(picture: Image, form: str, **options: Any) -> bytes:
 def _on_white(picture: Image) -> Image:
     if picture.mode != "RGBA":
         return picture
-    pillow, _ = _pillow()
+    pillow, _ = load_pillow()
     flat: Image = pillow.new("RGB", picture.size, "white")
     flat.paste(picture, mask=picture.getchannel("A"))
     return flat
 
 
 @cache
-def _pillow() -> tuple[ModuleType, Any]:
+def load_pillow() -> tuple[ModuleType, Any]:
     """Pillow, which takes a while to import and is only needed for this; and what turns an image as it is meant."""
     import warnings
 

@@ -63,7 +63,7 @@ class Chat:
         self.drafts = Drafts(history, stage.prompt, host, stage, clock)
         self.editor = Editor(host, stage.prompt, stage, settings.ui.editor)
         self.finding = Finding(stage)
-        self._host, self._tasks, self._images = host, tasks, settings.ui.images
+        self._host, self._tasks, self._ui = host, tasks, settings.ui
         self.pictures: Pictures | None = None
         self.reading = Reading(stage)
         self.completing = Completing(seat, stage, self.files, history, tasks)
@@ -75,7 +75,18 @@ class Chat:
         self.interrupts = Interrupts(seat, stage, self.sender, self.finding, host, self.copying, host, clock)
         themes = ThemeChoice(host, stage, settings.ui.theme, paths.themes, paths.state)
         self.screens = Screens(
-            host, seat, stage, tasks, themes, history, self.finding, self.sender, self.session, settings.keys, clock
+            host,
+            seat,
+            stage,
+            tasks,
+            themes,
+            history,
+            self.finding,
+            self.sender,
+            self.session,
+            self,
+            settings.keys,
+            clock,
         )
         self.freshness = Freshness(seat, host, host)
         self.opening = Opening(
@@ -87,9 +98,18 @@ class Chat:
         if settings.ui.vim:
             stage.prompt.use_vim(True)
 
-    def find_pictures(self) -> None:
-        """The first frame stands: finds out whether the terminal can show pictures."""
+    def find_pictures(self, in_page: bool) -> None:
+        """The first frame stands: finds out how the terminal, or the page of the browser, can show pictures."""
+        self._pictures(in_page).begin()
+
+    def open_picture(self, which: str) -> None:
+        """Shows a picture of the conversation on a screen of its own."""
+        self._pictures().open(which)
+
+    def _pictures(self, in_page: bool = False) -> Pictures:
         from agent_tui.ui.chat.pictures import Pictures
 
-        self.pictures = Pictures(self._host, self._host.console, self.stage, self._tasks, self._images)
-        self.pictures.begin()
+        if self.pictures is None:
+            ui = self._ui
+            self.pictures = Pictures(self._host, self.seat, self.stage, self._tasks, ui.images, ui.mouse, in_page)
+        return self.pictures

@@ -15,6 +15,8 @@ from textual.theme import Theme
 from textual.worker import Worker
 
 from agent_tui.ui.terminal.window import ReachesTerminal
+from agent_tui.ui.textual_private.frames import Glass
+from agent_tui.ui.textual_private.terminal import Hears
 
 R = TypeVar("R")
 
@@ -101,19 +103,26 @@ class Draws(Protocol):
         """How the terminal is told colours."""
 
 
+class ShowsPictures(ReachesTerminal, PilesScreens, Draws, Protocol):
+    """What pictures need beside the transcript."""
+
+    glass: Glass
+
+    def ask_terminal(self, question: str, listener: Hears | None) -> None:
+        """Asks the terminal; what ``listener`` takes of its answer is no key."""
+
+
 class ChatHost(
     RunsWorkers,
     TerminalClipboard,
-    ReachesTerminal,
+    ShowsPictures,
     LendsTerminal,
     SetsTimers,
     Repeats,
     WearsThemes,
-    PilesScreens,
     OpensScreens,
     SeesFocus,
     Leaves,
-    Draws,
     Protocol,
 ):
     """What the chat as a whole needs of the application around it. No object in it needs more than one or two."""

@@ -44,6 +44,11 @@ class FindsWords(Protocol):
         """Goes on in the transcript with what was searched in all sessions."""
 
 
+class OpensPictures(Protocol):
+    def open_picture(self, which: str) -> None:
+        """Shows the newest picture of the conversation whose name has ``which`` in it on a screen of its own."""
+
+
 class Task(Protocol):
     def cancel(self) -> None: ...
 

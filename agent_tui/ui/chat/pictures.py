@@ -1,4 +1,4 @@
-"""Pictures in the transcript, once it is known whether the terminal can hold them."""
+"""Pictures of the conversation: in it where the terminal can hold them, else each on a screen of its own."""
 
 from __future__ import annotations
 
@@ -6,67 +6,181 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from agent_tui.config import Images
-    from agent_tui.ui.chat.needs import StartsTasks
+    from agent_tui.engine.about.pictures import Graphics
+    from agent_tui.engine.about.replies import Replies
+    from agent_tui.ui.chat.host import ShowsPictures
+    from agent_tui.ui.chat.needs import HasAgent, StartsTasks
     from agent_tui.ui.chat.stage import Stage
-    from agent_tui.ui.terminal.window import ReachesTerminal
+    from agent_tui.ui.screens.drawing import Canvas
+    from agent_tui.ui.screens.picture import PictureScreen
 
 
 class Pictures:
-    """Finds out whether to show them, after the first frame and beside it."""
+    """Finds out how to show them, after the first frame and beside it. ``by_mouse``: whether clicks come here.
+    ``in_page``: of the browser, instead of a terminal."""
 
     def __init__(
-        self, terminal: ReachesTerminal, console: Console, stage: Stage, tasks: StartsTasks, setting: Images
+        self,
+        host: ShowsPictures,
+        seat: HasAgent,
+        stage: Stage,
+        tasks: StartsTasks,
+        setting: Images,
+        by_mouse: bool,
+        in_page: bool = False,
     ) -> None:
-        self._terminal = terminal
+        self._host = host
+        self._seat = seat
         self._stage = stage
         self._tasks = tasks
         self._setting: Images = setting
-        self._console = console
+        self._by_mouse = by_mouse
+        self._in_page = in_page
+        self._found: Graphics | None = None
+        self._replies: Replies | None = None
+        self._tmux = ""
+        self._screen: PictureScreen | None = None
+        self._canvas: Canvas | None = None
+        """What the screen draws with."""
 
     def begin(self) -> None:
-        """The transcript stands: asks tmux or the terminal, where there is a reason to."""
-        if self._setting != "off" and self._console.color_system in ("256", "truecolor"):
-            self._tasks.begin(self._find, group="pictures")
+        """The transcript stands: asks tmux and the terminal, where there is a reason to."""
+        self._tasks.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
         import asyncio
 
+        from agent_tui.engine.about.pictures import IN_A_PAGE, graphics, told_by_tmux
+
+        if os.environ.get("TMUX") and self._setting != "off":
+            self._tmux = await asyncio.to_thread(told_by_tmux)
+        found = graphics(self._setting, os.environ, lambda: self._tmux)
+        if self._in_page and found.way != "line":  # what the server was started from is another terminal
+            found = IN_A_PAGE
+        self.use(found)
+        if found.question:
+            from agent_tui.ui.terminal.asking import Listener
+
+            # They are heard in the thread that reads keys.
+            loop = asyncio.get_running_loop()
+            heard = Listener(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
+            self._host.ask_terminal(found.question, heard)
+
+    def _heard(self, replies: Replies) -> None:
+        """The terminal has answered all that it will."""
+        if not self._stage.furnished:
+            return
         from agent_tui.engine.about.pictures import graphics
 
-        found = await asyncio.to_thread(graphics, self._setting, os.environ)
-        if found.shows is True:
-            self._show(found.in_tmux, found.few_colors)
-        elif found.shows == "ask":
-            from agent_tui.ui.terminal.kitty import QUERY
+        self._replies = replies
+        found = graphics(self._setting, os.environ, lambda: self._tmux, replies)
+        if self._found is None or found.detail != self._found.detail:
+            self.use(found)
+        if found.question:
+            self._host.ask_terminal(found.question, None)
+        elif self._screen is not None and self._screen.is_current and self._canvas != self.canvas():
+            self._screen.again()
 
-            self._terminal.write_to_terminal(QUERY)
+    def use(self, found: Graphics) -> None:
+        """From now on they are shown like this."""
+        if found.way in ("blocks", "inline") and self._host.console.color_system not in ("256", "truecolor"):
+            from agent_tui.engine.about.pictures import TOO_FEW_COLORS
 
-    def told(self) -> None:
-        """The terminal answers that it can."""
-        if self._stage.furnished and self._setting != "off":
-            self._show(False, False)
+            found = TOO_FEW_COLORS
+        self._found = found
+        self.tell()
+        if found.way == "inline":
+            self._hold(found)
+        elif found.way != "line":
+            self._stage.transcript.open_pictures(
+                "click or /picture shows it" if self._by_mouse else "/picture shows it"
+            )
 
-    def _show(self, in_tmux: bool, few_colors: bool) -> None:
+    def tell(self) -> None:
+        """The agent's own checks can say what was found out here."""
+        if self._found is not None and self._seat.agent is not None:
+            self._seat.agent.tell_pictures(self._found.detail)
+
+    def _hold(self, found: Graphics) -> None:
+        """The terminal holds them in the conversation."""
         from rich.color import ColorSystem
 
         from agent_tui.ui.terminal.cells import cell_size
         from agent_tui.ui.transcript.album import Album
 
         transcript = self._stage.transcript
-        few = few_colors or self._console.color_system == "256"
+        few = found.few_colors or self._host.console.color_system == "256"
         system = ColorSystem.EIGHT_BIT if few else ColorSystem.TRUECOLOR
         begin, changed = self._tasks.begin, transcript.changed
-        transcript.use_pictures(Album(self._terminal, cell_size(), system, in_tmux, begin, changed))
+        album = Album(self._host, cell_size(), system, found.wrapped, begin, changed)
+        transcript.use_pictures(album)
+
+    def open(self, which: str) -> None:
+        """Shows one on a screen of its own: the newest whose name has ``which`` in it, or the one with that key."""
+        from agent_tui.text.clean import one_line
+        from agent_tui.ui.screens.picture import PictureScreen
+        from agent_tui.ui.terminal.overlay import Overlay
+        from agent_tui.ui.transcript.picture import key_of
+
+        found = self._found
+        if found is not None and found.way == "line":
+            self._stage.say("info", f"Pictures are {found.detail}.")
+            return
+        parts = self._stage.transcript.images()
+        wanted = which.lower()
+        numbers = [n for n, part in enumerate(parts) if key_of(part) == which]
+        numbers = numbers or [n for n, part in enumerate(parts) if wanted in part.name.lower()]
+        if not numbers:
+            named = f" that is called {one_line(which, 60)}" if parts and which else ""
+            self._stage.say("warning", f"There is no picture{named} in this conversation.")
+            return
+        if self._screen is not None and self._screen.is_attached:
+            return
+        overlay = Overlay(self._host, self._host.glass, found is not None and found.wrapped)
+        why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
+        root = self._stage.transcript.root
+        self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)
+        self._host.push_screen(self._screen)
+
+    def _sized(self, anew: bool) -> Canvas:
+        """What the screen draws with. ``anew``: its size is another one, and with it what xterm takes as sixels, which
+        is told a moment later."""
+        from agent_tui.engine.about.replies import LIMITS
+
+        if anew and self._replies is not None and self._replies.largest is not None:
+            self._host.ask_terminal(LIMITS, None)
+        self._canvas = self.canvas()
+        return self._canvas
+
+    def canvas(self) -> Canvas:
+        """What can be drawn with now."""
+        from agent_tui.ui.screens.drawing import COLORS, SIXELS, Canvas
+        from agent_tui.ui.terminal.cells import USUAL, cell_size
+
+        found, replies = self._found, self._replies
+        if found is None or replies is None:
+            cell, colors, largest = cell_size(), COLORS, SIXELS
+        else:
+            cell = cell_size(replies.cell or USUAL)
+            colors, largest = replies.colors or COLORS, replies.largest or SIXELS
+        way = found.way if found is not None else "blocks"
+        few = found is not None and found.few_colors
+        return Canvas(way, cell, found is not None and found.wrapped, colors, largest, few)
 
     def lost(self) -> None:
         """Something else had the terminal."""
         if self._stage.furnished:
             self._stage.transcript.forget_pictures()
 
+    def drawn_again(self) -> None:
+        """Every cell was written: what was drawn over them is gone."""
+        if self._screen is not None and self._screen.is_current:
+            self._screen.again()
+
     def end(self) -> None:
         """The terminal is given back without any."""
+        if self._screen is not None:
+            self._screen.wipe()
         if self._stage.furnished:
             self._stage.transcript.drop_pictures()

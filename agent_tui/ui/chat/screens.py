@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.ui.agent_protocol import ChatAgent
     from agent_tui.ui.chat.host import PilesScreens
-    from agent_tui.ui.chat.needs import EditsWaiting, FindsWords, HasAgent, LetsChoose, ShowsFacts, StartsTasks
+    from agent_tui.ui.chat.needs import (
+        EditsWaiting,
+        FindsWords,
+        HasAgent,
+        LetsChoose,
+        OpensPictures,
+        ShowsFacts,
+        StartsTasks,
+    )
     from agent_tui.ui.chat.stage import Stage
     from agent_tui.ui.chat.themes import ThemeChoice
     from agent_tui.ui.screens.palette import Entry
@@ -37,6 +45,7 @@ class Screens:
         finding: FindsWords,
         sender: EditsWaiting,
         facts: ShowsFacts,
+        pictures: OpensPictures,
         rebound: dict[str, str],
         clock: Callable[[], float],
     ) -> None:
@@ -49,6 +58,7 @@ class Screens:
         self._finding = finding
         self._sender = sender
         self._facts = facts
+        self._pictures = pictures
         self._rebound = rebound
         self._clock = clock
 
@@ -99,6 +109,8 @@ class Screens:
                 pile.push_screen(QueuePicker(agent, self._stage.queue_view.paused), self._edit)
             case "rewind":
                 self._open_rewind(agent)
+            case "picture":
+                self._pictures.open_picture(data)
             case _:
                 self._stage.say("warning", f"There is no screen {name}.")
 

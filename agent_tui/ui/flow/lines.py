@@ -18,7 +18,7 @@ Run: TypeAlias = tuple[int, str, str | None]
 Decoration: TypeAlias = tuple[tuple[str, str], ...]
 """``(text, style names)`` pieces that are drawn and never copied."""
 Action: TypeAlias = tuple[str, str | list[str]]
-"""``("copy", lines of text)`` or ``("fold", key)``: what a click does."""
+"""``("copy", lines of text)``, ``("fold", key)`` or ``("picture", key)``: what a click does."""
 Wrap: TypeAlias = Literal["word", "char", "cut"]
 
 MAX_PROSE = 120

@@ -10,17 +10,17 @@ USUAL = (10, 20)
 _LEAST, _MOST = 4, 100
 
 
-def cell_size() -> tuple[int, int]:
-    """Pixels of a cell, wide and high, as the terminal told the system."""
+def cell_size(otherwise: tuple[int, int] = USUAL) -> tuple[int, int]:
+    """Pixels of a cell, wide and high, as the terminal told the system; ``otherwise`` where it did not."""
     try:
         import fcntl
         import termios
 
         packed = fcntl.ioctl(sys.__stdin__.fileno() if sys.__stdin__ else 0, termios.TIOCGWINSZ, bytes(8))
     except (ImportError, OSError, ValueError):
-        return USUAL
+        return otherwise
     rows, columns, width, height = struct.unpack("HHHH", packed)
     if not rows or not columns:
-        return USUAL
+        return otherwise
     found = (width // columns, height // rows)
-    return found if all(_LEAST <= side <= _MOST for side in found) else USUAL
+    return found if all(_LEAST <= side <= _MOST for side in found) else otherwise

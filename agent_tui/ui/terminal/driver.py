@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
 
-HOLD_PICTURES = ("xterm-kitty", "xterm-ghostty")
-"""Values of ``TERM`` of terminals that are worth being asked whether they hold pictures in a text."""
 SILENT = ("linux", "dumb")
 """Terminals that would write a question about their colours on the screen."""
 ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
@@ -61,23 +59,20 @@ class Patient:
 
 
 def driver_class(
-    leave: Callable[[], object],
-    background: Callable[[bool], object] | None = None,
-    pictures: Callable[[], object] | None = None,
+    leave: Callable[[], object], background: Callable[[bool], object] | None = None
 ) -> type[Driver] | None:
     """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
-    there with whether the terminal's background is light, once it says so; without it, it is not asked. ``pictures`` is
-    called when the terminal says that it can hold pictures. None where Textual's own driver is to be used."""
+    there with whether the terminal's background is light, once it says so; without it, it is not asked. None where
+    Textual's own driver is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
-
-    asks_pictures = pictures is not None and not os.environ.get("TMUX") and os.environ.get("TERM", "") in HOLD_PICTURES
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             self._typed_early = ""
+            self.listeners: list[Hears] = []
             self._asks = background is not None
             self._asks_for_keys = "TMUX" in os.environ or "XTERM_VERSION" in os.environ
             teach_keys()
@@ -86,24 +81,22 @@ def driver_class(
         def _heard(self, background: Callable[[bool], object], light: bool) -> None:
             loop_of(self).call_soon_threadsafe(partial(background, light))
 
-        def _can_hold(self) -> None:
-            assert pictures is not None
-            loop_of(self).call_soon_threadsafe(pictures)
-
-        def _listeners(self) -> Iterator[Hears]:
-            if background is not None:
-                from agent_tui.ui.terminal.background import Listener
-
-                yield Listener(partial(self._heard, background))
-            if asks_pictures:
-                from agent_tui.ui.terminal import kitty
-
-                yield kitty.Listener(self._can_hold)
-
         def _gone(self) -> None:
             loop_of(self).call_soon_threadsafe(leave)
 
+        def ask(self, question: str, listener: Hears | None) -> None:
+            """Asks the terminal, where there is one that answers; what ``listener`` takes is no key."""
+            if self.input_tty:
+                if listener is not None:
+                    self.listeners.append(listener)
+                self.write(question)
+                self.flush()
+
         def start_application_mode(self) -> None:
+            if background is not None and not self.listeners:
+                from agent_tui.ui.terminal.background import Listener
+
+                self.listeners.append(Listener(partial(self._heard, background)))
             self._typed_early = typed_ahead(self.fileno)
             super().start_application_mode()  # type: ignore[no-untyped-call]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
@@ -123,7 +116,7 @@ def driver_class(
         def run_input_thread(self) -> None:
             try:
                 self._replay()
-                with listening(*self._listeners()):
+                with listening(self.listeners):
                     super().run_input_thread()
             except OSError:
                 self._gone()

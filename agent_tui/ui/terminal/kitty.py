@@ -2,15 +2,13 @@
 
 A picture is sent once and gets a number. Where it is to be seen stand placeholders: a character with the number as its
 colour and its row and column as marks above it. To everything in between that is text: it scrolls and can be covered.
+The older way draws over the text at the cursor.
 """
 
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Callable, Iterator
-
-from agent_tui.ui.terminal.answers import Answers
+from collections.abc import Iterator
 
 MARKS = (
     "\u0305\u030d\u030e\u0310\u0312\u033d\u033e\u033f\u0346\u034a\u034b\u034c\u0350\u0351\u0352\u0357\u035b"
@@ -27,26 +25,6 @@ MOST_COLUMNS = len(MARKS)
 PLACEHOLDER = "\U0010eeee"
 CHUNK = 4_096
 """Characters of base64 that one sequence may carry."""
-PROBE = 31
-"""The number of the picture that the question speaks of; it is never sent."""
-QUERY = f"\x1b_Gi={PROBE},a=q,U=1,s=1,v=1,t=d,f=24;AAAA\x1b\\"
-"""Asks whether the terminal has all this. Who does not know placeholders calls ``U`` an error, or says nothing."""
-
-_ANSWER = re.compile(r"\x1b_G([^\x1b\x07]{0,200})\x1b\\")
-_BEGINNING = re.compile(r"\x1b_(?:G[^\x1b\x07]*\x1b?)?\Z")
-LONGEST = 220
-"""Characters of an answer at most."""
-
-
-class Listener(Answers):
-    """Takes the answer to ``QUERY`` out of what is typed; ``heard`` is called when it is yes."""
-
-    def __init__(self, heard: Callable[[], object]) -> None:
-        def told(answer: re.Match[str]) -> None:
-            if answer[1] == f"i={PROBE};OK":
-                heard()
-
-        super().__init__(_ANSWER, _BEGINNING, LONGEST, told)
 
 
 def cell(row: int, column: int) -> str:
@@ -54,10 +32,11 @@ def cell(row: int, column: int) -> str:
     return f"{PLACEHOLDER}{MARKS[row]}{MARKS[column]}"
 
 
-def sending(number: int, png: bytes, columns: int, rows: int) -> Iterator[str]:
-    """The sequences that send a picture and say over how many cells it is spread, without an answer."""
+def sending(number: int, png: bytes, columns: int, rows: int, drawn: bool = False) -> Iterator[str]:
+    """The sequences that send a picture and say over how many cells it is spread, without an answer. ``drawn``: over
+    the text where the cursor stands, which stays there; else where its placeholders are."""
     data = base64.b64encode(png).decode()
-    keys = f"a=T,U=1,i={number},p=1,f=100,t=d,q=2,c={columns},r={rows},"
+    keys = f"a=T,{'C=1' if drawn else 'U=1'},i={number},p=1,f=100,t=d,q=2,c={columns},r={rows},"
     for at in range(0, len(data), CHUNK):
         more = int(at + CHUNK < len(data))
         yield f"\x1b_G{keys}m={more};{data[at : at + CHUNK]}\x1b\\"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
@@ -20,6 +20,14 @@ def write_to_terminal(app: App[Any], sequence: str) -> None:
     driver = app._driver
     if driver is not None and not driver.is_headless:
         driver.write(sequence)
+
+
+def ask_terminal(app: App[Any], question: str, listener: Hears | None) -> None:
+    """Asks the terminal; what ``listener``, which goes on to listen, takes of its answer is no key. Nothing happens
+    where nobody would answer."""
+    ask = getattr(app._driver, "ask", None)
+    if ask is not None:
+        ask(question, listener)
 
 
 def tell_server(app: App[Any], kind: str, **facts: object) -> None:
@@ -51,11 +59,8 @@ class Hears(Protocol):
 
 
 @contextmanager
-def listening(*listeners: Hears) -> Iterator[None]:
-    """A driver's input that is begun meanwhile goes through the ``listeners`` first."""
-    if not listeners:
-        yield
-        return
+def listening(listeners: Sequence[Hears]) -> Iterator[None]:
+    """A driver's input that is begun meanwhile goes through the ``listeners`` first; more of them may come later."""
     from textual._xterm_parser import XTermParser
     from textual.drivers import linux_driver
 

@@ -15,6 +15,7 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.ui.flow.lines import MAX_PROSE, Line
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.terminal.kitty import ENDING, MOST_COLUMNS, dropping, placing, sending, through_tmux
+from agent_tui.ui.terminal.overlay import FEW_NUMBER, NUMBER, Writes
 
 MOST_ROWS = 12
 """Lines of the screen that a picture may take."""
@@ -35,14 +36,11 @@ Box: TypeAlias = tuple[int, int]
 """Columns and rows."""
 
 
-class Writes(Protocol):
-    def write_to_terminal(self, sequence: str) -> None:
-        """Sends a control sequence of ours; nothing happens without a terminal."""
-
-
 class HasAlbum(Protocol):
     album: Album | None
-    """Where pictures are kept; None where none are shown."""
+    """Where pictures are kept; None where the text holds none."""
+    opening: str
+    """How a picture is shown on a screen of its own; empty where it is not."""
 
 
 class Picture:
@@ -175,13 +173,14 @@ class Album:
 
     async def _send(self, picture: Picture, size: tuple[int, int]) -> None:
         from agent_tui.tools.files.pictures import PictureError
+        from agent_tui.tools.files.previews import preview
 
         time = self._time
         columns, rows = self.box(size, WIDEST)
         width, height = columns * self._cell[0], rows * self._cell[1]
         share = min(1.0, (MOST_PIXELS / (width * height)) ** 0.5)
         try:
-            made = await asyncio.to_thread(_preview, picture.part, int(width * share), int(height * share))
+            made = await asyncio.to_thread(preview, picture.part, int(width * share), int(height * share))
         except PictureError as error:
             picture.state, picture.problem = "failed", str(error)
             self._redraw(picture)
@@ -192,7 +191,7 @@ class Album:
         picture.placed = picture.box
         self._sending = picture
         waiting = 0
-        for sequence in sending(picture.number, made, *picture.box):
+        for sequence in sending(picture.number, made.data, *picture.box):
             if waiting >= SLICE:
                 await asyncio.sleep(PAUSE)
                 if time != self._time:
@@ -236,19 +235,5 @@ class Album:
                 if red == green == blue:
                     continue
             color = Color.from_rgb(red, green, blue)
-            if number and number not in self._held:
+            if number not in (0, NUMBER, FEW_NUMBER) and number not in self._held:
                 return number, color
-
-
-def _preview(part: AttachmentPart, width: int, height: int) -> bytes:
-    """Blocks."""
-    import base64
-    import binascii
-
-    from agent_tui.tools.files.pictures import PictureError, preview
-
-    try:
-        raw = base64.b64decode(part.data or "", validate=True)
-    except (binascii.Error, ValueError):
-        raise PictureError("it is no valid base64") from None
-    return preview(raw, max(1, width), max(1, height)).png

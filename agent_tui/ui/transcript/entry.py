@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,15 @@ from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
 from agent_tui.ui.transcript.heights import Heights
-from agent_tui.ui.transcript.parts import USER_MARGIN, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, UserBlock
+from agent_tui.ui.transcript.parts import (
+    USER_MARGIN,
+    FoldBlock,
+    Named,
+    NoticeBlock,
+    ReasoningBlock,
+    TextBlock,
+    UserBlock,
+)
 from agent_tui.ui.transcript.tool_block import ToolBlock
 
 if TYPE_CHECKING:
@@ -40,12 +49,14 @@ _NONE = Heights()
 
 class Tools:
     """What is known of tool calls beside the calls themselves, by call id; and the project's ``root``, to which paths
-    are shown relative. ``album`` holds the pictures, where the terminal can show any."""
+    are shown relative. ``album`` holds the pictures, where the terminal has them in a text; elsewhere ``opening`` says
+    how one is shown on a screen of its own, if that is possible."""
 
     def __init__(self, root: Path) -> None:
         self.results: dict[str, ToolResultPart] = {}
         self.images: dict[str, list[AttachmentPart]] = {}
         self.album: Album | None = None
+        self.opening = ""
         self.live: dict[str, ToolBlock] = {}
         self.owner: dict[str, Entry] = {}
         self.root = root
@@ -150,7 +161,7 @@ class Folding:
 def blocks_of(message: Message, tools: Tools) -> list[Block]:
     """The blocks of a stored message."""
     if message.role == "user":
-        return [*_user(message, tools.root), *_pictures(message, tools)]
+        return [*_user(message, tools), *_pictures(message, tools)]
     if message.role == "tool":
         result = message.tool_result
         return [] if result is None else [_orphan(result, tools)]
@@ -205,7 +216,7 @@ def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
             yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
 
 
-def _user(message: Message, root: Path) -> list[Block]:
+def _user(message: Message, tools: Tools) -> list[Block]:
     summary = next((part for part in message.parts if isinstance(part, SummaryPart)), None)
     if summary is not None:
         return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
@@ -213,14 +224,28 @@ def _user(message: Message, root: Path) -> list[Block]:
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
     output = shell_output(message)
     if output is None:
-        return [UserBlock(message.text, [_named(part, root) for part in attached], written_in(message).pasted)]
+        return [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
     output = "" if output.strip() == NO_OUTPUT else output
     lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
     return [
-        UserBlock(message.text, [_named(part, root) for part in attached if part.name != SHELL_OUTPUT]),
+        UserBlock(message.text, _all_named([part for part in attached if part.name != SHELL_OUTPUT], tools)),
         FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),
     ]
+
+
+def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
+    """What was attached, each with what makes a line of it that opens, where it is an image."""
+    out: list[Named] = []
+    for part in parts:
+        opens: Callable[[], str] | None = None
+        key = ""
+        if part.data and part.media_type.startswith("image/"):
+            from agent_tui.ui.transcript.picture import key_of, more_of
+
+            key, opens = key_of(part), partial(more_of, part, tools)
+        out.append((_named(part, tools.root), key, opens))
+    return out
 
 
 def _named(part: AttachmentPart, root: Path) -> str:

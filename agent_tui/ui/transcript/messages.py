@@ -32,6 +32,14 @@ class FindChanged(Message):
         self.state = state
 
 
+class PictureAsked(Message):
+    """A picture is to be shown on a screen of its own; ``key`` is its name there (``picture.key_of``)."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+
+
 class FollowChanged(Message):
     """The view follows the end, or stopped to; ``new`` counts what has arrived below since."""
 

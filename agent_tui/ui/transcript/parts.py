@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from agent_tui.text.clean import drawable
 from agent_tui.text.numbers import duration, lines_in, plural
@@ -17,6 +18,9 @@ REASONING_MARGIN: Decoration = (("  ", ""), ("│ ", "reasoning_bar"))
 LONG_USER_ROWS = 40
 """A user message of more lines than this shows only the first ones until it is opened."""
 LEAST_SECONDS = 0.1
+Named: TypeAlias = tuple[str, str, Callable[[], str] | None]
+"""What was attached: its name, and of a picture its key and what says how it is shown (nothing where it is not)."""
+PICTURE = "▣"
 _ICONS = {"info": "·", "warning": "!", "error": "✗"}
 
 
@@ -25,7 +29,7 @@ class UserBlock(Block):
 
     key = "user"
 
-    def __init__(self, text: str, attachments: Sequence[str], pasted: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(self, text: str, attachments: Sequence[Named], pasted: Sequence[Sequence[int]] = ()) -> None:
         self.text = text
         self.attachments = attachments
         self._rows = lines_in(text)
@@ -38,11 +42,11 @@ class UserBlock(Block):
         return False
 
     def pieces(self, is_open: bool) -> list[Piece]:
-        names = [f"+ {drawable(name)}" for name in self.attachments]
-        out = []
-        if names:
-            out += plain_pieces("\n".join(names), USER_MARGIN, style="muted", fill="user", wrap="char", gap=1)
-        if self.text or not names:
+        out: list[Piece] = []
+        for name, key, opens in self.attachments:
+            more = opens() if opens is not None else ""
+            out += attachment_pieces(drawable(name), key if more else "", more, gap=0 if out else 1)
+        if self.text or not out:
             text = self.text if is_open or not self.foldable else self._short
             out += plain_pieces(text, USER_MARGIN, fill="user", gap=0 if out else 1)
             if self.foldable:
@@ -75,6 +79,20 @@ class UserBlock(Block):
     def _more(self, label: str) -> list[Flow]:
         mark = (*USER_MARGIN, (label, "label"))
         return [Flow(first=mark, fill="user", silent=True, action=("fold", self.key))]
+
+
+def attachment_pieces(name: str, key: str, more: str, gap: int) -> list[Piece]:
+    """The line of what was attached; with ``key`` that of a picture which it opens."""
+    if not key:
+        return plain_pieces(f"+ {name}", USER_MARGIN, style="muted", fill="user", wrap="char", gap=gap)
+    return [
+        Piece(partial(picture_line, f"{name}{more}", key, USER_MARGIN, "user"), gap=gap, chars=len(name) + len(more))
+    ]
+
+
+def picture_line(text: str, key: str, margin: Decoration, fill: str) -> list[Flow]:
+    """A line that opens a picture."""
+    return [Flow(f"{PICTURE} {text}"[:500], base="muted", first=margin, fill=fill, action=("picture", key))]
 
 
 class TextBlock(GrowingBlock):

@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from agent_tui.models.image_header import base64_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.lines import Decoration, Flow, Line, bounded
@@ -17,6 +18,7 @@ from agent_tui.ui.flow.piece import Piece
 from agent_tui.ui.terminal.kitty import cell
 from agent_tui.ui.transcript.album import WIDEST, Album, HasAlbum, Picture, PictureLine
 from agent_tui.ui.transcript.blocks import Block
+from agent_tui.ui.transcript.parts import picture_line
 
 
 class Pictured(Flow):
@@ -40,6 +42,7 @@ class Pictured(Flow):
         lines: list[Line] = []
         for y in range(rows):
             line = PictureLine(row, "", list(margin), [-1] * len(margin), fill)
+            line.actions = ((indent, indent + columns, ("picture", key_of(picture.part))),)
             line.picture = picture
             if picture.state == "shown":
                 # Each cell is a segment of its own, so that nothing parts a placeholder from the marks above it.
@@ -83,9 +86,25 @@ class PictureBlock(Block):
             return self._line(picture.part, f" is not shown: {picture.problem}")
         return [Pictured(album, picture, first=self._margin, fill=self._fill)]
 
-    def _line(self, part: AttachmentPart, more: str) -> list[Flow]:
-        text = f"+ {drawable(part.name)} ({drawable(part.media_type)}){more}".replace("\n", " ⏎ ")[:500]
-        return [Flow(text, base="muted", first=self._margin, fill=self._fill)]
+    def _line(self, part: AttachmentPart, problem: str) -> list[Flow]:
+        name = f"{drawable(part.name)} ({drawable(part.media_type)})".replace("\n", " ⏎ ")
+        more = "" if problem else more_of(part, self._tools)
+        if more:
+            return picture_line(f"{name}{more}", key_of(part), self._margin, self._fill)
+        return [Flow(f"+ {name}{problem}"[:500], base="muted", first=self._margin, fill=self._fill)]
+
+
+def key_of(part: AttachmentPart) -> str:
+    """What a picture of this conversation is called between its line and what shows it."""
+    return f"#{id(part)}"
+
+
+def more_of(part: AttachmentPart, tools: HasAlbum) -> str:
+    """What stands behind a picture's name where it is opened by it; nothing where it is not."""
+    if not tools.opening:
+        return ""
+    size = base64_size(part.data or "")
+    return f" · {size[0]} × {size[1]} · {tools.opening}" if size is not None else f" · {tools.opening}"
 
 
 def images_in(parts: Sequence[object]) -> list[AttachmentPart]:

@@ -13,7 +13,7 @@ from textual.selection import Selection
 from agent_tui.ui.flow.lines import Action
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript.document import Slot
-from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked
+from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, PictureAsked
 from agent_tui.ui.transcript.reader import Reader
 from agent_tui.ui.transcript.selection import word_at
 
@@ -34,7 +34,7 @@ class Pointer(Reader):
         Binding("c", "copy_code", "Copy code", show=False),
         Binding("n", "find_step(1)", "Next match", show=False),
         Binding("N", "find_step(-1)", "Previous match", show=False),
-        Binding("enter,space", "fold_here", "Open or close", show=False),
+        Binding("enter,space", "open_here", "Open or close", show=False),
     ]
 
     def action_jump(self, direction: int) -> None:
@@ -69,11 +69,11 @@ class Pointer(Reader):
         self.screen.selections = {self: Selection(Offset(0, low), Offset(1 << 30, high))}
         self._select_from = anchor
 
-    def action_fold_here(self) -> None:
-        """Opens or closes the last block whose head is visible."""
+    def action_open_here(self) -> None:
+        """Opens or closes the last block whose head is visible, or shows the picture that comes after it."""
         for slot in reversed(self.slots):
             for _, _, action in slot.line.actions:
-                if action[0] == "fold":
+                if action[0] in ("fold", "picture"):
                     self._do(slot, action)
                     return
 
@@ -112,6 +112,8 @@ class Pointer(Reader):
             self.post_message(CopyRequested("\n".join(value), "code"))
         elif name == "fold":
             self._fold(slot, value)
+        elif name == "picture":
+            self.post_message(PictureAsked(value))
 
     def _select_at(self, slot: Slot, x: int, whole: bool) -> None:
         line = slot.line

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_tui.models.messages import Message, TextPart
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.ui.transcript import messages as posted
@@ -31,6 +31,7 @@ class Transcript(Pointer):
     CopyRequested = posted.CopyRequested
     FindChanged = posted.FindChanged
     FollowChanged = posted.FollowChanged
+    PictureAsked = posted.PictureAsked
 
     def __init__(self, *, show_reasoning: bool = False, reduced_motion: bool = False, **names: Any) -> None:
         super().__init__(reduced_motion=reduced_motion, folding=Folding(show_reasoning), **names)
@@ -80,10 +81,11 @@ class Transcript(Pointer):
         self.clear_find()
         self.clear_selection()
         width, palette, album = self.document.width, self.document.palette, self.document.tools.album
+        opening = self.document.tools.opening
         if album is not None:
             album.close()
         self.document = Document(self.folding, root)
-        self.document.tools.album = album
+        self.document.tools.album, self.document.tools.opening = album, opening
         self.document.width = width
         self.document.palette = palette
         self.content = Content(self.document, self.entry_changed)
@@ -96,6 +98,35 @@ class Transcript(Pointer):
         self.document.tools.album = album
         self.document.refold()
         self.changed()
+
+    def open_pictures(self, opening: str) -> None:
+        """Images are lines that open from now on; ``opening`` says how."""
+        self.document.tools.opening = opening
+        self.document.refold()
+        self.changed()
+
+    def images(self) -> list[AttachmentPart]:
+        """All images of the conversation, the oldest first."""
+        from agent_tui.ui.transcript.picture import images_in
+
+        self.complete()
+        found: list[AttachmentPart] = []
+        of_calls = self.document.tools.images
+        for entry in self.document.entries:
+            message = entry.message
+            if message is None:
+                continue
+            if message.role == "user":
+                found += images_in(message.parts)
+            for part in message.parts:
+                if isinstance(part, ToolCallPart | ToolResultPart):
+                    found += images_in(of_calls.get(part.call_id, ()))
+        return found
+
+    @property
+    def root(self) -> Path:
+        """The project, to which paths are shown relative."""
+        return self.document.tools.root
 
     def forget_pictures(self) -> None:
         """The terminal was someone else's: it may have none of them any more."""

@@ -1,0 +1,55 @@
+"""The command that shows a picture of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from agent_tui.commands.registry import command
+from agent_tui.commands.result import CommandResult, OpenScreen, Text
+from agent_tui.models.image_header import base64_size
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.text.clean import one_line
+
+if TYPE_CHECKING:
+    from agent_tui.commands.agent_protocol import CommandAgent
+    from agent_tui.models.messages import Message
+
+NONE = "There is no picture in this conversation."
+
+
+def pictures_of(messages: Sequence[Message]) -> list[AttachmentPart]:
+    """All images of a conversation, attached and returned by tools, the oldest first."""
+    parts = (part for message in messages for part in message.parts)
+    return [p for p in parts if isinstance(p, AttachmentPart) and p.data and p.media_type.startswith("image/")]
+
+
+def _names(agent: CommandAgent) -> Iterator[tuple[str, str]]:
+    known = {one_line(part.name, 100): described(part) for part in pictures_of(agent.messages)}
+    yield from reversed(known.items())
+
+
+def described(part: AttachmentPart) -> str:
+    """Its size and kind."""
+    size = base64_size(part.data or "")
+    kind = one_line(part.media_type, 60)
+    return f"{size[0]} × {size[1]}, {kind}" if size is not None else kind
+
+
+def named_pictures(agent: CommandAgent) -> str:
+    """A line for each picture, and where its file is, for whoever cannot be shown it."""
+    rows = []
+    for part in pictures_of(agent.messages):
+        where = f" at {one_line(part.path, 300)}" if part.path else ""
+        rows.append(f"{one_line(part.name, 100)} ({described(part)}){where}")
+    return "\n".join(rows)
+
+
+@command("picture", args="[name]", choices=_names)
+async def picture(agent: CommandAgent, args: str) -> CommandResult:
+    """Shows a picture of the conversation on a screen of its own: the newest, or that one.
+
+    As this terminal can: by kitty's graphics, by iTerm2's protocol, as sixels, else in coarse blocks of colour; /doctor
+    says how. ← and → go to the others.
+    """
+    return OpenScreen("picture", args) if pictures_of(agent.messages) else Text(NONE)

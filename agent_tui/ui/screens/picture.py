@@ -1,0 +1,237 @@
+"""One picture on a screen of its own. What is drawn over the text is put there when everything else stands and taken
+away before anything else comes; nothing of it is sent while the conversation is in view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from agent_tui.engine.about.pictures import place_in_tmux, redraw_tmux
+from agent_tui.models.messages import AttachmentPart
+from agent_tui.paths import in_project
+from agent_tui.text.cells import shorten
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import size
+from agent_tui.tools.files.pictures import PictureError
+from agent_tui.ui.draw import Piece, paint_of, strip_of
+from agent_tui.ui.safety import Guarded
+from agent_tui.ui.screens.drawing import Canvas, Drawing, drawing
+from agent_tui.ui.terminal.overlay import Overlay, Place
+from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.lines import Lines
+
+BELOW = ("ctrl+o", "ctrl+t", "ctrl+f", "ctrl+p", "ctrl+up", "ctrl+down")
+"""Keys of the conversation, which is not in view."""
+KEYS = "Esc back"
+TURN = "← → other pictures"
+
+
+class Room(Widget):
+    """Empty cells, or those that a picture is made of, in the middle."""
+
+    DEFAULT_CSS = "Room { height: 1fr; background: $background; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: Drawing | None = None
+        self.words = ""
+
+    def show(self, drawn: Drawing | None, words: str = "") -> None:
+        """A picture of cells, or a line of words, or nothing."""
+        self.drawn, self.words = drawn, words
+        self.refresh()
+
+    def place_of(self, drawn: Drawing) -> tuple[int, int]:
+        """Where it begins, counted from the room's own corner."""
+        return max(0, (self.size.width - drawn.box[0]) // 2), max(0, (self.size.height - drawn.box[1]) // 2)
+
+    def render_line(self, y: int) -> Strip:
+        width, style = self.size.width, self.rich_style
+        if self.drawn is not None and self.drawn.lines:
+            left, top = self.place_of(self.drawn)
+            if 0 <= y - top < len(self.drawn.lines):
+                return Strip.join([Strip.blank(left, style), self.drawn.lines[y - top]]).adjust_cell_length(
+                    width, style
+                )
+        elif self.words and y == self.size.height // 2:
+            return centered(self.words, width, self)
+        return Strip.blank(width, style)
+
+
+def centered(words: str, width: int, widget: Widget) -> Strip:
+    """A line of words in the middle."""
+    text = shorten(words, max(1, width - 2))
+    left = (width - cell_len(text)) // 2
+    return strip_of([(" " * left, Style()), (text, paint_of(widget.app)("muted"))], width, widget.rich_style)
+
+
+class Caption(Lines):
+    """What it is, and what can be done."""
+
+    def __init__(self, told: Callable[[], tuple[str, str]]) -> None:
+        super().__init__(height=2)
+        self._told = told
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        what, keys = self._told()
+        text = shorten(what if y == 0 else keys, max(1, width - 2))
+        return [(f" {text}", paint("foreground" if y == 0 else "muted"))]
+
+
+class PictureScreen(Guarded, Screen[None]):
+    """Shows ``parts``, one at a time, first number ``index``. ``canvas`` tells what can be drawn with now, and is told
+    whether the size is another one; ``why`` is said where that is only blocks; ``root`` is the project, to which paths
+    are relative."""
+
+    DEFAULT_CSS = "PictureScreen { background: $background; layout: vertical; overflow: hidden; }"
+    AUTO_FOCUS = None
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "close", "Back", show=False),
+        Binding("left,up,k,p", "turn(-1)", "The picture before", show=False),
+        Binding("right,down,j,n,space", "turn(1)", "The picture after", show=False),
+        *(Binding(key, "nothing", show=False) for key in BELOW),
+    ]
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        canvas: Callable[[bool], Canvas],
+        parts: Sequence[AttachmentPart],
+        index: int,
+        root: Path,
+        why: str = "",
+    ) -> None:
+        super().__init__()
+        self.parts = parts
+        self.index = index
+        self._overlay = overlay
+        self._canvas = canvas
+        self._root = root
+        self._why = why
+        self._room = Room()
+        self._caption = Caption(self._told)
+        self._was: tuple[int, int] | None = None
+        self._wanted = self._done = 0
+        self._sized = (0, 0)
+        self._works = False
+
+    def compose(self) -> ComposeResult:
+        yield self._room
+        yield self._caption
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.again())
+        self.app.app_suspend_signal.subscribe(self, lambda _: self.wipe())
+        self.watch(self.app, "app_focus", self._looked_at, init=False)
+
+    def _looked_at(self, focus: bool) -> None:
+        """Another window of tmux may have been in view, which leaves nothing of what it does not know."""
+        if focus and self._canvas(False).wrapped:
+            self.again()
+
+    def on_resize(self) -> None:
+        self.again()
+
+    def on_screen_resume(self) -> None:
+        self.again()
+
+    def on_screen_suspend(self) -> None:
+        self.wipe()
+
+    def on_unmount(self) -> None:
+        self.wipe()
+
+    def again(self) -> None:
+        """Draws it anew: another one, another size, or the terminal was somebody else's."""
+        self.wipe()
+        self._room.show(None)
+        self._wanted += 1
+        if not self._works:
+            self._works = True
+            self.run_worker(self._work(), exit_on_error=False)
+
+    def wipe(self) -> None:
+        """Takes it off the terminal."""
+        if self._overlay.wipe():
+            self.app.screen.refresh()
+            if self._canvas(False).wrapped:
+                self.app.call_after_refresh(redraw_tmux)
+
+    async def _work(self) -> None:
+        """One at a time, however fast the keys are."""
+        try:
+            while self._done != self._wanted and self.is_attached:
+                room = self._room.size
+                if not room.width or not room.height:
+                    return
+                turn, part, canvas = self._wanted, self.parts[self.index], self._canvas(room != self._sized)
+                self._sized = room
+                color = self._room.background_colors[1]
+                drawn, words, off = None, "", (0, 0)
+                try:
+                    drawn = await asyncio.to_thread(drawing, part, canvas, (room.width, room.height), color.rgb)
+                    if canvas.wrapped:
+                        off = await asyncio.to_thread(place_in_tmux)
+                except PictureError as error:
+                    words = f"It is not shown: {error}"
+                if turn == self._wanted:
+                    self._done = turn
+                    self.call_after_refresh(self._put, turn, drawn, words, off)
+        finally:
+            self._works = False
+
+    def _put(self, turn: int, drawn: Drawing | None, words: str, off: tuple[int, int]) -> None:
+        """The empty screen stands: now the picture."""
+        if turn != self._wanted or not self.is_current:
+            return
+        self._was = drawn.was if drawn is not None else None
+        self._caption.refresh()
+        if drawn is not None and drawn.sequence:
+            left, top = self._room.place_of(drawn)
+            x, y = self._room.region.offset
+            # Where cells stand for it, they go as any others do.
+            rows = 0 if drawn.lines else drawn.box[1]
+            place = Place(x + left, y + top, drawn.box[0], rows, off)
+            self._overlay.put(drawn.sequence, place, drawn.number)
+        self._room.show(drawn, words)
+
+    def _told(self) -> tuple[str, str]:
+        part = self.parts[self.index]
+        facts = [one_line(part.name, 200)]
+        path = in_project(part.path, self._root) if part.path else ""
+        if path and path not in part.name:
+            facts.append(one_line(path, 200))
+        if self._was is not None:
+            facts.append(f"{self._was[0]} × {self._was[1]}")
+        facts += [one_line(part.media_type, 60), size(len(part.data or "") * 3 // 4)]
+        if len(self.parts) > 1:
+            facts.append(f"{self.index + 1} of {len(self.parts)}")
+        keys = [TURN, KEYS] if len(self.parts) > 1 else [KEYS]
+        return " · ".join(facts), " · ".join([*keys, *([self._why] if self._why else [])])
+
+    def action_turn(self, by: int) -> None:
+        index = min(max(0, self.index + by), len(self.parts) - 1)
+        if index != self.index:
+            self.index, self._was = index, None
+            self._caption.refresh()
+            self.again()
+
+    def action_close(self) -> None:
+        self.wipe()
+        self.dismiss()
+
+    def action_nothing(self) -> None:
+        """What a key of the conversation does here."""
+
+    def on_click(self) -> None:
+        self.action_close()

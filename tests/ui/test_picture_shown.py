@@ -1,0 +1,155 @@
+"""When a picture is put over the text and when it is taken away, whatever lies on top, and how one gets there."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agent_tui.engine.about.pictures import Graphics
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.ui.screens.help import HelpScreen
+from agent_tui.ui.screens.picture import PictureScreen
+from tests.support.app import Running, running
+from tests.support.fake_agent import FakeAgent
+
+SIXEL, ERASED = "\x1bP0;1;0q", "\x1b[0m\x1b[2J"
+
+
+def picture(name: str, color: str) -> AttachmentPart:
+    out = io.BytesIO()
+    Image.new("RGB", (60, 40), color).save(out, "PNG")
+    return AttachmentPart(name, "image/png", data=base64.b64encode(out.getvalue()).decode())
+
+
+class Told(list[str]):
+    """What the terminal was told of pictures, in a word each."""
+
+    def write(self, sequence: str) -> None:
+        if SIXEL in sequence:
+            self.append("drawn")
+        elif ERASED in sequence:
+            self.append("erased")
+
+
+@asynccontextmanager
+async def conversation(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Running, Told]]:
+    """The user attached one picture, and a tool answered with another."""
+    messages = [
+        Message("u1", "user", [TextPart("look"), picture("first.png", "red")]),
+        Message("a1", "assistant", [ToolCallPart("c1", "read", "{}")]),
+        Message("t1", "tool", [ToolResultPart("c1", "read", "an image"), picture("second.png", "blue")]),
+    ]
+    agent, told = FakeAgent(home, messages=messages), Told()
+    async with running(home, agent) as r:
+        monkeypatch.setattr(r.app, "write_to_terminal", told.write)
+        r.app.transcript.load(messages)
+        r.app.chat._pictures().use(Graphics("sixel", "as sixels"))
+        await r.pilot.pause()
+        yield r, told
+
+
+async def opened(r: Running, told: Told, times: int) -> PictureScreen:
+    """The screen, once something was drawn so many times."""
+    await r.until(lambda: told.count("drawn") == times)
+    assert isinstance(r.app.screen, PictureScreen)
+    return r.app.screen
+
+
+async def test_the_command_shows_the_newest_and_keys_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        assert r.shown().count("60 × 40 · click or /picture shows it") == 2 and told == []
+        await r.type("/picture")
+        await r.pilot.press("enter")
+        await opened(r, told, 1)
+        assert "second.png · 60 × 40 · image/png" in r.shown() and "2 of 2" in r.shown()
+        assert "← → other pictures · Esc back" in r.shown()
+        await r.pilot.press("right", "left")
+        screen = await opened(r, told, 2)
+        assert "first.png" in r.shown() and screen.index == 0
+        await r.pilot.press("escape")
+        await r.until(lambda: len(r.app.screen_stack) == 1)
+        assert told == ["drawn", "erased", "drawn", "erased"]
+
+
+async def test_one_that_is_named_or_clicked_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        r.app.open_screen("picture", "FIRST")
+        assert (await opened(r, told, 1)).index == 0
+        await r.pilot.press("q")
+        await r.until(lambda: len(r.app.screen_stack) == 1)
+        line = next(y for y, text in enumerate(r.shown().split("\n")) if "▣ second.png" in text)
+        await r.pilot.click(offset=(10, line))
+        assert (await opened(r, told, 2)).index == 1
+        await r.pilot.press("escape")
+        await r.until(lambda: len(r.app.screen_stack) == 1)
+        r.app.transcript.focus()
+        await r.pilot.press("enter")
+        assert (await opened(r, told, 3)).index == 1
+        await r.pilot.press("escape")
+        await r.until(lambda: len(r.app.screen_stack) == 1)
+        r.app.open_screen("picture", "third[/]")
+        await r.until(lambda: "There is no picture that is called third[/] in this conversation." in r.shown())
+
+
+async def test_whatever_comes_on_top_finds_an_empty_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        r.app.open_screen("picture")
+        await opened(r, told, 1)
+        r.app.push_screen(HelpScreen(r.agent, {}, ""))
+        await r.screen(HelpScreen)
+        assert told == ["drawn", "erased"]
+        await r.pilot.press("escape")
+        await opened(r, told, 2)
+        r.app._suspend_signal()
+        await r.until(lambda: told[-1] == "erased")
+        r.app.action_redraw()  # as after the suspension
+        await opened(r, told, 3)
+        r.app.theme_changed_signal.publish(r.app.current_theme)
+        await opened(r, told, 4)
+        assert told == ["drawn", "erased"] * 3 + ["drawn"]
+        r.app.chat._pictures().end()
+        assert told[-1] == "erased"
+
+
+async def test_while_it_is_open_nothing_of_the_conversation_is_drawn_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        r.app.open_screen("picture")
+        await opened(r, told, 1)
+        before = r.shown()
+        r.app.transcript.add_message(Message("a2", "assistant", [TextPart("More words.\n\n" * 40)]))
+        await r.pilot.press("ctrl+o", "ctrl+f", "x")
+        await r.pilot.pause()
+        assert r.shown() == before and told == ["drawn"] and len(r.app.screen_stack) == 2
+        await r.pilot.press("escape")
+        await r.until(lambda: "More words." in r.shown())
+        assert r.app.prompt.is_empty
+
+
+async def test_a_damaged_one_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        raw = base64.b64encode(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x09\x00\x00\x00\x09").decode()
+        broken = AttachmentPart("bad\x1b]0;x\x07.png", "image/png", data=raw)
+        r.app.transcript.add_message(Message("u2", "user", [TextPart("this"), broken]))
+        r.app.open_screen("picture", "bad")
+        await r.until(lambda: "It is not shown: it is damaged or no image" in r.shown())
+        assert told == [] and "\x1b" not in r.shown() and "\x07" not in r.shown()
+
+
+async def test_where_pictures_are_off_it_is_said_and_nothing_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with conversation(tmp_path, monkeypatch) as (r, told):
+        r.app.chat._pictures().use(Graphics("line", "a line in the conversation: because"))
+        r.app.open_screen("picture")
+        await r.until(lambda: "Pictures are a line in the conversation: because." in r.shown())
+        assert told == [] and len(r.app.screen_stack) == 1
