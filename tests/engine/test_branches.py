@@ -20,9 +20,10 @@ from agent_tui.models.messages import Message, user_message
 from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running
 from tests.support.branch_child import SCRIPT as BOTH
+from tests.support.cli import REPOSITORY
 from tests.support.scripts import step
 
-CHILD = Path(__file__).resolve().parents[1] / "support" / "branch_child.py"
+CHILD = REPOSITORY / "tests" / "support" / "branch_child.py"
 
 
 async def say(agent: Agent, text: str) -> None:

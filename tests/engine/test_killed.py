@@ -20,12 +20,12 @@ from agent_tui.models.codec import dumps
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.tools.children.process import descendants
 from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.cli import REPOSITORY
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
 from tests.support.forms import examples
 
 KILLS = examples(6, 100)
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 """Seconds a process may take to end after the kill; it takes milliseconds."""
 
@@ -66,7 +66,7 @@ class Life:
             **os.environ,
             "AGENT_TUI_HOME": str(self.home),
             "AGENT_TUI_DEMO_SCRIPT": str(self.script),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(REPOSITORY),
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "agent_tui", *arguments, *(["-r", session] if session else [])],

@@ -13,7 +13,7 @@ from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 
-DATA = Path(__file__).resolve().parent.parent / "tools" / "data"
+DATA = Path(__file__).resolve().parent.parent / "tools" / "judge" / "data"
 
 _FILES = {
     "README.md": "# Project\nTODO: a, b\n",

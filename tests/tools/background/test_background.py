@@ -23,6 +23,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.builtin.jobs import JobsTool
 from agent_tui.tools.children.process import descendants
+from tests.support.cli import REPOSITORY
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE, ended
 
@@ -228,10 +229,9 @@ class Program:
         folder.mkdir()
         self.fifo = folder / "words"
         os.mkfifo(self.fifo)
-        root = str(Path(__file__).resolve().parents[2])
         command = "exec 8<>words; echo ready; while read -r word <&8; do echo $word; [ $word = exit ] && exit 0; done"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(root=root), command, "keep" if keep else "end"],
+            [sys.executable, "-c", PROGRAM.format(root=str(REPOSITORY)), command, "keep" if keep else "end"],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -17,8 +17,9 @@ from agent_tui.tools.mcp.search import CALL, SEARCH
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.names import KNOWN, checked_rules
+from tests.support.cli import REPOSITORY
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+README = (REPOSITORY / "README.md").read_text("utf-8")
 
 
 def test_every_tool_there_is_can_be_named() -> None:
