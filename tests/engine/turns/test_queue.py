@@ -7,8 +7,8 @@ from pathlib import Path
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import StoreError
 from agent_tui.models.events import MessagesWithdrawn, QueueChanged, TurnEnded
-from tests.engine.test_store_failures import failing
 from tests.support.agents import parts_for, running, waiting
+from tests.support.failing_store import failing
 
 HANGING = """
 [[step]]

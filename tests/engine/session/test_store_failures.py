@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ from agent_tui.models.events import MessageAdded, PartDelta, QueueChanged, StepE
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
+from tests.support.failing_store import failing
 
 FULL = "the disk is full, this was not saved: free some space, then try again (sessions.db)"
 LOCKED = "the session database is locked by another program"
-
 HANGING = """
 [[step]]
 text = "one two three four"
@@ -31,26 +29,6 @@ after = 10
 [[step]]
 text = "again"
 """
-
-
-@contextmanager
-def failing(
-    store: Store, method: str, error: StoreError, times: int | None = None, when: Callable[..., bool] | None = None
-) -> Iterator[list[int]]:
-    """Makes a write of the store fail, ``times`` times or until the end; yields how often it did."""
-    real, failed = getattr(store, method), [0]
-
-    def write(*values: Any, **named: Any) -> Any:
-        if (times is None or failed[0] < times) and (when is None or when(*values)):
-            failed[0] += 1
-            raise error
-        return real(*values, **named)
-
-    setattr(store, method, write)
-    try:
-        yield failed
-    finally:
-        setattr(store, method, real)
 
 
 @pytest.fixture(autouse=True)

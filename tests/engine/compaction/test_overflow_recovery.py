@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from agent_tui.config import Settings
 from agent_tui.engine.models.learned import learn, with_learned
 from agent_tui.engine.runtime.answer_room import fitting_output
 from agent_tui.engine.turns.overflow import believable
@@ -31,7 +30,7 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.store.store import Store
 from agent_tui.store.tables import schema
 from agent_tui.store.tables.database import Database
-from tests.engine.test_compaction_turns import Bench
+from tests.support.compaction_bench import Make
 from tests.support.compaction_world import TARGET, model_info, raw, sections, sent_text, words
 
 
@@ -45,7 +44,7 @@ class Strict:
     factor: float = 1.0
     requests: list[ModelRequest] = field(default_factory=list)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         self.requests.append(request)
         yield Started(TARGET)
         size = int(self.factor * sum(raw(sent_text([s])) + 4 for s in request.messages))
@@ -71,19 +70,6 @@ class Strict:
         return [r.kind for r in self.requests]
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Callable[[Strict, ModelInfo], Bench]]:
-    made: list[Bench] = []
-
-    def make(model: Strict, info: ModelInfo) -> Bench:
-        made.append(Bench(tmp_path, model, info, Settings(), 100))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.store.close()
-
-
 def exact(size: int, asked: int, window: int) -> Overflow:
     return Overflow(input=size, output=asked, window=window, text="stated")
 
@@ -102,7 +88,7 @@ def silent(size: int, asked: int, window: int) -> None:
 
 @pytest.mark.parametrize("tell", [exact, about, whole, silent])
 async def test_a_smaller_window_than_known_costs_a_shorter_answer_and_no_compaction(
-    bench: Callable[[Strict, ModelInfo], Bench], tell: Callable[[int, int, int], Overflow | None]
+    bench: Make, tell: Callable[[int, int, int], Overflow | None]
 ) -> None:
     model = Strict(20_000, tell)
     world = bench(model, model_info(32_768, 16_000))
@@ -118,7 +104,7 @@ async def test_a_smaller_window_than_known_costs_a_shorter_answer_and_no_compact
 
 
 async def test_what_was_learned_keeps_the_next_turn_from_being_refused(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     model = Strict(20_000, exact)
     world = bench(model, model_info(32_768, 16_000))
@@ -132,7 +118,7 @@ async def test_what_was_learned_keeps_the_next_turn_from_being_refused(
 
 
 async def test_input_that_does_not_fit_is_compacted_once_to_the_window_that_was_stated(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     model = Strict(9_000, exact)
     world = bench(model, model_info(32_768, 4_000))
@@ -144,7 +130,7 @@ async def test_input_that_does_not_fit_is_compacted_once_to_the_window_that_was_
 
 
 async def test_after_the_compaction_a_shorter_answer_may_still_be_what_fits(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     model = Strict(9_000, exact, factor=1.6)
     world = bench(model, model_info(9_000, 9_000))
@@ -156,9 +142,7 @@ async def test_after_the_compaction_a_shorter_answer_may_still_be_what_fits(
 
 
 @pytest.mark.parametrize("window", [4_096, 8_192])
-async def test_a_small_window_is_content_with_a_short_answer(
-    bench: Callable[[Strict, ModelInfo], Bench], window: int
-) -> None:
+async def test_a_small_window_is_content_with_a_short_answer(bench: Make, window: int) -> None:
     model = Strict(window, exact, factor=1.35)
     world = bench(model, model_info(window, window))
     world.fill(2, int(window * 0.34))
@@ -169,7 +153,7 @@ async def test_a_small_window_is_content_with_a_short_answer(
 
 
 async def test_the_stated_size_anchors_the_estimate_where_it_is_not_absurd(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     def refuses(size: int, asked: int, window: int) -> Overflow:
         return Overflow(input=size + 700, window=100)
@@ -193,10 +177,10 @@ async def test_the_stated_size_anchors_the_estimate_where_it_is_not_absurd(
 
 
 async def test_what_was_refused_for_another_reason_is_not_asked_again(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     class Other(Strict):
-        async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
             self.requests.append(request)
             yield Started(TARGET)
             yield Failed(Failure("invalid_request", "No such parameter."))
@@ -388,7 +372,7 @@ class Stepwise(Strict):
 
     longest: int = 8_000
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         if request.kind == "turn" and (request.max_output or 0) > self.longest:
             self.requests.append(request)
             told = Overflow(output=request.max_output, max_output=self.longest)
@@ -399,7 +383,7 @@ class Stepwise(Strict):
 
 
 async def test_an_answer_over_the_longest_and_then_over_the_window_costs_no_compaction(
-    bench: Callable[[Strict, ModelInfo], Bench],
+    bench: Make,
 ) -> None:
     model = Stepwise(12_000, exact)
     world = bench(model, model_info(32_768, 16_000))
@@ -411,7 +395,7 @@ async def test_an_answer_over_the_longest_and_then_over_the_window_costs_no_comp
     assert world.runtime.info.limits.max_output == 8_000
 
 
-async def test_what_refuses_every_length_is_not_asked_for_ever(bench: Callable[[Strict, ModelInfo], Bench]) -> None:
+async def test_what_refuses_every_length_is_not_asked_for_ever(bench: Make) -> None:
     model = Stepwise(12_000, exact, longest=0)
     model.longest = -1
     world = bench(model, model_info(32_768, 16_000))

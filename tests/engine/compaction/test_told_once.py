@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, TurnEnded
-from tests.engine.test_compaction_faults import BAD_SUMMARIES, codes, fill, opened, outcomes, summary_script, turn
 from tests.support.agents import Recorder
+from tests.support.compaction_talks import BAD_SUMMARIES, codes, fill, opened, outcomes, summary_script, turn
 
 TOO_LONG = '[[step]]\nmatch = "now it"\nerror = { kind = "context_overflow" }\nrepeat = 0\n'
 LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {} }]\nrepeat = 3\n'
