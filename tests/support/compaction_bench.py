@@ -1,4 +1,4 @@
-"""A session in a store with a scripted model: what the executor, the service of compactions and the store do together."""
+"""A session in a store with a scripted model: executor, compactions, conversation and store, without an agent."""
 
 from __future__ import annotations
 

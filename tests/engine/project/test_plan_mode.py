@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from agent_tui.models.events import (
     StepStarted,
 )
 from agent_tui.models.messages import INTERRUPTED_RESULT, TOLD_MODE, AttachmentPart, SummaryPart, ToolResultPart
-from tests.support.agents import parts_for, running
+from tests.support.agents import parts_for, results, running, say
 from tests.support.scripts import step
 
 PLAN = "# Mend it\n\n1. change `a.txt`\n2. run the tests\n"
@@ -62,16 +61,6 @@ def on_question(agent: Agent, chosen: tuple[str, ...] = (), text: str = "") -> l
 
     agent.subscribe(handle)
     return asked
-
-
-async def say(agent: Agent, text: str) -> None:
-    async with asyncio.timeout(60):
-        agent.submit(text)
-        await agent.join()
-
-
-def results(agent: Agent) -> list[ToolResultPart]:
-    return [m.tool_result for m in agent.messages if m.tool_result is not None]
 
 
 def told(agent: Agent) -> list[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.git.config import names_programs
 from agent_tui.tools.permissions.permissions import Permissions
-
-
-def git(root: Path, *arguments: str) -> None:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
+from tests.support.git import git
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from agent_tui.tools.git.own import find_git, own_git
 from agent_tui.tools.git.repository import Repository, find_repository
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.cli import REPOSITORY
-from tests.support.hostile_git import HOSTILE, IDENTITY, Hostile, evil_program, make_hostile, ordinary
+from tests.support.git import IDENTITY, git
+from tests.support.hostile_git import HOSTILE, Hostile, evil_program, make_hostile, ordinary
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -28,11 +29,6 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ordinary(tmp_path_factory.mktemp("template"))
-
-
-def git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *IDENTITY, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def look(root: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.commands import MODES, World, held, judged, make_world
+from tests.support.git import git
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,7 @@ def test_what_a_rule_denies_reading_is_not_read_by_the_way(world: World, command
 
 def test_a_denied_file_that_git_knows_is_shown_by_no_git_command(tmp_path: Path) -> None:
     world = make_world(tmp_path)
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-C", str(world.root)]
-    subprocess.run(["git", *identity, "add", "-f", ".env"], check=True)
+    git(world.root, "add", "-f", ".env")
     for command in ("git diff", "git grep TOKEN", "git blame .env"):
         assert judged(world, command, "auto", deny=["read(**/.env)"]).action == "deny", command
     assert judged(world, "git log --stat", "ask", deny=["read(**/.env)"]).action == "allow"
