@@ -16,7 +16,9 @@ from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.providers.dialects.caching import Caching
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running
-from tests.support.cached_runs import CAUSES, CachedRun, Outcome, Seen, plan_of
+from tests.support.cache_outcomes import CAUSES, Outcome, Seen
+from tests.support.cached_models import plan_of
+from tests.support.cached_runs import CachedRun
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
