@@ -8,3 +8,4 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 """A PNG of one pixel."""
+PIXEL_BASE64 = base64.b64encode(PIXEL).decode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,12 @@ from agent_tui.ui.textual_private.screen import EchoingScreen
 from agent_tui.ui.transcript import view
 from agent_tui.ui.transcript.view import DocumentView
 from tests.support.drawn import drawn
+from tests.support.forms import examples
 from tests.support.screen_acts import Acts
 from tests.support.transcripts import chat
 from tests.support.waiting import PATIENCE
 
-SEEDS = range(40) if os.environ.get("AGENT_TUI_LONG_TESTS") else range(3)
+SEEDS = range(examples(3, 40))
 STEPS = 60
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -12,6 +11,7 @@ from rich.cells import cell_len
 
 from agent_tui.ui.terminal.glass import Glass, can_scroll_regions
 from tests.support.drawn import NO_WRAP
+from tests.support.forms import examples
 from tests.support.screen_model import ScreenModel
 
 TEXTS = st.sampled_from(["", "a", "bb", "ccc", "dddd", "漢", "\x1b[1me\x1b[0m", "f" * 12, "g" * 12, "h" * 12])
@@ -38,7 +38,7 @@ def shown(rows: list[dict[int, str]]) -> ScreenModel:
     return model
 
 
-@settings(max_examples=300 if os.environ.get("AGENT_TUI_LONG_TESTS") else 80, deadline=None)
+@settings(max_examples=examples(80, 300), deadline=None)
 @given(screens(), st.lists(st.tuples(st.integers(-5, 5), screens()), max_size=6), st.booleans())
 def test_any_rows_become_any_others(
     first: list[dict[int, str]], later: list[tuple[int, list[dict[int, str]]]], regions: bool

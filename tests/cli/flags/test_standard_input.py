@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Cli, answers, came
-from tests.support.pixel import PIXEL
+from tests.support.pixel import PIXEL_BASE64
 
 FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
 
@@ -23,7 +22,7 @@ def send(cli: Cli, *messages: Any) -> Any:
 
 def test_each_line_is_a_turn(cli: Cli) -> None:
     cli.script(answers("First.", "Second.", "Third."))
-    image = {"type": "image", "source": {"type": "base64", "data": base64.b64encode(PIXEL).decode()}}
+    image = {"type": "image", "source": {"type": "base64", "data": PIXEL_BASE64}}
     outcome = send(
         cli,
         {"type": "user", "text": "one"},

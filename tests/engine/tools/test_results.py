@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 
 from agent_tui.commands.mentions import expand_mentions
@@ -11,7 +10,7 @@ from agent_tui.models.events import PermissionAsked, ToolOutput
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart
 from tests.support.agents import results, running, say
 from tests.support.developer import answering, once, parts, row, until
-from tests.support.pixel import PIXEL
+from tests.support.pixel import PIXEL, PIXEL_BASE64
 from tests.support.scripts import step
 
 
@@ -67,7 +66,7 @@ async def test_a_read_image_is_an_attachment_and_counts(tmp_path: Path, project:
         await say(agent, "look")
         image, fake = [m for m in agent.messages if m.role == "tool"]
         (part,) = [p for p in image.parts if isinstance(p, AttachmentPart)]
-        assert part.media_type == "image/png" and part.data == base64.b64encode(PIXEL).decode()
+        assert part.media_type == "image/png" and part.data == PIXEL_BASE64
         assert fake.tool_result is not None and "1\tno image" in fake.tool_result.text
         assert row(agent, "attachments").tokens > 0
         usage = agent.context_usage()
