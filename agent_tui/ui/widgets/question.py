@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar, Protocol
 
 from rich.cells import cell_len, chop_cells
@@ -38,7 +37,6 @@ LEAD, MOST_LINES = 5, 4
 """Cells before a choice's words, and the most lines of one."""
 SHORT, TINY = 18, 14
 """Below so many lines of the screen choices stand in one line, and frames go."""
-NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 class Choice(Protocol):
