@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from agent_tui import door
 from agent_tui.plain.line import hangs
 from agent_tui.plain.proposing import beginning
+from agent_tui.text.clean import blanked
 
 WIDTH = 80
 LEAST = 20
@@ -40,7 +41,7 @@ class Row:
     def show(self, prompt: str, text: str, at: int) -> None:
         """Shows the text, the next letter at ``at``. A line that is not shown begins where the terminal's cursor is:
         at the beginning of a row. Raises OSError where the terminal is gone."""
-        prompt, text = _shown(prompt), _shown(text)
+        prompt, text = blanked(prompt), blanked(text)
         width = max(4, self._width() - 1)  # the last cell stays free: what a terminal does behind it differs
         above, lead = self._lead(prompt, width)
         if not self.shown:
@@ -102,12 +103,6 @@ class Row:
 
     def _write(self, back: int, text: str, after: int) -> None:
         door.step(self._out, back, text, after)
-
-
-def _shown(text: str) -> str:
-    """Each character is shown by one, so that places in the text and in the row are the same: what acts on a terminal,
-    turns the direction, joins or cannot be seen is a blank."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 def _fitting(text: str, width: int) -> int:
