@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import base64
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable

@@ -146,7 +146,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         await ask(chat, "question 1")
         agent = chat.app.chat.seat.agent
         assert agent is not None
-        await agent.ready()  # what is still counted becomes a step anew  # type: ignore[attr-defined]
+        await agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
         # Before the screen is there: it makes moments of the past when it has time.
         agent.steps[0].sent_fingerprint, agent.steps[1].estimated_input = "another", 1
         await chat.say("/context")
