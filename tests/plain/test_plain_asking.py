@@ -71,7 +71,7 @@ async def test_a_search_that_nobody_waits_for_ends() -> None:
 
     reader = Reader()
     searching = asyncio.create_task(found_by(reader, "words"))
-    await asyncio.to_thread(reader.begun.wait)
+    await asyncio.to_thread(reader.begun.wait, PATIENCE)
     searching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await searching
