@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 import pytest
 
 from agent_tui.config import Images
 from agent_tui.engine.about.pictures import Graphics, Way, graphics
 from agent_tui.engine.about.replies import ATTRIBUTES, DRAWS, LIMITS, NAME, PLACEHOLDERS, REPLY, Replies
+from agent_tui.engine.about.tmux import ask_tmux, tell_tmux
 
 KITTY = {"TERM": "xterm-kitty"}
 XTERM = {"TERM": "xterm-256color"}
@@ -147,3 +152,36 @@ def test_where_tmux_may_hand_on_the_setting_is_enough() -> None:
         assert graphics(setting, TMUX, lambda: "xterm-256color|XTerm(379)|on|256").way == way
         found = graphics(setting, TMUX, lambda: "xterm-256color|XTerm(379)|off|256")
         assert found.way == "blocks" and "allow-passthrough" in found.detail
+
+
+@pytest.mark.parametrize("acting", ["\x9b31m", "\n", "\x00", "\u202e", "\u200b"])
+def test_what_a_terminal_calls_itself_is_harmless_words(acting: str) -> None:
+    named = f"My{acting}Term"
+    by_answer = graphics("auto", XTERM, silent, answered(f"\x1bP>|{named}\x1b\\\x1b[?64;1c"))
+    by_tmux = graphics("auto", TMUX, lambda: f"xterm|iTerm2{acting} 3.5|on|RGB")
+    by_variable = graphics("auto", {**XTERM, "TERM_PROGRAM": f"iTerm{acting}.app"}, silent)
+    for found in (by_answer, by_tmux, by_variable):
+        assert found.detail.isprintable() and "Term" in found.detail
+
+
+def test_all_that_tmux_knows_of_a_terminal_is_looked_at() -> None:
+    features = "256,bpaste,ccolour,clipboard,cstyle,extkeys,focus,hyperlinks,ignorefkeys,margins,mouse,osc7,RGB"
+    assert not graphics("kitty", TMUX, lambda: f"xterm-kitty|kitty(0.40.0)|on|{features}").few_colors
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a script")
+def test_tmux_is_waited_for_in_a_thread_and_leaves_no_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "tmux"
+    program.write_text(f"#!/bin/sh\necho said $*\necho $$ $* >> {tmp_path}/asked\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert ask_tmux("show", "this") == "said show this"
+    tell_tmux("refresh-client")
+    for thread in threading.enumerate():
+        if thread.name == "tmux":
+            thread.join()
+    asked = [line.partition(" ") for line in (tmp_path / "asked").read_text().splitlines()]
+    assert [words for _, _, words in asked] == ["show this", "refresh-client"]
+    for child, _, _ in asked:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(int(child), os.WNOHANG)
