@@ -24,6 +24,9 @@ MODE_HELP = {
     "bypass": "asks for nothing and holds nothing: for containers that are thrown away",
 }
 
+DETAIL = 1_000
+"""Characters of what ``/doctor`` says of one check: what to do stands at the end of it."""
+
 INIT_PROMPT = """\
 Look at this project and write a file AGENTS.md in its root for coding agents who will work here. Read the README, \
 the build and test configuration and a few representative source files first. Say in at most 60 lines: what the \
@@ -152,5 +155,5 @@ async def doctor(agent: CommandAgent, args: str) -> CommandResult:
     marks = {"ok": "✓", "warn": "!", "fail": "✗"}
     checks = await agent.doctor()
     return Text(
-        "\n".join(f"{marks.get(state, '?')} {what:<22} {one_line(detail, 160)}" for state, what, detail in checks)
+        "\n".join(f"{marks.get(state, '?')} {what:<22} {one_line(detail, DETAIL)}" for state, what, detail in checks)
     )

@@ -21,18 +21,28 @@ TYPING = (
     ("!command", "runs a command of yours; the model sees its output with the next message"),
     ("Up and Down", "earlier lines; Ctrl+R searches them"),
 )
-INSTEAD = {"theme": "Colours of the screen: no effect in plain mode.", "copy": "Copies the last answer as Markdown."}
+INSTEAD = {
+    "copy": "Copies the last answer as Markdown.",
+    "picture": "Says which pictures the conversation has, and where their files are.",
+    "theme": "Colours of the screen: no effect in plain mode.",
+    "vim": "Vim's keys on the prompt of the screen: no effect in plain mode.",
+}
 """What commands do otherwise here."""
 
 
 def help_lines(agent: OffersCommands, own: Sequence[tuple[str, str]], topic: str = "") -> Iterator[str]:
-    """Everything there is to know; of a ``topic`` that command alone, with all its help."""
+    """Everything there is to know; of a ``topic`` that command alone, with all its help. ``own`` are the commands that
+    only plain mode has, or has otherwise."""
+    mine = {usage.partition(" ")[0]: (usage, what) for usage, what in own}
+    if (named := mine.get(f"/{topic.lstrip('/').lower()}")) is not None:
+        yield f"{named[0]}: {named[1]}"
+        return
     command = find(topic.lstrip("/")) if topic else None
     if command is not None:
         yield f"{command.usage}: {INSTEAD.get(command.name, command.doc)}"
         return
     rows = [("Typing", ""), *TYPING, ("Commands", "")]
-    rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values()]
+    rows += [(c.usage, INSTEAD.get(c.name, c.summary)) for c in load().values() if f"/{c.name}" not in mine]
     rows += [(f"/{c.name}", c.description) for c in agent.user_commands()]
     rows += [("Commands that are keys on the screen", ""), *own]
     wanted = topic.lower().split()

@@ -77,7 +77,8 @@ class Lists:
         title = one_line(info.title or info.preview, 120) or "untitled"
         elsewhere = "" if info.project == str(self._agent.root) else f", in {one_line(Path(info.project).name, 60)}"
         who = "you" if hit.role == "user" else "the model"
-        said = f". There {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
+        where = "On another branch" if hit.left_behind else "There"
+        said = f". {where} {who} said: {one_line(hit.line, 200)}" if hit.message_id is not None else ""
         return f"{title}, {plural(info.messages, 'message')}, {ago(info.updated)}{elsewhere}{said}"
 
     async def model(self, search: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -176,6 +177,17 @@ def test_every_command_answers(cli: Cli) -> None:
     for name in names:
         answer = done.out.partition(f"You: /{name}\n")[2].partition("You: ")[0]
         assert answer.strip(), name
+
+
+def test_help_names_each_command_once_and_none_does_what_needs_a_screen(cli: Cli) -> None:
+    from agent_tui.commands.registry import load
+    from agent_tui.plain.help import INSTEAD
+
+    done = piped(cli, "/help", "/help queue", "/help picture")
+    listed = done.out.partition("You: /help queue")[0]
+    assert [name for name in load() if len(re.findall(rf"(?m)^  /{name}\b", listed)) != 1] == []
+    assert "screen of its own" not in done.out and "Tab on the prompt" not in done.out
+    in_order(done.out, "You: /help queue\n/queue [drop | send] [N]: What waits", f"/picture [name]: {INSTEAD['picture']}")
 
 
 def test_ctrl_c_ends_a_script_that_waits(cli: Cli) -> None:
