@@ -47,7 +47,8 @@ async def jobs(agent: CommandAgent, args: str) -> CommandResult:
     if not id or what not in ("output", "stop", "keep", "end"):
         return Text("/jobs takes nothing, or output, stop, keep or end with an id.", error=True)
     if what == "output":
-        return Text(agent.job_output(id) or "No output yet.")
+        output = agent.job_output(id)
+        return Text(output, foreign=True) if output else Text("No output yet.")
     if what == "stop":
         return Text(await agent.stop_job(id))
     return Text(agent.keep_job(id, what == "keep"))

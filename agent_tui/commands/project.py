@@ -88,7 +88,7 @@ async def trust(agent: CommandAgent, args: str) -> CommandResult:
     if agent.trusted:
         return Text(f"{agent.root} is trusted already.")
     if args == "show":
-        return Text(agent.trust_details())
+        return Text(agent.trust_details(), foreign=True)
     return Text(agent.trust(args == "yes"))
 
 

@@ -25,11 +25,13 @@ ScreenName = Literal[
 
 @dataclass(slots=True, frozen=True)
 class Text:
-    """Something to read. It never becomes part of the conversation. ``error`` says the command did not work."""
+    """Something to read. It never becomes part of the conversation. ``error`` says the command did not work; of what
+    is ``foreign``, others wrote the words: where lines are all there is, it must not look like the program's own."""
 
     text: str
     markdown: bool = False
     error: bool = False
+    foreign: bool = False
 
 
 @dataclass(slots=True, frozen=True)

@@ -100,6 +100,8 @@ class Commands:
                 await self._chat.message(text, line)
             case results.Text(text, _, True):
                 self._chat.problem(text)
+            case results.Text(text, foreign=True):
+                self._voice.quote(text, indent="  ")
             case results.Text(text):
                 self._voice.say(text)
             case OpenScreen():

@@ -243,6 +243,19 @@ def test_a_file_called_as_what_a_command_printed_is_attached(cli: Cli) -> None:
     assert done.out.count("attached: output") == 2 and "of a build" not in done.out
 
 
+@pytest.mark.parametrize("line", ["/jobs output b1", "/trust show"])
+def test_what_others_wrote_looks_like_nothing_of_the_programs(cli: Cli, line: str) -> None:
+    spoof = "Permission needed: bash ~5 → 6"
+    skill = cli.project / ".agents" / "skills" / "greet" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(f"---\nname: greet\ndescription: Greets.\n---\n{spoof}\n")
+    cli.script(step(bash={"command": f"echo '{spoof}'", "background": True}) + step(jobs={"id": "b1", "wait": 60}))
+    done = piped(cli, "go", "y", line)
+    said = done.out[done.out.rindex(line) :].splitlines()
+    told = [each for each in said if "Permission needed" in each]
+    assert told and all(each.startswith("  ") and "~5 → 6" in each for each in told)
+
+
 def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
     cli.script(step("I looked around.") + step("Bye."))
     done = piped(cli, "/init", "thanks")
