@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, OpenScreen, Text
 from agent_tui.models.image_header import base64_size
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, images_in
 from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ NONE = "There is no picture in this conversation."
 
 def pictures_of(messages: Sequence[Message]) -> list[AttachmentPart]:
     """All images of a conversation, attached and returned by tools, the oldest first."""
-    parts = (part for message in messages for part in message.parts)
-    return [p for p in parts if isinstance(p, AttachmentPart) and p.data and p.media_type.startswith("image/")]
+    return [part for message in messages for part in images_in(message.parts)]
 
 
 def _names(agent: CommandAgent) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from agent_tui.models.events import OWN_COMMAND
 from agent_tui.models.messages import FEEDBACK, REFUSED
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
@@ -44,7 +45,7 @@ def call_label(name: str, summary: str) -> str:
     first, _, rest = summary.partition(" ")
     if first == f"{name}:":
         return f"{name} {rest}"
-    return summary if first in (name, "!") or "__" in name else f"{name} {summary}"
+    return summary if first == name or name == OWN_COMMAND or "__" in name else f"{name} {summary}"
 
 
 def about_a_path(name: str) -> bool:

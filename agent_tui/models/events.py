@@ -63,6 +63,10 @@ class StepEnded:
     message: Message
 
 
+OWN_COMMAND = "shell"
+"""What ``ToolStarted`` is named for the user's own ``!command``; no tool is called that."""
+
+
 @dataclass(slots=True, frozen=True)
 class ToolStarted:
     """A tool call begins to run. ``summary`` is one line for people, e.g. ``read app.py``."""

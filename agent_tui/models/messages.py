@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -37,6 +38,8 @@ PLAN_TOOL = "present_plan"
 APPROVED = "approved"
 """The tool that plans are presented with, and what stands in its result's ``display`` beside the ``text`` of a plan
 that the user approved."""
+OWN_OUTPUT = "output"
+"""Of the one that holds what the user's own command printed (``own_output`` knows it from a file of that name)."""
 NO_OUTPUT = "[no output]"
 """What the model is told of a command that printed nothing."""
 CLEARED_RESULT = "[Old tool result content cleared]"
@@ -120,6 +123,16 @@ class AttachmentPart:
     path: str | None = None
     provider_metadata: Metadata | None = None
     type: Literal["attachment"] = "attachment"
+
+    @property
+    def is_image(self) -> bool:
+        """Whether it is an image, and here."""
+        return bool(self.data) and self.media_type.startswith("image/")
+
+
+def images_in(parts: Iterable[object]) -> list[AttachmentPart]:
+    """Those of a message's parts that are images."""
+    return [part for part in parts if isinstance(part, AttachmentPart) and part.is_image]
 
 
 @dataclass(slots=True)
@@ -218,6 +231,13 @@ def user_message(
     if text or not parts:
         parts.append(TextPart(text, pasted=pasted or None))
     return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())
+
+
+def own_output(message: Message) -> str | None:
+    """What the user's own ``!command`` printed; None for every other message."""
+    if message.role != "user" or not message.text.startswith("!"):
+        return None
+    return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == OWN_OUTPUT), None)
 
 
 def written_in(message: Message) -> Written:

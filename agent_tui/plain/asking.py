@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from agent_tui.errors import AgentError
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import new_id
 from agent_tui.plain.questions import (
@@ -66,8 +67,12 @@ class Asking:
     def plan(self, agent: Agent, asked: PlanPresented) -> None:
         def edit(text: str, then: Callable[[str], None]) -> None:
             async def run() -> None:
-                changed = await self._edits(text, "plan.md")
-                then(text if changed is None else changed)
+                try:
+                    changed = await self._edits(text, "plan.md")
+                except AgentError as error:
+                    self._voice.quote(str(error), "Error")
+                else:
+                    then(text if changed is None else changed)
                 self._changed()
 
             task = asyncio.create_task(run(), name="edit plan")
@@ -156,6 +161,7 @@ class Asking:
         if question is None or question.request_id not in self._own:
             return False
         question.give_up()
+        self.closed(question.request_id)
         return True
 
     def give_up(self) -> None:

@@ -128,7 +128,8 @@ class Commands:
             case "picture":
                 from agent_tui.commands.pictures import named_pictures
 
-                self._voice.say(f"pictures are not shown as text. In this conversation:\n{named_pictures(self._agent)}")
+                self._voice.say("pictures are not shown as text. In this conversation:", "Note")
+                self._voice.quote(named_pictures(self._agent), indent="  ")
             case "efforts":
                 levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.levels())
                 self._voice.say(f"thinking is {self._agent.effort}. {levels}. /thinking LEVEL sets it.", "Note")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
+import unicodedata
 from collections.abc import Iterator
 
-_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\x1b]))")
+_STRING = r"\x1b[\]PX^_][^\x00-\x1f\x7f]{0,400}"
+"""What a terminal answers to a question (OSC, DCS, APC). Nobody asks here; an editor that had the terminal may have."""
+_ANSWER = re.compile(rf"{_STRING}(?:\x07|\x1b\\)")
+_BEGUN = re.compile(rf"{_STRING}\x1b?\Z|\x1b(?:\[[ -?]{{0,30}}|O)?\Z")
+"""What may become an answer or a key with what comes next."""
+_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\]PX^_\x1b]))")
 _FINALS = {
     "A": "up",
     "B": "down",
@@ -46,8 +52,8 @@ _CONTROLS = {
 
 
 class Keys:
-    """Bytes to keys: a letter is itself, anything else has a name of more than one letter. What is not whole yet waits
-    for the rest."""
+    """Bytes to keys: a letter is itself, whether it can be seen or not (a wide blank, what joins two letters); anything
+    else has a name of more than one letter. What is not whole yet waits for the rest."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -59,7 +65,7 @@ class Keys:
         return bool(self._rest)
 
     def forget(self) -> None:
-        """What has begun was Esc alone, which means nothing here."""
+        """What has begun was Esc alone, or nothing that came to its end: that means nothing here."""
         self._rest = ""
 
     def feed(self, data: bytes) -> Iterator[str]:
@@ -68,15 +74,18 @@ class Keys:
         at = 0
         while at < len(text):
             if text[at] != "\x1b":
-                key = text[at] if text[at].isprintable() else _CONTROLS.get(text[at], "")
+                key = _CONTROLS.get(text[at], "") if unicodedata.category(text[at]) == "Cc" else text[at]
                 at += 1
+            elif match := _ANSWER.match(text, at):
+                key = ""
+                at = match.end()
             elif match := _SEQUENCE.match(text, at):
                 key = _named(match)
                 at = match.end()
             elif text.startswith("\x1b\x1b", at):
                 at += 1
                 continue
-            elif len(text) - at < 32:
+            elif _BEGUN.match(text, at):
                 self._rest = text[at:]
                 return
             else:  # nothing that a terminal sends

@@ -17,6 +17,11 @@ class _Was(NamedTuple):
     at: int
 
 
+def hangs(text: str, at: int) -> bool:
+    """Whether a character is written on the one before it, and takes no cell of its own."""
+    return at < len(text) and text[at].isprintable() and not cell_len(text[at])
+
+
 class Line:
     """Keys that change the line, with the meaning they have in a shell. ``past`` are earlier lines, the newest last."""
 
@@ -149,13 +154,13 @@ class Line:
     def _left(self, at: int) -> int:
         """One letter with what is written on it."""
         at = max(0, at - 1)
-        while at and not cell_len(self.text[at]) and self.text[at] != "\t":
+        while at and hangs(self.text, at):
             at -= 1
         return at
 
     def _right(self, at: int) -> int:
         at = min(len(self.text), at + 1)
-        while at < len(self.text) and not cell_len(self.text[at]) and self.text[at] != "\t":
+        while hangs(self.text, at):
             at += 1
         return at
 

@@ -9,7 +9,7 @@ import termios
 from collections.abc import Callable
 from typing import TypeVar
 
-from agent_tui.plain.reading import PASTE, Listener, Want
+from agent_tui.plain.reading import PASTE, Listener, Want, what_is_there
 
 T = TypeVar("T")
 
@@ -107,12 +107,9 @@ class Lines:
     def _read(self) -> None:
         if not self._wanted:
             return
-        try:
-            data = os.read(self._descriptor, 1 << 16)
-        except (BlockingIOError, InterruptedError):
+        data = what_is_there(self._descriptor)
+        if data is None:
             return
-        except OSError:  # the terminal is gone
-            data = b""
         if not data:
             self._end()
             return

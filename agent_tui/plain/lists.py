@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.branch_words import (
@@ -56,7 +57,7 @@ class Lists:
         agent = self._agent
         store = agent.store
         if search.strip():
-            found = await asyncio.to_thread(self._found, store.search_reader(), search)
+            found = await found_by(store.search_reader(), search)
         else:
             found = [SessionHit(info) for info in store.sessions()]
         listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.info.id]
@@ -70,11 +71,6 @@ class Lists:
         chosen = await self._chat.asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST]])
         if chosen is not None:
             await agent.resume(shown[chosen].session.id)
-
-    @staticmethod
-    def _found(reader: SearchesSessions, search: str) -> list[SessionHit]:
-        with closing(reader):
-            return list(islice(reader.hits(search), MOST))
 
     def _session(self, hit: SessionHit) -> str:
         info = hit.session
@@ -170,3 +166,18 @@ class Lists:
             line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
             self._voice.quote(line)
         self._voice.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
+
+
+async def found_by(reader: SearchesSessions, search: str) -> list[SessionHit]:
+    """Looks in a thread, which ends soon where nobody waits for it any more: the program waits for its end."""
+    left = Event()
+
+    def look() -> list[SessionHit]:
+        with closing(reader):
+            return list(islice(reader.hits(search, stopped=left.is_set), MOST))
+
+    try:
+        return await asyncio.to_thread(look)
+    finally:
+        left.set()
+        reader.stop()

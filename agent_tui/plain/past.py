@@ -6,16 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.tool_words import call_label, call_summary
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, ToolResultPart
+from agent_tui.models.messages import OWN_OUTPUT, TOLD_MODE, AttachmentPart, Message, ToolResultPart, own_output
 from agent_tui.plain.result_words import result_lines
 from agent_tui.text.clean import program_output, spelled
 from agent_tui.text.numbers import age
 
 if TYPE_CHECKING:
     from agent_tui.plain.voice import Voice
-
-OWN_OUTPUT = "output"
-"""The attachment that holds what the user's own command printed."""
 
 
 def ago(then: float) -> str:
@@ -34,15 +31,16 @@ def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
 
 def attached(message: Message) -> Iterator[str]:
     """A line for each attachment that the user knows of."""
+    known = (TOLD_MODE,) if own_output(message) is None else (TOLD_MODE, OWN_OUTPUT)
     for part in message.parts:
-        if isinstance(part, AttachmentPart) and part.name not in (TOLD_MODE, OWN_OUTPUT):
+        if isinstance(part, AttachmentPart) and part.name not in known:
             yield f"attached: {spelled(part.name, line=True)}"
 
 
-def own_output(message: Message) -> str | None:
-    """What the user's own command printed; None where the message is none."""
-    found = next((p for p in message.parts if isinstance(p, AttachmentPart) and p.name == OWN_OUTPUT), None)
-    return None if found is None else program_output(found.text or "").strip("\n")
+def printed(message: Message) -> str | None:
+    """What the user's own command printed, to be said; None where the message is none."""
+    output = own_output(message)
+    return None if output is None else program_output(output).strip("\n")
 
 
 def tell_messages(voice: Voice, messages: Sequence[Message]) -> None:
@@ -52,7 +50,7 @@ def tell_messages(voice: Voice, messages: Sequence[Message]) -> None:
         if message.role == "user":
             if message.text:
                 voice.quote(message.text, "You")
-            if output := own_output(message):
+            if output := printed(message):
                 voice.quote(output, indent="  ")
             for line in attached(message):
                 voice.quote(line, "Note")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -17,6 +18,16 @@ class Want(NamedTuple):
 
     kind: Literal["edit", "answer", "nothing", "end"]
     prompt: str = ""
+
+
+def what_is_there(descriptor: int) -> bytes | None:
+    """What can be read now: None where it is nothing after all, empty at the end and where the terminal is gone."""
+    try:
+        return os.read(descriptor, 1 << 16)
+    except (BlockingIOError, InterruptedError):
+        return None
+    except OSError:
+        return b""
 
 
 class Listener(Protocol):

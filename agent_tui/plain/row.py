@@ -9,11 +9,10 @@ from typing import TextIO
 from rich.cells import cell_len
 
 from agent_tui import door
+from agent_tui.plain.line import hangs
 from agent_tui.plain.proposing import beginning
-from agent_tui.text.clean import CONTROLS
+from agent_tui.text.clean import blanked
 
-_SHOWN = dict.fromkeys(CONTROLS, " ") | {ord("\t"): " ", ord("\n"): " "}
-"""Each character is shown by one, so that places in the text and in the row are the same."""
 WIDTH = 80
 LEAST = 20
 """Cells that are left for the text beside a prompt; of a longer prompt the text begins in the next row."""
@@ -42,7 +41,7 @@ class Row:
     def show(self, prompt: str, text: str, at: int) -> None:
         """Shows the text, the next letter at ``at``. A line that is not shown begins where the terminal's cursor is:
         at the beginning of a row. Raises OSError where the terminal is gone."""
-        prompt, text = prompt.translate(_SHOWN), text.translate(_SHOWN)
+        prompt, text = blanked(prompt), blanked(text)
         width = max(4, self._width() - 1)  # the last cell stays free: what a terminal does behind it differs
         above, lead = self._lead(prompt, width)
         if not self.shown:
@@ -95,7 +94,7 @@ class Row:
             self._write(0, row[self._at : at], 0)
         else:
             begin = min(len(beginning([row, self._row])), self._at)
-            while begin and (_hangs(row, begin) or _hangs(self._row, begin)):
+            while begin and (hangs(row, begin) or hangs(self._row, begin)):
                 begin -= 1  # what is written on a letter is written with it
             blank = max(0, cell_len(self._row) - cell_len(row))
             back, after = cell_len(self._row[begin : self._at]), cell_len(row[at:]) + blank
@@ -104,11 +103,6 @@ class Row:
 
     def _write(self, back: int, text: str, after: int) -> None:
         door.step(self._out, back, text, after)
-
-
-def _hangs(text: str, at: int) -> bool:
-    """Whether a character takes no cell of its own: it is written on the one before it."""
-    return at < len(text) and not cell_len(text[at])
 
 
 def _fitting(text: str, width: int) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agent_tui import door
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds that proposals may take."""
+EVERY = 2.0
+"""Seconds between two looks at files that are part of every request."""
+
+log = logging.getLogger(__name__)
+
+
+class Looks(Protocol):
+    @property
+    def busy(self) -> bool: ...
+
+    async def refresh_context(self) -> bool:
+        """Whether something has changed."""
 
 
 class Session:
@@ -172,7 +185,7 @@ class Session:
             for what in self._early:
                 what(chat)
         chat.settle()
-        looking = asyncio.create_task(self._look(agent), name="freshness")
+        looking = asyncio.create_task(look_now_and_then(agent, EVERY), name="freshness")
         try:
             await chat.left.wait()
         finally:
@@ -180,13 +193,6 @@ class Session:
             self._unsent.append(chat.close())
             self.code, self._chat = chat.code, None
             self._close()
-
-    async def _look(self, agent: Agent) -> None:
-        """Looks now and then whether files that are part of every request have changed."""
-        while True:
-            await asyncio.sleep(EVERY)
-            if not agent.busy:
-                await agent.refresh_context()
 
     def _lost(self, error: OSError) -> None:
         """Nobody can read what is written: the chat ends. Of a terminal that is gone nobody has to be told."""
@@ -265,8 +271,16 @@ class Session:
         return edited.text
 
 
-EVERY = 2.0
-"""Seconds between two looks at files that are part of every request."""
+async def look_now_and_then(agent: Looks, every: float) -> None:
+    """Looks whether files that are part of every request have changed, while nothing else happens. A look that fails
+    is not the last one."""
+    while True:
+        await asyncio.sleep(every)
+        if not agent.busy:
+            try:
+                await agent.refresh_context()
+            except Exception:
+                log.exception("Looking for changed files failed")
 
 
 def run_plain(

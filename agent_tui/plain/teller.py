@@ -11,6 +11,7 @@ from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
 from agent_tui.context.accounting.totals import turn_figure
 from agent_tui.models.events import (
     LOADING,
+    OWN_COMMAND,
     BackendChanged,
     CompactionEnded,
     CompactionStarted,
@@ -38,7 +39,7 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.messages import Message, ToolResultPart
-from agent_tui.plain.past import ago, attached, earlier, own_output, tell_messages, tell_result
+from agent_tui.plain.past import ago, attached, earlier, printed, tell_messages, tell_result
 from agent_tui.plain.silence import Silence
 from agent_tui.text.clean import one_line, program_output, spelled
 from agent_tui.text.numbers import duration, plural, tokens
@@ -125,7 +126,7 @@ class Teller:
                     voice.quote(failure, "Error")
             case ToolStarted(call_id, name, summary):
                 self._calls[call_id] = call_label(name, summary)
-                if summary.startswith("! "):
+                if name == OWN_COMMAND:
                     self._own_calls.add(call_id)
                     self._shown = ""
                     self._silence.begin("Running your command")
@@ -220,7 +221,7 @@ class Teller:
 
     def _end_own(self, message: Message) -> None:
         """The user's command is over: what of its output was not said while it ran is said now."""
-        text, shown = own_output(message) or "", program_output(self._shown).strip("\n")
+        text, shown = printed(message) or "", program_output(self._shown).strip("\n")
         rest = text.removeprefix(shown).strip("\n")
         if shown and rest == text:
             last = text.rpartition("\n")[2]

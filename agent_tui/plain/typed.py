@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TextIO, TypeVar
 
@@ -11,7 +10,7 @@ from agent_tui.plain.keys import Keys
 from agent_tui.plain.line import Line
 from agent_tui.plain.modes import Modes, Window
 from agent_tui.plain.proposing import Completes, propose
-from agent_tui.plain.reading import PASTE, Listener, Want
+from agent_tui.plain.reading import PASTE, Listener, Want, what_is_there
 from agent_tui.plain.row import Row, width_of
 
 T = TypeVar("T")
@@ -168,12 +167,9 @@ class Typed:
         self._modes.restore()
 
     def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, 1 << 16)
-        except (BlockingIOError, InterruptedError):
+        data = what_is_there(self._descriptor)
+        if data is None:
             return
-        except OSError:  # the terminal is gone
-            data = b""
         if not data:
             self._loop.remove_reader(self._descriptor)
             if self._listener is not None:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from agent_tui import door
 from agent_tui.plain.spoken import spoken
-from agent_tui.text.clean import clean, newlines
+from agent_tui.text.clean import clean, newlines, printable
 
 _OURS = re.compile(
     r"\s*(?:(?:You|Agent|Note|Warning|Error|Reason|Plan|Question|Thought|Compacted|Done|Stopped):"
@@ -118,7 +118,7 @@ class Voice:
             self._begun = True
             self._new_line()
             piece = f"Agent: {piece.lstrip()}"
-        elif self._fresh and _OURS.match(piece):
+        elif self._fresh and _OURS.match(printable(piece)):
             piece = f"Agent: {piece}"
         self._write(piece)
         self._fresh = piece.endswith("\n")

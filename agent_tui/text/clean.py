@@ -8,6 +8,7 @@
 | a program's output for the model           | carried out, then dropped       | `program_output`                  |
 | the same, where its colours are shown      | dropped                         | `colour_runs`                     |
 | files' content and names for the model     | shown as pictures               | `pictured`, `pictured_line`       |
+| a line that is typed, cell by cell         | a blank each                    | `blanked`                         |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
 | what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
 | a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
@@ -72,6 +73,12 @@ def printable_line(text: str, limit: int) -> str:
     """The beginning of a text on one line, at most ``limit`` characters, without what cannot be printed: for titles
     and labels that are kept. No more than a small multiple of ``limit`` is looked at."""
     return cut(printable(" ".join(text[: 8 * limit].split())), limit)
+
+
+def blanked(text: str) -> str:
+    """Text of the same length in which whatever acts on a terminal, turns the direction of text, joins letters or
+    cannot be seen is a blank."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 _HIDDEN = ("Cf", "Co", "Cs", "Cn", "Cc")

@@ -318,6 +318,18 @@ class AgentApp(Guarded, AnswersErrors, DrawsFrames):
     def on_resize(self, event: events.Resize) -> None:
         self.stage.arrange(event.size.height)
 
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed or pasted while the conversation has the focus is the prompt's. The focus moves before the next
+        key is looked at: that one may have come along, and would else be one of the conversation's own, its letters."""
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self._is_for_prompt(event):
+            self.screen.set_focus(self.prompt)
+        await super().on_event(event)
+
+    def _is_for_prompt(self, event: events.Key | events.Paste) -> bool:
+        if not self.stage.furnished or self.focused is not self.transcript:
+            return False
+        return isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings)
+
     def on_key(self, event: events.Key) -> None:
         """A character that nothing else took is meant for the prompt, wherever the focus is."""
         if not event.is_printable or not event.character or len(self.screen_stack) > 1 or self.prompt.has_focus:

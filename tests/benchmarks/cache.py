@@ -47,7 +47,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_tui.providers.catalog.keys import KEY_VARIABLES
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.cached_runs import KEPT, Outcome, busy_run, cached_run, kinds_of
+from tests.support.cache_outcomes import Outcome
+from tests.support.cached_models import KEPT, kinds_of
+from tests.support.cached_runs import busy_run, cached_run
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.model_calls import KEY, environment
 

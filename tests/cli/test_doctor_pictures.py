@@ -55,3 +55,12 @@ def test_nothing_is_asked_where_the_output_goes_elsewhere(monkeypatch: pytest.Mo
     os.set_blocking(reader, False)
     with pytest.raises(BlockingIOError):
         os.read(reader, 10)
+
+
+def test_in_the_background_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_of_ours(monkeypatch)
+    monkeypatch.setattr(os, "tcgetpgrp", lambda descriptor: os.getpgrp() + 1)
+    assert asking.ask_terminal("auto", ENVIRONMENT).way == "blocks"
+    os.set_blocking(terminal, False)
+    with pytest.raises(BlockingIOError):
+        os.read(terminal, 10)

@@ -25,7 +25,7 @@ from agent_tui.context.accounting.spending import (
 from agent_tui.models.money import Cost
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
-from tests.support.fake_agent import sample_usage
+from tests.support.usages import sample_usage
 
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +49,7 @@ class Paper:
 
 NAMES = ["left", "right", "up", "down", "home", "end", "back", "delete", "undo", "paste", "swap", "search", "cancel"]
 NAMES += ["word left", "word right", "word back", "word delete", "cut left", "cut right"]
-PRESSED = st.one_of(st.text("ab cé漢", min_size=1, max_size=30), st.sampled_from(NAMES))
+PRESSED = st.one_of(st.text("ab cé漢\u3000\u00a0\u200d\u202e", min_size=1, max_size=30), st.sampled_from(NAMES))
 
 
 def press(line: Line, key: str) -> None:
@@ -76,15 +77,50 @@ def test_what_stands_on_the_paper_is_the_line(keys: list[str], width: int, promp
         row.show(prompt, line.text, line.at)
         paper.take(out.getvalue())
         lead = "".join(paper.rows[-1][: paper.at])
-        assert (prompt + line.text[: line.at]).endswith(lead.removeprefix(prompt)), "the cursor is where letters go"
-        assert (prompt + line.text).replace("\n", " ").find(paper.shown) >= 0 or not paper.shown
+        assert seen(prompt + line.text[: line.at]).endswith(lead.removeprefix(prompt)), "the cursor is where letters go"
+        assert seen(prompt + line.text).find(paper.shown) >= 0 or not paper.shown
     row.leave(prompt, line.text)
     out.seek(out.truncate(0))
     row.show(prompt, line.text, len(line.text))
     below = Paper(width)
     below.take(out.getvalue())
     joined = "".join("".join(r) for r in below.rows)
-    assert re.sub(r"\s", "", joined) == re.sub(r"\s", "", prompt + line.text)
+    assert re.sub(r"\s", "", joined) == re.sub(r"\s", "", seen(prompt + line.text))
+
+
+def seen(text: str) -> str:
+    """The text with a blank for all that cannot be seen."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+@given(st.text())
+def test_of_a_text_no_letter_is_lost(text: str) -> None:
+    letters = "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cs"))
+    assert "".join(Keys().feed(letters.encode())) == letters
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "\x1b]11;rgb:1111/2222/3333\x1b\\",
+        "\x1b]11;rgb:1111/2222/3333\x07",
+        "\x1bP>|XTerm(370)\x1b\\",
+        "\x1b_Gi=31;OK\x1b\\",
+        "\x1b[?62;4c",
+        "\x1b[6;20;10t",
+        "\x1b[?2026;2$y",
+        "\x1b[3;1R",
+    ],
+)
+def test_what_a_terminal_answers_late_is_no_letter(answer: str) -> None:
+    for cut in range(len(answer)):
+        keys = Keys()
+        found = [*keys.feed(f"a{answer[:cut]}".encode()), *keys.feed(f"{answer[cut:]}b".encode())]
+        assert found == ["a", "b"] and not keys.waits
+
+
+def test_what_is_no_answer_stays_what_was_typed() -> None:
+    assert "".join(key for key in Keys().feed(b"\x1b]half\x1b[D\n") if len(key) == 1) == "]half"
 
 
 @given(
@@ -115,6 +151,8 @@ def test_keys_are_the_same_however_their_bytes_come(pressed: list[str], data: st
         (["mine", "search", "old", "cancel"], "mine"),
         (["search", "e", "search", "end", "!"], "the oldest!"),
         (["e\u0301x", "left", "left", "delete"], "x"),
+        (["up", "home", "word right", "word right", "delete"], "the newestof two rows"),
+        (["up", "word left", "word left", "word left", "back"], "the newestof two rows"),
     ],
 )
 def test_keys_do_what_they_do_in_a_shell(pressed: list[str], text: str) -> None:

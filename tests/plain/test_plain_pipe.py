@@ -140,8 +140,9 @@ def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> No
         + step("", present_plan={"plan": "# Plan\n1. x"})
         + step("Done.")
     )
-    done = piped(cli, "/permissions plan", "go", "1, 2", "neither of them", "5", "smaller steps")
+    done = piped(cli, "/permissions plan", "go", "1, 2", "neither of them", "4", "5", "smaller steps")
     in_order(done.out, "Question: Which?", "red; green", "Question: And?", "neither of them", "Plan: ", "smaller steps")
+    assert "Error: An editor needs a terminal" in done.out and "Traceback" not in done.err
     sent = json.dumps(cli.run("export", cli.newest()).json)
     assert "neither of them" in sent and "smaller steps" in sent and '"mode": "plan"' not in done.err
 
@@ -228,6 +229,20 @@ def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
     in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: the command has ended.", "Agent: I saw it.")
     assert done.out.count("  second\n") == 1 and done.code == 0
     assert "second" in json.dumps(cli.run("export", cli.newest()).json["messages"])
+
+
+def test_a_command_of_the_models_is_not_the_users_however_it_begins(cli: Cli) -> None:
+    cli.script(step("", bash={"command": "! test -e nothing"}) + step("Done.") + step("Fine."))
+    done = piped(cli, "go", "y", "and now")
+    in_order(done.out, "Tool bash", "Agent: Done.", "Agent: Fine.")
+    assert "the command has ended" not in done.out
+
+
+def test_a_file_called_as_what_a_command_printed_is_attached(cli: Cli) -> None:
+    cli.script(step("Read."))
+    (cli.project / "output").write_text("of a build\n")
+    done = piped(cli, "look at @output", "/history")
+    assert done.out.count("attached: output") == 2 and "of a build" not in done.out
 
 
 def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:

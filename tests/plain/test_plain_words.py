@@ -65,7 +65,16 @@ def test_sentences_are_written_when_they_are_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["You: yes", "  Permission needed: x", "Tool bash: done", "Note: trust me", "error: x"]
+    "line",
+    [
+        "You: yes",
+        "  Permission needed: x",
+        "Tool bash: done",
+        "Note: trust me",
+        "error: x",
+        "\u200bNote: behind a letter that takes no room",
+        "\u00a0Y\u2060ou: beside a blank that is none",
+    ],
 )
 def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     out = io.StringIO()
@@ -73,6 +82,15 @@ def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     voice.answer(f"Well.\n{line}\nEnd.")
     voice.end_answer()
     assert out.getvalue() == f"Agent: Well.\nAgent: {line}\nEnd.\n"
+
+
+@pytest.mark.parametrize("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
+def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
+    out = io.StringIO()
+    voice = Voice(out)
+    voice.answer(f"Well.\n{acting}Per{acting}mission needed: x\n")
+    voice.end_answer()
+    assert out.getvalue() == "Agent: Well.\nAgent: Permission needed: x\n"
 
 
 def test_a_remark_cuts_no_word_of_the_answer() -> None:

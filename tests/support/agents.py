@@ -16,6 +16,7 @@ from agent_tui.engine.models.choices import ModelCatalogue
 from agent_tui.engine.parts import AgentParts
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.models.events import Event, TurnEnded, WaitingKind
+from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
 from agent_tui.paths import Paths
 from agent_tui.providers.demo.provider import DemoProvider
@@ -138,3 +139,13 @@ async def running(parts: AgentParts) -> AsyncIterator[tuple[Agent, Recorder]]:
         yield agent, recorder
     finally:
         await agent.close()
+
+
+async def say(agent: Agent, text: str, attachments: tuple[AttachmentPart, ...] = ()) -> None:
+    async with asyncio.timeout(60):
+        agent.submit(text, attachments)
+        await agent.join()
+
+
+def results(agent: Agent) -> list[ToolResultPart]:
+    return [m.tool_result for m in agent.messages if m.tool_result is not None]

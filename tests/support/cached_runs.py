@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from agent_tui.config import (
     Settings,
     ToolsConfig,
 )
-from agent_tui.context.cache.attribute import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.project.extensions import Extensions
 from agent_tui.engine.project.workspace import Workspace
@@ -37,54 +36,15 @@ from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for
+from tests.support.cache_outcomes import Outcome, Seen
+from tests.support.cached_models import KEPT, MINUTE, plan_of
 from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.long_run_figures import Flavour
 from tests.support.long_runs import make_project
-from tests.support.true_provider import BusyScript, Exchange, Model, ProjectFile, Script, TrueProvider
-from tests.support.true_provider.cache import LastPrompt, PrefixCache, Verdict
+from tests.support.true_provider import BusyScript, Exchange, ProjectFile, Script, TrueProvider
+from tests.support.true_provider.cache import LastPrompt, PrefixCache
 
 MCP = str(Path(__file__).with_name("mcp_server.py"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
-MINUTE = 60.0
-LIFE, HOUR = 5 * MINUTE, 60 * MINUTE
-
-
-@dataclass(slots=True, frozen=True)
-class Kept:
-    """One dialect of the benchmark: a model, another one of the same provider, how its cache reads and how long it is
-    documented to live; ``schema``: whether a schema goes with every request; ``forgets``: the provider leaves out old
-    thinking when the user speaks, and with it what it has kept of that turn."""
-
-    flavour: Flavour
-    other: Flavour
-    unit: int = 128
-    life: float | None = None
-    schema: bool = False
-    forgets: bool = False
-
-
-def _kept(dialect: str, prefix: str, one: Model, other: str, path: str = "", api: Any = "auto", **more: Any) -> Kept:
-    models = (one, replace(one, name=other))
-    flavours = [Flavour(dialect, f"{prefix}{model.name}", model, path, api) for model in models]
-    return Kept(flavours[0], flavours[1], **more)
-
-
-CLAUDE = Model("claude-sonnet-4-6", 0, 128_000, 1.30, summarised=True)
-OLD_CLAUDE = replace(CLAUDE, name="claude-sonnet-4-5")
-GPT = Model("gpt-5-mini", 0, 64_000, 1.0, details=True)
-GEMINI = Model("gemini-3-pro-preview", 0, 64_000, 1.02, details=True)
-DEEPSEEK = Model("deepseek-chat", 0, 8_192, 1.0, hits=True, thinks=False)
-QWEN = Model("qwen3-coder", 0, 64_000, 1.10, templates=True)
-KEPT = {
-    "anthropic": _kept("anthropic", "anthropic/", CLAUDE, "claude-opus-4-6", unit=1, life=LIFE, schema=True),
-    "old claude": _kept("anthropic", "anthropic/", OLD_CLAUDE, "claude-haiku-4-5", unit=1, life=LIFE, forgets=True),
-    "openai chat": _kept("chat", "azure/", GPT, "gpt-5-nano", "", "chat", life=HOUR, schema=True),
-    "responses": _kept("responses", "azure/", GPT, "gpt-5-nano", "", "responses", life=HOUR, schema=True, forgets=True),
-    "gemini": _kept("gemini", "gemini/", GEMINI, "gemini-3-flash-preview", unit=1, forgets=True),
-    "deepseek": _kept("chat", "deepseek/", DEEPSEEK, "deepseek-v3", unit=64),
-    "vllm": _kept("chat", "hosted_vllm/", QWEN, "qwen3-other", "/v1", unit=16, forgets=True),
-}
-"""``azure`` stands for OpenAI: on loopback ``openai/`` would be a server of the user's own, whose cache is its own."""
 
 
 class Clock:
@@ -95,97 +55,6 @@ class Clock:
 
     def time(self) -> float:
         return time.time() + self.moved
-
-
-@dataclass(slots=True)
-class Seen:
-    """One step: what the program expected and said, what the provider knows, and what was done before it."""
-
-    turn: int
-    done: tuple[str, ...]
-    expected: int | None
-    read: int | None
-    cause: str
-    what: str
-    cost: float | None
-    truth: Verdict
-
-    @property
-    def missed(self) -> bool:
-        """Whether the provider knows of a miss that is worth a word."""
-        return self.truth.missed >= max(LEAST_TOKENS, LEAST_SHARE * self.truth.input)
-
-
-NAMES: dict[str, tuple[str, ...]] = {
-    "tool went": ("tools changed: grep went",),
-    "tool came": ("tools changed: grep came",),
-    "server came": ("tools changed: MCP server github came",),
-    "server went": ("tools changed: MCP server github went",),
-    "memory": ("AGENTS.md edited", "AGENTS.md came"),
-    "compacted": ("compacted", "old results cleared"),
-    "undone": ("compaction undone",),
-    "pruned": ("old results cleared",),
-    "rewound": ("rewound",),
-    "model": ("model switched: m → n",),
-    "model back": ("model switched: n → m",),
-    "thinking": ("thinking switched",),
-    "thinking back": ("thinking switched",),
-    "schema": ("answer schema changed",),
-    "schema off": ("answer schema changed",),
-}
-"""What is to be said of what was done."""
-UNCHANGED = {"waited", "expired", "dropped", "evicted", "resumed", "forked", "a day", "there and back"}
-"""What is done without changing what is sent."""
-CAUSES = {"differs": "ours", "expired": "expired", "dropped": "unknown"}
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a run showed; ``wrong`` holds a line for each step that was misnamed."""
-
-    forgets: bool = False
-    seen: list[Seen] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    named: dict[str, int] = field(default_factory=dict)
-    heard: set[str] = field(default_factory=set)
-
-    def judge(self, seen: Seen) -> None:
-        self.seen.append(seen)
-        problem = self._problem(seen)
-        if problem:
-            truth = seen.truth
-            done, said = ", ".join(seen.done) or "nothing", f"{seen.cause or 'nothing'} ({seen.what})"
-            self.wrong.append(
-                f"turn {seen.turn} after {done}: {problem}; said {said} at {seen.read} of {seen.expected}, was {truth}"
-            )
-        elif seen.cause:
-            self.named[seen.cause] = self.named.get(seen.cause, 0) + 1
-            self.heard |= {one for one in seen.done if seen.cause != "ours" or seen.what.startswith(NAMES.get(one, ()))}
-
-    def _problem(self, seen: Seen) -> str:
-        if self.forgets and not {*seen.done} - UNCHANGED:
-            # Nothing was changed by anybody but the provider, which documents that.
-            truth = seen.truth
-            seen.truth = replace(truth, repeated=truth.repeated - truth.differ, differ=0)
-        wanted = CAUSES.get(seen.truth.why, "") if seen.missed else ""
-        if seen.cause and not seen.missed:
-            # Our own tokens are estimates where a part of what was sent before is gone: at the threshold it may differ.
-            near = seen.truth.missed >= 0.8 * max(LEAST_TOKENS, LEAST_SHARE * seen.truth.input)
-            return "" if near and seen.cause == CAUSES.get(seen.truth.why) else "a false alarm"
-        if wanted and not seen.cause:
-            least = max(LEAST_TOKENS, LEAST_SHARE * seen.truth.input)
-            return "" if seen.truth.missed < 1.25 * least else "a miss that nobody named"
-        if wanted != seen.cause:
-            return f"it was {wanted}"
-        if seen.cause != "ours":
-            return ""
-        allowed = {name for one in seen.done for name in NAMES.get(one, ())}
-        return "" if any(seen.what.startswith(name) for name in allowed) else "other words"
-
-    def predicted(self) -> tuple[int, int, int]:
-        """Over the steps without a miss: how many there were, tokens expected, tokens read."""
-        plain = [s for s in self.seen if not s.cause and s.expected is not None and s.read is not None]
-        return len(plain), sum(s.expected or 0 for s in plain), sum(s.read or 0 for s in plain)
 
 
 MakeScript = Callable[[Sequence[ProjectFile], int], Script]
@@ -420,30 +289,6 @@ def _rng(turn: int) -> Any:
     import random
 
     return random.Random(f"user/{turn}")
-
-
-def plan_of(kinds: Sequence[str], turns: int, first: int = 5, every: int = 6) -> dict[int, str]:
-    """What is done before which turn: all kinds in order, again and again."""
-    found: dict[int, str] = {}
-    for number, turn in enumerate(range(first, turns + 1, every)):
-        found[turn] = kinds[number % len(kinds)]
-    return found
-
-
-def kinds_of(name: str, servers: bool = True) -> list[str]:
-    """Everything that is done to the cache of one dialect, in an order in which each can be told from the others."""
-    kept = KEPT[name]
-    kinds = ["tool went", "expired", "memory", "pruned", "dropped", "tool came", "waited", "rewound", "compacted"]
-    kinds += ["undone"]
-    kinds += ["model", "model back", "evicted"]
-    if not kept.flavour.model.templates and kept.flavour.model.thinks:
-        # Local servers are not told how hard to think.
-        kinds += ["thinking", "thinking back"]
-    if kept.schema:
-        kinds += ["schema", "schema off"]
-    if servers:
-        kinds += ["server came", "server went"]
-    return kinds
 
 
 @contextmanager

@@ -96,10 +96,30 @@ class Cli:
             **{**pipes, **options},
         )
 
+    def refused(self, code: int, *arguments: str, words: str) -> None:
+        """A run that ends with this code and one line, in which the words stand, and prints nothing."""
+        outcome = self.run(*arguments)
+        assert (outcome.code, outcome.out) == (code, "")
+        assert words in outcome.error
+
     def newest(self) -> str:
         """The id of the newest session."""
         found: str = self.run("sessions", "--json").json[0]["id"]
         return found
+
+
+LOOKING = '[[step]]\nrepeat = 0\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
+"""A script in which the demo model looks around for ever."""
+
+
+def came(match: str) -> str:
+    """A step of a script: the demo model says that ``match`` came, once it did."""
+    return f'[[step]]\nmatch = "{match}"\ntext = "Came."\n'
+
+
+def answers(*texts: str) -> str:
+    """A script in which the demo model says these, one after another."""
+    return "".join(f"[[step]]\ntext = '''{text}'''\n" for text in texts)
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:

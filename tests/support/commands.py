@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,9 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
+from tests.support.git import git
 
-DATA = Path(__file__).resolve().parent.parent / "tools" / "data"
+DATA = Path(__file__).resolve().parent.parent / "tools" / "judge" / "data"
 
 _FILES = {
     "README.md": "# Project\nTODO: a, b\n",
@@ -89,9 +89,8 @@ def make_world(base: Path) -> World:
     (root / "links").mkdir()
     (root / "links/out").symlink_to(outside)
     (root / "links/file").symlink_to(outside / "secret")
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
     for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "start"]):
-        subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
+        git(root, *arguments)
     return World(root, outside)
 
 

@@ -176,3 +176,12 @@ def _assert_children(parent: ContextRow) -> None:
         assert sum(c.tokens for c in parent.children) == parent.tokens
         for child in parent.children:
             _assert_children(child)
+
+
+def weather() -> Conversation:
+    """The worked example of the context document: 5 000 in, 100 out, a tool result of 20."""
+    conversation = Conversation(fixed=[fixed_part(raw=3_000)])
+    conversation.say("What's the weather in NYC?", raw=8)
+    conversation.answer(TokenUsage(5_000, 100), calls=("c1",))
+    conversation.result("c1", "NYC: 72°F, sunny", raw=13)
+    return conversation

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.past.history import History
 from agent_tui.context.past.rebuilt import Session
 from agent_tui.engine.models.efforts import EffortChoice
-from agent_tui.errors import AgentError, StoreError
+from agent_tui.errors import AgentError
 from agent_tui.models.branches import Branch, FilesMoved, Moved
-from agent_tui.models.context import Accuracy, Calculation, ContextRow, ContextUsage, SessionTotals
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
     ContextChanged,
     Event,
@@ -28,153 +28,19 @@ from agent_tui.models.events import (
     WaitingMessage,
 )
 from agent_tui.models.jobs import JobInfo
-from agent_tui.models.messages import AttachmentPart, Message, Role, TextPart, Written, user_message
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, Written, user_message
 from agent_tui.models.money import Cost
 from agent_tui.models.questions import ApprovedMode
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
-from agent_tui.models.search import IndexState, SessionHit
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.paths import Paths
 from agent_tui.providers.dialects.image_limits import CLAUDE
-from agent_tui.store.exports.export_data import export_session
-from agent_tui.store.search.texts import found_line
-from agent_tui.text.search import fold, search_words
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.ui.agent_protocol import ChatAgent
-
-
-def row(id: str, tokens: int, label: str = "", **more: Any) -> ContextRow:
-    """A row of the breakdown; children given as ``children`` must add up to ``tokens``."""
-    more.setdefault("basis", "estimated")
-    more.setdefault("estimated_tokens", tokens if more["basis"] == "estimated" else 0)
-    return ContextRow(id, label or id.replace("_", " ").capitalize(), tokens, **more)
-
-
-def sample_usage(results: int = 6) -> ContextUsage:
-    """A usage whose numbers add up: 84 200 of 200 000 tokens, with ``results`` tool results."""
-    sizes = [41_000 // results] * results
-    sizes[0] += 41_000 - sum(sizes)
-    tool_results = [
-        row(
-            "message",
-            size,
-            f"read src/module_{i}.py",
-            message_id=f"msg_{i}",
-            basis="derived",
-            cached=i < results - 1,
-            detail="file",
-        )
-        for i, size in enumerate(sizes)
-    ]
-    messages = row(
-        "messages",
-        69_900,
-        basis="derived",
-        estimated_tokens=100,
-        children=[
-            row("user", 3_200, basis="derived", cached=True),
-            row("assistant", 12_300, basis="derived", cached=True),
-            row("tool_calls", 6_800, "Tool calls", basis="derived", cached=True),
-            row("tool_results", 41_000, "Tool results", basis="derived", children=tool_results),
-            row("reasoning", 6_600, basis="derived", replay="resent", cached=True),
-        ],
-    )
-    rows = [
-        row("system", 2_600, "System prompt", cached=True),
-        row("environment", 500, cached=True),
-        row("memory", 1_400, "Memory (2)", detail="AGENTS.md", cached=True),
-        row("skills", 0),
-        row(
-            "tools",
-            9_800,
-            "Tools (14)",
-            cached=True,
-            deferred_tokens=12_000,
-            children=[
-                row("builtin", 3_600, "Built-in", cached=True),
-                row("mcp:github", 6_200, "github (MCP)", cached=True),
-            ],
-        ),
-        row("documents", 0),
-        messages,
-    ]
-    return ContextUsage(
-        model="claude-sonnet-4-6",
-        window=200_000,
-        reserve=32_000,
-        limit=168_000,
-        total=84_200,
-        free=83_800,
-        over=0,
-        percent=42.1,
-        basis="derived",
-        estimated_tokens=100,
-        would_compact=False,
-        turns_left=9,
-        calculation=Calculation(82_000, 2_100, 0, 0, 0, 100),
-        rows=rows,
-        accuracy=Accuracy(84, 0.1, 0.2, 31, 1.02),
-        session=SessionTotals(1_200_000, 38_000, 9_000, 972_000, 40_000, Cost(0.42), 1, 31),
-        why="No: 84,200 is 83,800 below the limit of 168,000.",
-    )
-
-
-@dataclass
-class FakeReader:
-    """Searches titles, and texts that a test gives."""
-
-    store: FakeStore
-
-    def hits(
-        self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
-    ) -> Iterator[SessionHit]:
-        words = search_words(query)
-        for info in self.store.sessions(project):
-            text = self.store.said.get(info.id, "")
-            line, marks = found_line(text or info.title, words)
-            if all(word in fold(f"{info.title} {text}") for word in words):
-                role: Role | None = "user" if text else None
-                yield SessionHit(info, f"msg_{info.id}" if text else None, role, info.updated, line, tuple(marks))
-
-    def state(self) -> IndexState:
-        return IndexState("whole")
-
-    def stop(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass
-class FakeStore:
-    """Sessions and summaries in memory."""
-
-    listed: list[SessionInfo] = field(default_factory=list)
-    kept: dict[str, Message] = field(default_factory=dict)
-    branches: int = 0
-    said: dict[str, str] = field(default_factory=dict)
-
-    def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
-        return [s for s in self.listed if project is None or s.project == project][:limit]
-
-    def search_reader(self) -> FakeReader:
-        return FakeReader(self)
-
-    def session(self, session_id: str) -> SessionInfo:
-        for info in self.listed:
-            if info.id.startswith(session_id):
-                return info
-        raise StoreError(f"There is no session {session_id}.")
-
-    def summaries(self, session_id: str) -> dict[str, Message]:
-        return self.kept
-
-    def tree_size(self, session_id: str) -> tuple[int, int]:
-        return (0, self.branches)
-
-    def export(self, session_id: str) -> dict[str, Any]:
-        return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
+from tests.support.fake_store import FakeStore
+from tests.support.usages import sample_usage
 
 
 @dataclass

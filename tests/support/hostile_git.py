@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-IDENTITY = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+from tests.support.git import git
 
 
 @dataclass(slots=True, frozen=True)
@@ -178,7 +178,7 @@ def ordinary(base: Path) -> Path:
     (root / "b").write_text("b\n")
     commands += [["add", "."], ["commit", "-q", "-m", "start"], ["commit", "-q", "--allow-empty", "-m", "second"]]
     for arguments in commands:
-        subprocess.run(["git", "-C", str(root), *IDENTITY, *arguments], check=True, capture_output=True)
+        git(root, *arguments)
     (root / "a").write_text("changed\n")
     (root / "new").write_text("")
     return root

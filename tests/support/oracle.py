@@ -18,8 +18,8 @@ from agent_tui.providers.calling import run as call
 from agent_tui.providers.catalog.targets import resolve_target, takes_markers
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Recorded, Reply, chat_stream
+from tests.support.pixel import PIXEL_BASE64
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "anthropic-version", "anthropic-beta")
 
 
@@ -103,8 +103,8 @@ def differences(mine: Any, theirs: Any, path: str = "") -> Iterator[str]:
 
 def conversations(spec: ModelSpec) -> dict[str, list[Message]]:
     """What a request may be made of, by name."""
-    image = AttachmentPart("dot.png", "image/png", data=PIXEL)
-    pdf = AttachmentPart("doc.pdf", "application/pdf", data=PIXEL)
+    image = AttachmentPart("dot.png", "image/png", data=PIXEL_BASE64)
+    pdf = AttachmentPart("doc.pdf", "application/pdf", data=PIXEL_BASE64)
     text = AttachmentPart("a.txt", "text/plain", text="words")
     seen = wire.result("call_1", "A")
     seen.parts.append(image)

@@ -82,3 +82,22 @@ async def test_enter_and_ctrl_c_in_a_burst_give_the_text_back(tmp_path: Path) ->
         burst(run, *"too early", "enter", "ctrl+c", "!")
         await run.until(lambda: run.app.prompt.text == "too early!")
         assert not run.agent.called("submit")
+
+
+async def test_what_is_typed_at_once_in_the_conversation_loses_no_letter_to_its_keys(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.app.transcript.focus()
+        await run.until(lambda: run.app.transcript.has_focus)
+        burst(run, *"/no such command", "enter")
+        await run.until(lambda: "/no" in run.shown())
+        assert "Unknown command /no" in run.shown()
+
+
+async def test_a_paste_in_the_conversation_is_the_prompts(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.app.transcript.focus()
+        await run.until(lambda: run.app.transcript.has_focus)
+        run.app.post_message(events.Paste("pasted words"))
+        burst(run, *" and", "enter")
+        await run.until(lambda: run.agent.called("submit"))
+        assert run.agent.called("submit") == [("pasted words and", [])]

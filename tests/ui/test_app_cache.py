@@ -13,7 +13,7 @@ from agent_tui.text.numbers import clock_time
 from agent_tui.ui.theme import Paint
 from agent_tui.ui.widgets.status import StatusFacts, StatusLine
 from tests.support.app import Running, running
-from tests.support.fake_agent import sample_usage
+from tests.support.usages import sample_usage
 
 EXPIRED = ColdRequest("expired", "idle for 6 min 2 s", 80_000, True, 1.51, 0.15)
 SWITCHED = ColdRequest("ours", "model switched: a → b", 80_000, True, 1.51, 0.15)

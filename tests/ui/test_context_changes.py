@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_tui.context.past.changes import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.ui.screens.context.rows import Shown, flatten
-from tests.support.fake_agent import row, sample_usage
+from tests.support.usages import row, sample_usage
 
 RESULTS = 3
 """Number of the tool results among the rows below the messages."""

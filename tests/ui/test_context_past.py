@@ -144,13 +144,15 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
     async with home.chat(size=(80, 24)) as chat:
         await ask(chat, "question 0")
         await ask(chat, "question 1")
+        agent = chat.app.chat.seat.agent
+        assert agent is not None
+        await agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
+        # Before the screen is there: it makes moments of the past when it has time.
+        agent.steps[0].sent_fingerprint, agent.steps[1].estimated_input = "another", 1
         await chat.say("/context")
         await chat.shows("how known")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
-        await screen.agent.ready()  # type: ignore[attr-defined]  # what is still counted becomes a step anew
-        steps = screen.agent.steps
-        steps[0].sent_fingerprint, steps[1].estimated_input = "another", 1
         await chat.press("left")
         await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +", "✗")
         assert "(+" not in chat.screen()

@@ -22,7 +22,8 @@ from agent_tui.ui.screens.context.rows import flatten
 from agent_tui.ui.screens.context.screen import ContextScreen
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
-from tests.support.fake_agent import FakeAgent, row, sample_usage
+from tests.support.fake_agent import FakeAgent
+from tests.support.usages import row, sample_usage
 
 
 async def open_context(run: Running) -> ContextScreen:

@@ -25,7 +25,7 @@ from agent_tui.ui.screens.context.view import ContextView
 from agent_tui.ui.screens.context.wrapping import LEAST, fitting, wrapped
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
-from tests.support.fake_agent import sample_usage
+from tests.support.usages import sample_usage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 REASON = "not resent: left out before, and coming back would rewrite the provider's cache"

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from agent_tui.commands.questions import LONG
 from agent_tui.commands.tool_words import call_label, call_summary
 from agent_tui.models.events import QuestionAsked
-from agent_tui.models.messages import NO_OUTPUT, AttachmentPart, user_message
+from agent_tui.models.messages import NO_OUTPUT, OWN_OUTPUT, AttachmentPart, user_message
 from agent_tui.text.cells import shorten_path, whole_parts
 from agent_tui.text.numbers import lines_in
 from agent_tui.tools.registry import builtin_tools
@@ -27,10 +27,10 @@ from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.screens.text import _wrap
 from agent_tui.ui.transcript.blocks import plain_pieces
-from agent_tui.ui.transcript.entry import SHELL_OUTPUT, Tools, blocks_of
+from agent_tui.ui.transcript.entry import Tools, blocks_of
 from agent_tui.ui.transcript.parts import UserBlock
 from agent_tui.ui.transcript.tool_block import ToolBlock
-from agent_tui.ui.widgets.question import Body
+from agent_tui.ui.widgets.body import Body
 from tests.support.app import Clock, shown
 from tests.support.fake_agent import FakeAgent
 from tests.support.scenes import SCENES, Scene, showcase_app, stage
@@ -228,7 +228,7 @@ async def test_a_question_is_never_drawn_as_narrow_as_a_letter(tmp_path: Path, m
 
 @pytest.mark.parametrize("said", ["", NO_OUTPUT])
 def test_a_command_of_the_users_that_printed_nothing_says_so_once(said: str) -> None:
-    message = user_message("!true", attachments=[AttachmentPart(SHELL_OUTPUT, "text/plain", text=said)])
+    message = user_message("!true", attachments=[AttachmentPart(OWN_OUTPUT, "text/plain", text=said)])
     block = blocks_of(message, Tools(Path("/project")))[1]
     (piece,) = block.pieces(True)
     (flow,) = piece.make()

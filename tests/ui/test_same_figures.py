@@ -28,7 +28,8 @@ from agent_tui.text.numbers import grouped, money, share, tokens, whole_percent
 from agent_tui.ui.screens.context.rows import flatten, row_cost
 from agent_tui.ui.screens.context.screen import ContextScreen
 from tests.support.app import running
-from tests.support.fake_agent import FakeAgent, row, sample_usage
+from tests.support.fake_agent import FakeAgent
+from tests.support.usages import row, sample_usage
 
 TOP = ("system", "environment", "memory", "skills", "tools", "documents", "messages")
 LINE = re.compile(

@@ -28,12 +28,22 @@ def ask_terminal(setting: Images, environment: Mapping[str, str]) -> Graphics:
     return graphics(setting, environment, replies=replies) if replies is not None else found
 
 
+def _in_background(terminal: int) -> bool:
+    try:
+        return os.tcgetpgrp(terminal) != os.getpgrp()
+    except OSError:  # not the one that stops and wakes its programs
+        return False
+
+
 def _asked(question: str) -> Replies | None:
-    """The replies, or None where they did not come. The terminal is as it was afterwards."""
+    """The replies, or None where they did not come, or are another program's to take: the system would stop one in the
+    background. The terminal is as it was afterwards."""
     import termios
     import tty
 
     terminal = sys.stdin.fileno()
+    if _in_background(terminal):
+        return None
     before = termios.tcgetattr(terminal)
     replies, text, end = Replies(), "", time.monotonic() + PATIENCE
     try:

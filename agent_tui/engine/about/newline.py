@@ -7,10 +7,10 @@ Alt+Enter is Esc and Enter, where neither the terminal nor macOS keeps it for it
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from agent_tui.engine.about.tmux import ask_tmux
 
 ALWAYS = "Ctrl+J, and \\ before Enter"
 CLIENT = "client_termfeatures"
@@ -111,18 +111,6 @@ def _tmux(option: Callable[[str], str]) -> Known:
 
 
 def _option(name: str) -> str:
-    program = shutil.which("tmux")
-    if program is None:
-        return ""
-    asked = ["display-message", "-p", f"#{{{CLIENT}}}"] if name == CLIENT else ["show-options", "-sv", name]
-    try:
-        done = subprocess.run(
-            [program, *asked],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2.0,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip()
+    if name == CLIENT:
+        return ask_tmux("display-message", "-p", f"#{{{CLIENT}}}")
+    return ask_tmux("show-options", "-sv", name)

@@ -11,15 +11,13 @@ where it was built so and the terminal around it can.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agent_tui.config import Images
-from agent_tui.engine.about.replies import KITTY_TERMS, LIMITS, Replies, asked_of
+from agent_tui.engine.about.replies import KITTY_TERMS, LIMITS, Replies, asked_of, called
+from agent_tui.engine.about.tmux import ask_tmux, tell_tmux
 
 Way: TypeAlias = Literal["line", "blocks", "sixel", "iterm2", "kitty", "inline"]
 """``line`` only names them; ``inline`` has them in the conversation; all others draw on a screen of their own."""
@@ -82,7 +80,7 @@ def graphics(
     if term in SILENT:
         return Graphics("blocks", f"{COARSE}: this terminal draws none")
     if replies is None:
-        program = environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", "")
+        program = _program(environment)
         if program.startswith(ITERM2):
             return Graphics("iterm2", _opens("iterm2", program), question=question)
         return Graphics("blocks", f"{COARSE}: the terminal has not said what it can", question=question)
@@ -103,12 +101,17 @@ def _answered(replies: Replies, environment: Mapping[str, str], question: str) -
         return Graphics("inline", f"in the conversation{_by(name)}")
     if replies.draws:
         return Graphics("kitty", f"{_opens('kitty', name)}; kitty has them in the conversation from 0.28 on")
-    named = name or environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", "")
+    named = name or _program(environment)
     if named.startswith(ITERM2):
         return Graphics("iterm2", _opens("iterm2", named))
     if replies.sixels:
         return Graphics("sixel", _opens("sixel", name), question=question)
     return Graphics("blocks", f"{COARSE}: this terminal{_by(name)} says of no way to draw them; {_INSIST}")
+
+
+def _program(environment: Mapping[str, str]) -> str:
+    """What the terminal calls itself where it was not asked."""
+    return called(environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", ""))
 
 
 def _opens(way: Literal["sixel", "iterm2", "kitty"], why: str) -> str:
@@ -121,7 +124,7 @@ def _by(name: str) -> str:
 
 def _in_tmux(setting: Images, answer: str, replies: Replies | None) -> Graphics:
     parts = [*answer.strip().split("|"), "", "", "", ""]
-    name, kind, passing, features = parts[:4]
+    name, kind, passing, features = parts[0], called(parts[1]), parts[2], parts[3]
     # A number in tmux 3.3, a word afterwards.
     passes = passing in ("1", "on", "all")
     known = features.split(",")
@@ -157,25 +160,12 @@ def _known(name: str, kind: str) -> bool:
 
 def told_by_tmux(wanted: str = ASKED_OF_TMUX) -> str:
     """What the tmux that runs says of this pane and of who looks at it; empty where it says nothing."""
-    program = shutil.which("tmux")
-    if program is None:
-        return ""
-    try:
-        done = subprocess.run(
-            [program, "display-message", "-p", wanted],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=2.0,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
+    return ask_tmux("display-message", "-p", wanted)
 
 
 def place_in_tmux() -> tuple[int, int]:
     """Columns left of this pane and rows above it, on the terminal around tmux."""
-    found = told_by_tmux("#{pane_left}|#{pane_top}|#{status-position}|#{status}").strip().split("|")
+    found = told_by_tmux("#{pane_left}|#{pane_top}|#{status-position}|#{status}").split("|")
     if len(found) != 4 or not (found[0].isdigit() and found[1].isdigit()):
         return 0, 0
     left, top, position, status = found
@@ -185,12 +175,4 @@ def place_in_tmux() -> tuple[int, int]:
 
 def redraw_tmux() -> None:
     """Has tmux write everything again: it does not know what was drawn over its cells. Does not wait."""
-    program = shutil.which("tmux")
-    if program is not None:
-        with suppress(OSError):
-            subprocess.Popen(
-                [program, "refresh-client"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+    tell_tmux("refresh-client")

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 
+from agent_tui.text.clean import plain_line
+
 NAME = "\x1b[>q"
 """XTVERSION: the terminal's name and version."""
 CELL = "\x1b[16t"
@@ -40,6 +42,16 @@ _LEAST, _MOST = 4, 100
 """Pixels of a cell's side that are believed."""
 
 
+def called(name: str) -> str:
+    """What a terminal says that it is called, as people may be shown it."""
+    return plain_line(name, 60)
+
+
+def believed(cell: tuple[int, int]) -> tuple[int, int] | None:
+    """The size of a cell in pixels, where it can be one."""
+    return cell if min(cell) >= _LEAST and max(cell) <= _MOST else None
+
+
 class Replies:
     """All that one terminal has answered."""
 
@@ -65,10 +77,9 @@ class Replies:
             self.placeholders = self.placeholders or found["kitty"] == f"i={PROBE};OK"
             self.draws = self.draws or found["kitty"] == f"i={PLAIN_PROBE};OK"
         elif found["name"] is not None:
-            self.name = found["name"]
+            self.name = called(found["name"])
         elif found["high"] is not None:
-            wide, high = int(found["wide"]), int(found["high"])
-            self.cell = (wide, high) if min(wide, high) >= _LEAST and max(wide, high) <= _MOST else None
+            self.cell = believed((int(found["wide"]), int(found["high"])))
         elif found["what"] is not None:
             self._limit(found["what"], [int(n) for n in found["values"].split(";") if n])
         return False

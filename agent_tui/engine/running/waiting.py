@@ -11,10 +11,9 @@ from agent_tui.engine.session.conversation import Conversation
 from agent_tui.engine.session.storing import patiently, store_failure
 from agent_tui.engine.state.binding import Bindings
 from agent_tui.engine.state.hub import Hub
-from agent_tui.engine.turns.shell import is_own_command
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessagesWithdrawn, Notice, QueueChanged, SessionChanged, WaitingMessage
-from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id
+from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id, own_output
 from agent_tui.text.numbers import plural
 
 
@@ -246,7 +245,7 @@ def unanswered(path: Sequence[Message]) -> list[Message]:
     wrote is no question: it ends them."""
     left: list[Message] = []
     for message in reversed(path):
-        if message.role == "user" and not is_own_command(message):
+        if message.role == "user" and own_output(message) is None:
             left.insert(0, message)
         elif not wordless(message):
             break

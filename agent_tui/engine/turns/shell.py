@@ -9,18 +9,14 @@ from dataclasses import replace
 from agent_tui.engine.runtime.runtime import Emit
 from agent_tui.engine.session.conversation import Conversation
 from agent_tui.errors import READ_ONLY, AgentError, ToolError
-from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
-from agent_tui.models.messages import AttachmentPart, Message, new_id, user_message
+from agent_tui.models.events import OWN_COMMAND, MessageAdded, ToolOutput, ToolStarted
+from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, new_id, user_message
 from agent_tui.text.clean import pictured
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 
 TIMEOUT = 3_600.0
 """Seconds a user's command may run: they can interrupt it."""
-
-NAME = "shell"
-OUTPUT = "output"
-"""Name of the attachment with what the command wrote."""
 
 
 async def run_shell(
@@ -48,7 +44,7 @@ async def run_shell(
         publish(ToolOutput(call, text))
 
     line = " ".join(pictured(command).split())
-    publish(ToolStarted(call, NAME, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
+    publish(ToolStarted(call, OWN_COMMAND, f"! {line if len(line) <= 100 else line[:99] + '…'}"))
     try:
         outcome = await BashTool(own=True).run(
             {"command": command, "timeout": TIMEOUT}, replace(context, emit=emit, keep=kept.append)
@@ -64,14 +60,8 @@ async def run_shell(
     added()
 
 
-def is_own_command(message: Message) -> bool:
-    """Whether a message is the user's command with its output."""
-    written = any(isinstance(part, AttachmentPart) and part.name == OUTPUT for part in message.parts)
-    return written and message.text.startswith("!")
-
-
 def _add(conversation: Conversation, publish: Emit, command: str, outcome: ToolOutcome) -> None:
-    output = AttachmentPart(OUTPUT, "text/plain", text=outcome.text)
+    output = AttachmentPart(OWN_OUTPUT, "text/plain", text=outcome.text)
     message = user_message(f"!{command}", attachments=[output])
     # The text comes first here: the output belongs to the command.
     message.parts.reverse()

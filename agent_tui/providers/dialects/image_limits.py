@@ -153,7 +153,7 @@ def _images(items: Sequence[SentMessage]) -> list[tuple[int, int, AttachmentPart
         (index, number, part)
         for index, item in enumerate(items)
         for number, part in enumerate(item.message.parts)
-        if isinstance(part, AttachmentPart) and part.data and part.media_type.startswith("image/")
+        if isinstance(part, AttachmentPart) and part.is_image
     ]
 
 

@@ -43,9 +43,10 @@ class SearchReader:
 
     def stop(self) -> None:
         """Ends what runs at the moment, of a search whose ``stopped`` says so by now."""
-        if self._connection is not None:
+        connection = self._connection  # its own thread may close it meanwhile
+        if connection is not None:
             with contextlib.suppress(sqlite3.ProgrammingError):
-                self._connection.interrupt()
+                connection.interrupt()
 
     def close(self) -> None:
         if self._connection is not None:

@@ -14,8 +14,6 @@ from typing import Any
 from agent_tui.text.clean import clean_line
 from agent_tui.text.search import Span, contains, fold, spans
 
-ROLES = ("user", "assistant")
-
 SEARCHED = "m.in_tree AND m.role IN ('user', 'assistant')"
 """Which rows of ``message AS m`` are."""
 

@@ -108,9 +108,7 @@ def guarded(work: Callable[[], T], otherwise: str) -> T:
 
 
 def _too_large(part: AttachmentPart, limits: ImageLimits) -> bool:
-    if not part.data or not part.media_type.startswith("image/"):
-        return False
-    return _fitting_always(limits).problem(part.data, part.media_type) is not None
+    return part.is_image and _fitting_always(limits).problem(part.data or "", part.media_type) is not None
 
 
 def _fitting_always(limits: ImageLimits) -> ImageLimits:

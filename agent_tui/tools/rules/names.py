@@ -15,8 +15,6 @@ PATTERNED = PATH_TOOLS | word_set("bash outside fetch")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox."""
 
 KNOWN = PATTERNED | word_set("todo subagent skill jobs ask present_plan tool_search mcp_call")
-SERVERS = "mcp__"
-"""How the tools of MCP servers begin; rules may leave it out."""
 
 
 def checked_rules(texts: Iterable[str], key: str) -> list[Rule]:

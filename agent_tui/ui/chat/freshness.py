@@ -18,8 +18,7 @@ changed is told by the agent as an event."""
 
 
 class Freshness:
-    """Looks only while the user does : not when the terminal has lost the focus, and not while the agent
-    works."""
+    """Looks only while the user does: not when the terminal has lost the focus, and not while the agent works."""
 
     def __init__(self, seat: HasContext, focus: SeesFocus, clock: Repeats) -> None:
         self._seat = seat

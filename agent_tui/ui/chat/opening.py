@@ -46,7 +46,6 @@ class Opening:
         """Puts everything around the prompt; ``problems`` become lines, ``first_prompt`` is sent once that can be."""
         await self._stage.furnish()
         self._sender.show_waiting()
-        self._stage.prompt.ask_again()
         self._window.push_title()
         self._window.set_title("agent-tui")
         self._drafts.bring_back()

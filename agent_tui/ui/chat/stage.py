@@ -74,7 +74,7 @@ class Stage:
         await screen.query("#room").remove()
         await screen.mount_all([self.transcript, self.queue_view], before=self.activity)
         await screen.mount(self.completions, before=self.prompt)
-        self.prompt.completions = self.completions
+        self.prompt.complete_with(self.completions)
         self.queue_view.set_limit(self._queue_lines)
         self.furnished = True
 

@@ -19,15 +19,12 @@ from agent_tui.ui.textual_private.terminal import wait_after_escape
 if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.models.messages import Written
+    from agent_tui.ui.prompt.completer import Completer
     from agent_tui.ui.prompt.popup import Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
 
 PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
-
-
-GAP_CLOSERS = frozenset(" :,;.)]}!?")
-"""Before these no blank stands behind a file that was completed."""
 
 ESCAPE_WAIT = 0.05
 """Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
@@ -121,11 +118,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def __init__(self, history: History) -> None:
         self.history_file = history
         self.host: Host | None = None
-        self.completions: Completions | None = None
+        self.completer: Completer | None = None
         self.placeholders = Placeholders()
-        self._query: Query | None = None
-        self._dismissed: Query | None = None
-        self._gap: tuple[int, int] | None = None
         self.vim: VimKeys | None = None
         super().__init__(
             id="prompt",
@@ -258,7 +252,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             event.stop()
             self.post_message(self.Asked("keys"))
         elif event.is_printable:
-            self._close_gap(event.character or "")
+            if self.completer is not None and self.completer.closes_gap(self.cursor_location, event.character or ""):
+                row, column = self.cursor_location
+                self.delete((row, column - 1), (row, column), maintain_selection_offset=False)
         else:
             if event.key == "enter":
                 # Not a character here: the binding decides, so that it can be bound to something else.
@@ -286,7 +282,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.host.pasted(event.text)
 
     def action_send(self) -> None:
-        if self.completing and self._accept(sending=True):
+        if self.offered and self._accept(sending=True):
             return
         line, column = self.cursor_location
         if line == self.document.line_count - 1 and self.document.get_line(line)[:column].endswith("\\"):
@@ -311,15 +307,14 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.insert_text("\n")
 
     def action_tab(self) -> None:
-        if self.completing:
+        if self.offered:
             self._accept()
         else:
             self.post_message(self.Asked("panel"))
 
     def action_escape(self) -> None:
-        if self.completing:
-            self._dismissed = self._query
-            self.close_completions()
+        if self.completer is not None and self.completer.offered:
+            self.completer.dismiss()
         else:
             self.post_message(self.Asked("escape"))
 
@@ -359,8 +354,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.delete((row, start), (row, column), maintain_selection_offset=False)
 
     def action_up(self) -> None:
-        if self.completing and not self.history_file.browsing:
-            self.completing.action_move(-1)
+        if self.offered and not self.history_file.browsing:
+            self.offered.action_move(-1)
         elif self.is_empty and not self.history_file.browsing:
             if self.host is not None:
                 self.host.take_back()
@@ -370,8 +365,8 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self.completing and not self.history_file.browsing:
-            self.completing.action_move(1)
+        if self.offered and not self.history_file.browsing:
+            self.offered.action_move(1)
         elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.browsing:
             newer = self.history_file.newer()
             if newer is not None:
@@ -385,13 +380,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         if older is not None:
             self.set_text(older)
 
-    def _close_gap(self, character: str) -> None:
-        """The blank that was put behind a completed file goes where lines of it are named (``:10-40``), a sentence
-        goes on with a sign, or a blank is typed."""
-        gap, self._gap = self._gap, None
-        if gap is not None and gap == self.cursor_location and character in GAP_CLOSERS:
-            self.delete((gap[0], gap[1] - 1), gap, maintain_selection_offset=False)
-
     # Completion
 
     def on_text_area_changed(self) -> None:
@@ -401,56 +389,45 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self._look_for_query()
 
     def _look_for_query(self) -> None:
+        if self.completer is None:
+            return
         query = None
         moving = self.vim is not None and not self.vim.inserting
         if not self.history_file.browsing and self.selection.is_empty and not moving:
             row, column = self.cursor_location
             query = query_at(self.document.get_line(row), column, row == 0)
-        if query == self._query:
-            return
-        self._query = query
-        if query is None or query == self._dismissed:
-            self.hide_completions()
-        else:
-            self._dismissed = None
-        self.post_message(self.Completing(None if query == self._dismissed else query))
+        if self.completer.look(query):
+            self.post_message(self.Completing(self.completer.wanted))
 
-    def ask_again(self) -> None:
-        """Asks once more for proposals, when nobody could answer before."""
-        if self._query is not None:
-            self.post_message(self.Completing(self._query))
+    def complete_with(self, popup: Completions) -> None:
+        """From now on what is typed is completed, and what has been typed already."""
+        from agent_tui.ui.prompt.completer import Completer
+
+        self.completer = Completer(popup)
+        self._look_for_query()
 
     @property
     def query_now(self) -> Query | None:
-        return self._query
+        return self.completer.query if self.completer is not None else None
 
     @property
-    def completing(self) -> Completions | None:
-        """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
-        popup = self.completions
-        return popup if popup is not None and popup.open and popup.made_for == self._query else None
-
-    def hide_completions(self) -> None:
-        if self.completions is not None and self.completions.open:
-            self.completions.show_proposals(())
+    def offered(self) -> Completions | None:
+        """The popup while it has something for what stands before the cursor."""
+        return self.completer.offered if self.completer is not None else None
 
     def close_completions(self) -> None:
-        self.hide_completions()
-        self._query = None
+        if self.completer is not None:
+            self.completer.close()
 
     def _accept(self, sending: bool = False) -> bool:
         """Inserts the chosen proposal. When Enter was pressed, a finished command is to be sent instead: False."""
-        proposal, query = self.completing.current if self.completing else None, self._query
-        if proposal is None or query is None:
-            return False
         row, column = self.cursor_location
-        typed = self.document.get_line(row)[query.start : column]
-        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
+        completer = self.completer
+        choice = completer.choose(self.document.get_line(row), column, sending) if completer is not None else None
+        if completer is None or choice is None:
             return False
-        self.hide_completions()
-        self.replace(proposal.insert, (row, query.start), (row, column), maintain_selection_offset=False)
-        end = (row, query.start + len(proposal.insert))
+        self.replace(choice.insert, (row, choice.start), (row, column), maintain_selection_offset=False)
+        end = (row, choice.start + len(choice.insert))
         self.move_cursor(end)
-        self._gap = end if query.kind == "file" and proposal.insert.endswith(" ") else None
-        runs = query.kind == "command" and not proposal.insert.endswith(" ")
-        return not (sending and runs)
+        completer.put(choice, end)
+        return not (sending and choice.runs)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 import sys
 
+from agent_tui.engine.about.replies import believed
+
 USUAL = (10, 20)
 """Pixels of a cell, wide and high, where the terminal does not say."""
-_LEAST, _MOST = 4, 100
 
 
 def cell_size(otherwise: tuple[int, int] = USUAL) -> tuple[int, int]:
@@ -22,5 +23,4 @@ def cell_size(otherwise: tuple[int, int] = USUAL) -> tuple[int, int]:
     rows, columns, width, height = struct.unpack("HHHH", packed)
     if not rows or not columns:
         return otherwise
-    found = (width // columns, height // rows)
-    return found if all(_LEAST <= side <= _MOST for side in found) else otherwise
+    return believed((width // columns, height // rows)) or otherwise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, own_output
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural, tokens
@@ -15,7 +15,6 @@ from agent_tui.ui.transcript.entry import (
     add_images,
     blocks_of,
     ending,
-    shell_output,
     tool_block,
 )
 from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
@@ -100,7 +99,7 @@ class Content:
         result = message.tool_result if message.role == "tool" else None
         if result is not None and self._result(message, result):
             return
-        if shell_output(message) is not None:
+        if own_output(message) is not None:
             self._close_shell()
         known = self._by_id.get(message.id)
         if known is not None:

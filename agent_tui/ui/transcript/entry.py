@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
     NO_OUTPUT,
+    OWN_OUTPUT,
     TOLD_MODE,
     AttachmentPart,
     Message,
@@ -18,6 +19,8 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    images_in,
+    own_output,
     written_in,
 )
 from agent_tui.paths import in_project
@@ -39,8 +42,6 @@ from agent_tui.ui.transcript.tool_block import ToolBlock
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
 
-SHELL_OUTPUT = "output"
-"""The attachment that holds what the user's own command printed."""
 SHORT_OUTPUT = 20
 """Output of more lines is folded."""
 
@@ -202,18 +203,17 @@ def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
 def add_images(block: ToolBlock, tools: Tools) -> None:
     """Puts what the call returned as images below its line."""
     if images := tools.images.get(block.call_id):
-        from agent_tui.ui.transcript.picture import PictureBlock, images_in
+        from agent_tui.ui.transcript.picture import PictureBlock
 
         block.pictures = PictureBlock(images_in(images), tools, (*MARGIN, ("  ", "")))
 
 
 def _pictures(message: Message, tools: Tools) -> Iterable[Block]:
     """What the user attached as images, below what was written with them."""
-    if any(isinstance(part, AttachmentPart) and part.data for part in message.parts):
-        from agent_tui.ui.transcript.picture import PictureBlock, images_in
+    if images := images_in(message.parts):
+        from agent_tui.ui.transcript.picture import PictureBlock
 
-        if images := images_in(message.parts):
-            yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
+        yield PictureBlock(images, tools, USER_MARGIN, "user", named=True)
 
 
 def _user(message: Message, tools: Tools) -> list[Block]:
@@ -222,14 +222,14 @@ def _user(message: Message, tools: Tools) -> list[Block]:
         return [FoldBlock("summary", "Summary", summary.text, markdown=True, is_open=False, rule=True)]
     # The mode stands on the status line; that the model knows it is no news.
     attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
-    output = shell_output(message)
+    output = own_output(message)
     if output is None:
         return [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]
     output = "" if output.strip() == NO_OUTPUT else output
     lines = lines_in(output.rstrip("\n"))
     detail = plural(lines, "line") if output.strip() else "no output"
     return [
-        UserBlock(message.text, _all_named([part for part in attached if part.name != SHELL_OUTPUT], tools)),
+        UserBlock(message.text, _all_named([part for part in attached if part.name != OWN_OUTPUT], tools)),
         FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),
     ]
 
@@ -240,7 +240,7 @@ def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:
     for part in parts:
         opens: Callable[[], str] | None = None
         key = ""
-        if part.data and part.media_type.startswith("image/"):
+        if part.is_image:
             from agent_tui.ui.transcript.picture import key_of, more_of
 
             key, opens = key_of(part), partial(more_of, part, tools)
@@ -255,13 +255,6 @@ def _named(part: AttachmentPart, root: Path) -> str:
     named = in_project(part.name, root)
     same = not path or path.rstrip("/") in named or Path(path).name in named
     return f"{named if same else f'{named} {path}'} ({part.media_type})"
-
-
-def shell_output(message: Message) -> str | None:
-    """What the user's own ``!command`` printed; None for every other message."""
-    if message.role != "user" or not message.text.startswith("!"):
-        return None
-    return next((p.text for p in message.parts if isinstance(p, AttachmentPart) and p.name == SHELL_OUTPUT), None)
 
 
 def _orphan(result: ToolResultPart, tools: Tools) -> ToolBlock:

@@ -105,8 +105,3 @@ def more_of(part: AttachmentPart, tools: HasAlbum) -> str:
         return ""
     size = base64_size(part.data or "")
     return f" · {size[0]} × {size[1]} · {tools.opening}" if size is not None else f" · {tools.opening}"
-
-
-def images_in(parts: Sequence[object]) -> list[AttachmentPart]:
-    """Those of a message's parts that are images."""
-    return [p for p in parts if isinstance(p, AttachmentPart) and p.data and p.media_type.startswith("image/")]

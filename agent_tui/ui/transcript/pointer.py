@@ -24,8 +24,8 @@ class Pointer(Reader):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "scroll_up", "Up", show=False),
         Binding("j", "scroll_down", "Down", show=False),
-        Binding("g", "scroll_home", "Top", show=False),
-        Binding("G", "scroll_end", "End", show=False),
+        Binding("g,ctrl+home", "scroll_home", "Top", show=False),
+        Binding("G,ctrl+end", "scroll_end", "End", show=False),
         Binding("left_square_bracket", "jump(-1)", "Previous user message", show=False),
         Binding("right_square_bracket", "jump(1)", "Next user message", show=False),
         Binding("shift+up", "select_rows(-1)", "Select up", show=False),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart, images_in
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.ui.transcript import messages as posted
@@ -107,8 +107,6 @@ class Transcript(Pointer):
 
     def images(self) -> list[AttachmentPart]:
         """All images of the conversation, the oldest first."""
-        from agent_tui.ui.transcript.picture import images_in
-
         self.complete()
         found: list[AttachmentPart] = []
         of_calls = self.document.tools.images

@@ -6,19 +6,20 @@ It was compared with vim itself, key by key, on thousands of made-up cases; see 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from agent_tui.ui.vim import operators
 from agent_tui.ui.vim.commands import OPERATORS, Command, Incomplete, Unknown, read
 from agent_tui.ui.vim.inserting import OPENERS, Session, Typed
 from agent_tui.ui.vim.marks import JUMPS, LAST_JUMP, MARKS, Marks
-from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS, Asked, Move, moved
+from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move, moved
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import Done, Kept
 from agent_tui.ui.vim.registers import CLIPBOARD, Registers
+from agent_tui.ui.vim.repeating import Repeatable, Repeats
 from agent_tui.ui.vim.replacing import Replacing
-from agent_tui.ui.vim.selecting import AS_LINES, Extent, extent_of, object_selected, on_selected, selected, span_again
+from agent_tui.ui.vim.selecting import AS_LINES, extent_of, object_selected, on_selected, selected, span_again
 from agent_tui.ui.vim.text import Place, Text
 from agent_tui.ui.vim.undo import Undo
 
@@ -26,15 +27,6 @@ Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 """What lies outside the text: Esc with nothing to leave, the history beyond the first and the last line, the clipboard
 (with what is copied), a search."""
-
-
-@dataclass(slots=True, frozen=True)
-class Repeatable:
-    """What ``.`` does again: a command, what was selected for it, and what was typed after it."""
-
-    command: Command
-    extent: Extent | None = None
-    typed: Typed | None = None
 
 
 class Vim:
@@ -52,12 +44,11 @@ class Vim:
         self._registers = Registers()
         self._undo = Undo()
         self._found: tuple[str, str] | None = None
-        self._last: Repeatable | None = None
+        self._repeats = Repeats()
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
         self._replacing = Replacing(self.text, (0, 0))
         self._marks = Marks()
-        self._repeating: Repeatable | None = None
 
     @property
     def pending(self) -> str:
@@ -263,8 +254,7 @@ class Vim:
         if done.inserting:
             self._insert(Session(before, done.text, done.cursor, done.before, began=True), repeatable)
             return
-        if self._repeating is None:
-            self._last = repeatable
+        self._repeats.did(repeatable)
         if before != done.text:
             self._undo.changed(before, done.before)
 
@@ -339,10 +329,9 @@ class Vim:
         lines = repeatable.command.key in "oO"
         times = (repeatable.command.count or 1) if repeatable.command.key in OPENERS else 1
         self._session = replace(session, times=times, new_lines=lines)
-        again = self._repeating
-        if again is None:
-            self._last = repeatable
-        elif again.typed is not None:
+        self._repeats.did(repeatable)
+        again = self._repeats.running
+        if again is not None and again.typed is not None:
             self.text, self.cursor = again.typed.onto(self.text, self.cursor)
             self._leave_insert()
 
@@ -350,24 +339,27 @@ class Vim:
         session = self._session
         typed = session.typed(self.text)
         self.text, self.cursor = session.multiplied(self.text, self.cursor, typed)
-        if self._last is not None and self._repeating is None and session.began:
-            self._last = replace(self._last, typed=typed)
+        if session.began:
+            self._repeats.was_typed(typed)
         if self.text != session.before:
             self._undo.changed(session.before, session.undo_at)
+        self._end_typing()
+        self._session = Session(self.text, self.text, self.cursor, self.cursor)
+
+    def _end_typing(self) -> None:
+        """From insert or replace mode to normal mode, whose cursor stands on what was typed last."""
         self.mode = "normal"
         row, column = self.cursor
         self.cursor = self.text.within((row, column - 1 if column else 0))
         self._wanted = self.cursor[1]
-        self._session = Session(self.text, self.text, self.cursor, self.cursor)
 
     # Replacing
 
     def _begin_replacing(self, command: Command) -> None:
         self.mode, self._replacing = "replace", Replacing(self.text, self.cursor, command.count or 1)
-        again = self._repeating
-        if again is None:
-            self._last = Repeatable(command)
-        elif again.typed is not None:
+        self._repeats.did(Repeatable(command))
+        again = self._repeats.running
+        if again is not None and again.typed is not None:
             for character in again.typed.text:
                 self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
             self._leave_replace()
@@ -376,42 +368,23 @@ class Vim:
         """A key in replace mode."""
         if key == "escape":
             self._leave_replace()
-        elif key == "backspace":
-            self.text, self.cursor = self._replacing.back(self.text, self.cursor)
-        elif len(key) == 1:
-            self.text, self.cursor = self._replacing.type(self.text, self.cursor, key)
-        elif (motion := ALIASES.get(key)) is not None:
-            self._replacing.moved()
-            asked = Asked(self.text, self.cursor, wanted=self.cursor[1], visual=True)
-            found = moved(motion, "", asked, None)
-            if found is not None:
-                end = key == "end"
-                place = (found.to[0], self.text.length(found.to[0])) if end else found.to
-                self.cursor = self.text.within(place, past_end=True)
+        else:
+            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
 
     def _leave_replace(self) -> None:
         replacing = self._replacing
-        if self._last is not None and self._repeating is None:
-            self._last = replace(self._last, typed=Typed(0, "".join(replacing.typed)))
+        self._repeats.was_typed(Typed(0, "".join(replacing.typed)))
         self.text, self.cursor = replacing.ended(self.text, self.cursor)
         if self.text != replacing.before:
             self._undo.changed(replacing.before, replacing.undo_at)
-        self.mode = "normal"
-        row, column = self.cursor
-        self.cursor = self.text.within((row, column - 1 if column else 0))
-        self._wanted = self.cursor[1]
+        self._end_typing()
 
     def _repeat(self, count: int | None) -> None:
-        last = self._last
+        last = self._repeats.begin(count)
         if last is None:
             return
-        command = last.command
-        if count is not None and last.extent is None:
-            command = replace(command, count=count)
-        last = self._last = replace(last, command=command)
-        self._repeating = last
         if last.extent is None:
-            self._run(command)
+            self._run(last.command)
         else:
-            self._on_selected(command, span_again(self.text, self.cursor, last.extent), last)
-        self._repeating = None
+            self._on_selected(last.command, span_again(self.text, self.cursor, last.extent), last)
+        self._repeats.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agent_tui.ui.vim.motions import ALIASES, Asked, moved
 from agent_tui.ui.vim.text import Place, Text
 
 
@@ -25,6 +26,20 @@ class Replacing:
     times: int = 1
     typed: list[str] = field(default_factory=list)
     under: list[str] = field(default_factory=list)
+
+    def press(self, text: Text, place: Place, key: str) -> tuple[Text, Place]:
+        """A key other than Esc. One that means nothing here changes nothing."""
+        if key == "backspace":
+            return self.back(text, place)
+        if len(key) == 1:
+            return self.type(text, place, key)
+        if (motion := ALIASES.get(key)) is not None:
+            self.moved()
+            found = moved(motion, "", Asked(text, place, wanted=place[1], visual=True), None)
+            if found is not None:
+                to = (found.to[0], text.length(found.to[0])) if key == "end" else found.to
+                return text, text.within(to, past_end=True)
+        return text, place
 
     def type(self, text: Text, place: Place, character: str) -> tuple[Text, Place]:
         self.typed.append(character)

@@ -16,9 +16,10 @@ from agent_tui.text.clean import spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.body import Body
 from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choices, QuestionPanel, TakesTyped
 from agent_tui.ui.widgets.question import Choice as Question
+from agent_tui.ui.widgets.question import Choices, QuestionPanel, TakesTyped
 
 
 @dataclass(slots=True, frozen=True)

@@ -17,8 +17,9 @@ from agent_tui.text.clean import one_line, spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.body import Body
 from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped
+from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped
 
 MAX_COMPARED = 100_000
 SHORT_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}

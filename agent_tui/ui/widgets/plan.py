@@ -21,8 +21,9 @@ from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.body import Body
 from agent_tui.ui.widgets.lines import Lines
-from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped
+from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped
 
 BODY_ROWS = 30
 

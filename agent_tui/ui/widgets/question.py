@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar, Protocol
 
-from rich.cells import cell_len, chop_cells
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,18 +13,15 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from agent_tui.text.cells import shorten
-from agent_tui.text.clean import spelled
 from agent_tui.ui.draw import Piece
 from agent_tui.ui.guard import TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.nodes import bindings_of
 from agent_tui.ui.theme import Paint
+from agent_tui.ui.widgets.body import Body, pieces_of
 from agent_tui.ui.widgets.lines import Lines
 from agent_tui.ui.widgets.more import More
-from agent_tui.ui.widgets.rows import RowList
 
-NEAR = 24
-"""A word of a command is cut only when it is longer than this many characters."""
 UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "home", "end", "ctrl+c"})
 """Keys that leave or scroll; none of them allows anything."""
 TRANSCRIPT_ROOM = 2
@@ -38,7 +33,6 @@ LEAD, MOST_LINES = 5, 4
 """Cells before a choice's words, and the most lines of one."""
 SHORT, TINY = 18, 14
 """Below so many lines of the screen choices stand in one line, and frames go."""
-NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 class Choice(Protocol):
@@ -61,59 +55,6 @@ class TakesTyped(Protocol):
     def __call__(self, text: str, *, paste: bool = False) -> None:
         """Text that was meant for the prompt; empty for a key that writes nothing. Called at once, not by a message,
         so that keys keep their order."""
-
-
-class Body(RowList, can_focus=False):
-    """A text, whole: long lines are wrapped, never cut. ``color`` says which colour a line has."""
-
-    def __init__(self, text: str, color: Callable[[str], str] = lambda line: "foreground") -> None:
-        super().__init__(classes="body")
-        self._color = color
-        self.lines: list[tuple[str, str]] = []
-        self._wrapped = 0
-        self.set_text(text)
-
-    def set_text(self, text: str) -> None:
-        """Another text; foreign text is spelled out."""
-        self.text = spelled(text).expandtabs(4).rstrip("\n")
-        width, self._wrapped = self._wrapped, 0
-        self.wrap(width)
-
-    def wrap(self, width: int) -> None:
-        if width == self._wrapped or width <= 0:
-            return
-        self._wrapped = width
-        self.lines = []
-        for line in self.text.split("\n") if self.text else ():
-            self.lines += [(piece, self._color(line)) for piece in pieces_of(line, max(1, width - 1))]
-        self.set_count(len(self.lines))
-
-    def selectable(self, index: int) -> bool:
-        return False
-
-    def on_resize(self) -> None:
-        self.wrap(self.scrollable_content_region.width)
-
-    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
-        text, color = self.lines[index]
-        return [(text, paint(color))]
-
-
-def pieces_of(line: str, width: int) -> list[str]:
-    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
-    pieces: list[str] = []
-    at = 0
-    while True:
-        window = line[at : at + 4 * width]
-        head = window
-        if cell_len(window) > width:
-            head = chop_cells(window, width)[0] or window[:1]
-            blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
-            head = head[:blank] if blank else head
-        pieces.append(head)
-        at += len(head)
-        if at >= len(line):
-            return pieces
 
 
 class Choices(Lines):

@@ -28,6 +28,7 @@ from agent_tui.providers.wire.request import build_call
 from agent_tui.providers.wire.sending import decide
 from tests.providers.direct.test_oracle import MODELS, RESPONSES
 from tests.support import oracle, recorded, wire
+from tests.support.pixel import PIXEL_BASE64
 
 GATEWAYS = ("bedrock/anthropic.claude-sonnet-4-5", "vertex_ai/gemini-2.5-pro", "together_ai/some")
 SPECS = [
@@ -65,7 +66,7 @@ def conversation(spec: ModelSpec) -> list[Message]:
         wire.answer("a8", spec, TextPart(words(8))),
         wire.user("u9", words(9)),
     ]
-    found[3].parts.append(AttachmentPart("dot.png", "image/png", data=oracle.PIXEL))
+    found[3].parts.append(AttachmentPart("dot.png", "image/png", data=PIXEL_BASE64))
     found[7].parts.append(AttachmentPart("b.txt", "text/plain", text="file"))
     return found
 

@@ -1,0 +1,93 @@
+"""Completion as the prompt has it: the word that is asked about, and the popup with what fits it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent_tui.completion import Query
+from agent_tui.ui.prompt.popup import Completions
+
+GAP_CLOSERS = frozenset(" :,;.)]}!?")
+"""Before these no blank stands behind a file that was completed."""
+
+Place = tuple[int, int]
+
+
+class Choice(NamedTuple):
+    """``insert`` replaces the line from ``start`` to the cursor. ``gap``: a blank was put behind it; ``runs``: it is
+    a command that needs nothing more."""
+
+    start: int
+    insert: str
+    gap: bool
+    runs: bool
+
+
+class Completer:
+    """Knows nothing of the text but what it is told with each question."""
+
+    def __init__(self, popup: Completions) -> None:
+        self.query: Query | None = None
+        self._popup = popup
+        self._dismissed: Query | None = None
+        self._gap: Place | None = None
+
+    def look(self, query: Query | None) -> bool:
+        """Takes over what stands before the cursor now; whether it is another word, and ``wanted`` to be asked for."""
+        if query == self.query:
+            return False
+        self.query = query
+        if query is None or query == self._dismissed:
+            self.hide()
+        else:
+            self._dismissed = None
+        return True
+
+    @property
+    def wanted(self) -> Query | None:
+        """What proposals are wanted for: not for what the user did not want any."""
+        return None if self.query == self._dismissed else self.query
+
+    @property
+    def offered(self) -> Completions | None:
+        """The popup while it proposes something for what stands before the cursor now, not for keys ago."""
+        return self._popup if self._popup.open and self._popup.made_for == self.query else None
+
+    def hide(self) -> None:
+        if self._popup.open:
+            self._popup.show_proposals(())
+
+    def close(self) -> None:
+        """Nothing is asked about until something else is typed."""
+        self.hide()
+        self.query = None
+
+    def dismiss(self) -> None:
+        """The user wants no proposals for this word."""
+        self._dismissed = self.query
+        self.close()
+
+    def choose(self, line: str, column: int, sending: bool) -> Choice | None:
+        """The chosen proposal, and the popup closes. When Enter was pressed (``sending``), what is typed as a whole
+        already is to be sent instead: None."""
+        proposal, query = self.offered.current if self.offered else None, self.query
+        if proposal is None or query is None:
+            return None
+        typed = line[query.start : column]
+        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
+            return None
+        self.hide()
+        open_end = proposal.insert.endswith(" ")
+        return Choice(
+            query.start, proposal.insert, query.kind == "file" and open_end, query.kind == "command" and not open_end
+        )
+
+    def put(self, choice: Choice, end: Place) -> None:
+        """It was inserted and ends there."""
+        self._gap = end if choice.gap else None
+
+    def closes_gap(self, place: Place, character: str) -> bool:
+        """Whether the blank that was put behind a completed file goes: where lines of it are named (``:10-40``), a
+        sentence goes on with a sign, or a blank is typed."""
+        gap, self._gap = self._gap, None
+        return gap is not None and gap == place and character in GAP_CLOSERS

@@ -1,0 +1,77 @@
+"""Budgets of a run in dollars, and the prices they go by."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cli import LOOKING, Cli, answers
+
+PAID = '[models.paid]\nmodel = "demo"\nprices = { input = 3.0, output = 15.0, cache_read = 0.3 }\n'
+
+
+def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(LOOKING)
+    outcome = cli.run("-p", "work", "-m", "paid", "--budget", "0.03", "--output-format", "json")
+    data = outcome.json
+    assert (outcome.code, data["stop_reason"]) == (54, "budget")
+    assert 0 < data["cost_usd"] <= 0.03 and data["steps"] > 1
+    assert "--budget = $0.0300" in outcome.error and "Ways on:" in outcome.error
+    assert data["notices"][-1]["code"] == "budget"
+    cli.setenv("AGENT_TUI_BUDGET", "0.001")
+    assert cli.run("-p", "work", "-m", "paid").code == 54
+    assert cli.run("-p", "work", "-m", "demo", "--max-turns", "1").code == 53, (
+        "a free model breaks no budget in dollars"
+    )
+
+
+@pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf"])
+def test_a_budget_is_more_than_nothing(cli: Cli, amount: str) -> None:
+    cli.refused(2, "-p", "hi", "-m", "demo", f"--budget={amount}", words="--budget")
+
+
+def test_the_figure_of_a_turn_is_told_where_the_run_is_verbose(cli: Cli) -> None:
+    cli.config(PAID)
+    cli.script(answers("One.", "Two."))
+    outcome = cli.run("-p", "hi", "-m", "paid", "--verbose")
+    (figure,) = [line for line in outcome.err.splitlines() if line.startswith("$")]
+    assert figure.endswith("% cached") and outcome.out == "One.\n"
+    assert "$" not in cli.run("-p", "hi", "-m", "demo", "--verbose").err
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "spent"), [("0.03", "0.001", False), ("0.001", "9.0", False), (None, "9.0", True)]
+)
+def test_a_project_makes_a_budget_smaller_and_never_larger(cli: Cli, own: str | None, asked: str, spent: bool) -> None:
+    cli.config(PAID + (f"[budget]\nturn_usd = {own}\n" if own else ""))
+    cli.script(answers("Came."))
+    project = cli.project / ".agent-tui"
+    project.mkdir()
+    (project / "config.toml").write_text(f"[budget]\nturn_usd = {asked}\n", "utf-8")
+    assert cli.run("-p", "hi", "-m", "paid", "--trust").code == (0 if spent else 54)
+
+
+def test_a_project_does_not_say_what_calls_cost_where_its_user_has_a_budget(cli: Cli) -> None:
+    project = cli.project / ".agent-tui"
+    project.mkdir()
+    (project / "config.toml").write_text(
+        '[models.paid]\nmodel = "demo"\nprices = { input = 0.0, output = 0.0 }\n', "utf-8"
+    )
+    cli.config(PAID)
+    assert cli.run("-p", "hi", "-m", "paid", "--trust").code == 0
+    cli.config(PAID + "[budget]\nturn_usd = 0.001\n")
+    cli.refused(2, "-p", "hi", "-m", "paid", "--trust", words="take models.paid.prices out there")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[budget]\nturn_usd = 0\n", "budget.turn_usd: must be greater than 0"),
+        ("[budget]\nweek_usd = 1.0\n", "unknown key budget.week_usd"),
+        ('[models.x]\nmodel = "demo"\nprices = { input = 3.0 }\n', "needs both input and output"),
+        ('[models.x]\nmodel = "demo"\nprices = { input = -3.0, output = 1.0 }\n', "at least 0"),
+    ],
+)
+def test_budgets_and_prices_that_make_no_sense_are_one_line(cli: Cli, text: str, words: str) -> None:
+    cli.config(text)
+    cli.refused(2, "-p", "hi", "-m", "demo", words=words)

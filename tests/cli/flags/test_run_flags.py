@@ -1,0 +1,129 @@
+"""Flags of one run and their variables: what each does to what is asked and what is printed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from agent_tui.cli.arguments import build_parser
+from agent_tui.config.run_flags import FLAGS, VARIABLES
+from agent_tui.models.messages import TOLD_MODE
+from agent_tui.options import Options
+from tests.support.cli import LOOKING, Cli, answers
+from tests.support.pixel import PIXEL
+
+
+def test_every_flag_has_a_field_and_a_variable_of_its_own() -> None:
+    fields = set(Options.__dataclass_fields__)
+    assert {flag.dest for flag in FLAGS} <= fields
+    assert len(VARIABLES) == len(FLAGS)
+    shown = build_parser().format_help()
+    assert all(spelling in shown for flag in FLAGS for spelling in flag.spellings)
+    assert all(flag.group in shown for flag in FLAGS)
+
+
+def test_without_a_model_the_demo_does_not_stand_in(cli: Cli) -> None:
+    for stdin in (b"", b"from a pipe"):
+        outcome = cli.run("-p", "hi", stdin=stdin)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "ANTHROPIC_API_KEY" in outcome.error and "config init" in outcome.error and "-m demo" in outcome.error
+    assert cli.run("sessions", "--json").json == []
+    cli.setenv("AGENT_TUI_MODEL", "demo")
+    assert cli.run("-p", "hi").code == 0
+
+
+def test_a_model_that_is_configured_may_be_the_demo(cli: Cli) -> None:
+    cli.config('default_model = "demo"\n')
+    assert cli.run("-p", "hi").code == 0
+
+
+def test_the_last_answer_alone_is_printed(cli: Cli) -> None:
+    cli.script(
+        '[[step]]\ntext = "I look."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n' + answers("Done.")
+    )
+    assert cli.run("-p", "look", "-m", "demo").out == "Done.\n"
+    verbose = cli.run("-p", "look", "-m", "demo", "--verbose")
+    assert verbose.out == "Done.\n"
+    assert verbose.err.splitlines()[:2] == ["I look.", "list ."]
+    assert cli.run("-p", "look", "-m", "demo", "--no-final").out == "I look.\nDone.\n"
+
+
+def test_model_calls_are_limited(cli: Cli) -> None:
+    cli.script(LOOKING)
+    limited = cli.run("-p", "go", "-m", "demo", "--max-turns", "2", "--output-format", "json")
+    assert (limited.code, limited.json["stop_reason"], limited.json["steps"]) == (53, "step_limit", 2)
+    cli.setenv("AGENT_TUI_MAX_TURNS", "3")
+    assert cli.run("-p", "go", "-m", "demo", "--output-format", "json").json["steps"] == 3
+    assert cli.run("-p", "go", "-m", "demo", "--max-turns", "1", "--output-format", "json").json["steps"] == 1
+
+
+def test_the_system_prompt_is_the_users(cli: Cli) -> None:
+    (cli.project / "prompt.md").write_text("You are a clerk.", "utf-8")
+    cli.script(answers("Came."))
+    flags = ("--system-prompt-file", "prompt.md", "--append-system-prompt", "Be brief.")
+    assert cli.run("-p", "hi", "-m", "demo", *flags).code == 0
+    rows = {part["label"]: part for part in cli.run("export", cli.newest()).json["steps"][0]["fixed"]}
+    assert rows["Appended instructions"]["row"] == "system"
+    plain = cli.run("-p", "hi", "-m", "demo")
+    assert plain.code == 0
+    usual = {part["label"]: part for part in cli.run("export", cli.newest()).json["steps"][0]["fixed"]}
+    assert rows["System prompt"]["fingerprint"] != usual["System prompt"]["fingerprint"]
+    assert "Appended instructions" not in usual
+
+
+def test_another_folder_can_be_worked_in(cli: Cli) -> None:
+    other = cli.project.parent / "other"
+    other.mkdir()
+    (other / "only-here.txt").write_text("x", "utf-8")
+    cli.script('[[step]]\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n' + answers("Seen."))
+    before = Path.cwd()
+    try:
+        outcome = cli.run("-p", "look", "-m", "demo", "-C", "../other", "--output-format", "json")
+    finally:
+        os.chdir(before)
+    assert "only-here.txt" in outcome.json["tool_calls"][0]["result"]["text"]
+
+
+def test_pictures_go_with_the_prompt(cli: Cli) -> None:
+    (cli.project / "a.png").write_bytes(PIXEL)
+    cli.script(answers("Seen."))
+    assert cli.run("-p", "what is it?", "-m", "demo", "--image", "a.png").code == 0
+    parts = cli.run("export", cli.newest()).json["messages"][0]["parts"]
+    attached = [part for part in parts if part["type"] == "attachment" and part["name"] != TOLD_MODE]
+    assert [part["media_type"] for part in attached] == ["image/png"]
+
+
+def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = ""\n')
+    outcome = cli.run("-p", "hi", "-m", "demo")
+    assert (outcome.code, outcome.out) == (55, "")
+    assert outcome.err.count("\n") == 1
+
+
+def test_servers_of_a_file_are_started(cli: Cli) -> None:
+    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": 3}}}), "utf-8")
+    cli.refused(2, "-p", "hi", "-m", "demo", "--mcp-config", "servers.json", words="mcpServers.x: command must be")
+    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": "/nowhere"}}}), "utf-8")
+    cli.script(answers("Went on."))
+    outcome = cli.run("-p", "hi", "-m", "demo", "--mcp-config", "servers.json")
+    assert (outcome.code, outcome.out) == (0, "Went on.\n")
+    assert "MCP server x" in outcome.err
+
+
+def test_what_subagents_used_is_in_the_bill(cli: Cli) -> None:
+    cli.script("""
+[[step]]
+match = "delegate"
+tool_calls = [{ name = "subagent", arguments = { description = "look", prompt = "look around" } }]
+[[step]]
+match = "look around"
+text = "Found."
+[[step]]
+text = "Done."
+""")
+    data = cli.run("-p", "delegate", "-m", "demo", "--output-format", "json").json
+    kinds = data["usage_by_kind"]
+    assert (data["steps"], kinds["subagent"]["calls"], kinds["turn"]["calls"]) == (3, 1, 2)
+    assert data["usage"]["input_tokens"] > kinds["subagent"]["input_tokens"] > 0
+    assert (data["cost_usd"], data["cost_known_usd"], data["unpriced_calls"]) == (0.0, 0.0, 0)

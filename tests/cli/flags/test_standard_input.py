@@ -1,0 +1,133 @@
+"""What comes on standard input: messages, each a turn, or text that goes with the prompt."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, answers, came
+from tests.support.pixel import PIXEL_BASE64
+
+FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
+
+
+def send(cli: Cli, *messages: Any) -> Any:
+    lines = b"".join((m if isinstance(m, bytes) else json.dumps(m).encode()) + b"\n" for m in messages)
+    return cli.run(*FLAGS, stdin=lines)
+
+
+def test_each_line_is_a_turn(cli: Cli) -> None:
+    cli.script(answers("First.", "Second.", "Third."))
+    image = {"type": "image", "source": {"type": "base64", "data": PIXEL_BASE64}}
+    outcome = send(
+        cli,
+        {"type": "user", "text": "one"},
+        {"type": "user", "message": {"role": "user", "content": "two"}},
+        {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "three"}, image]}},
+    )
+    ends = [line["text"] for line in outcome.lines if line["type"] == "turn_end"]
+    assert (outcome.code, ends) == (0, ["First.", "Second.", "Third."])
+    assert outcome.lines[-1]["type"] == "end"
+    assert outcome.lines[-1]["steps"] == 3
+    users = [m for m in cli.run("export", cli.newest()).json["messages"] if m["role"] == "user"]
+    assert [part["type"] for part in users[2]["parts"]] == ["attachment", "text"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"hello", "line 2: not JSON"),
+        (b"[1]", "not a JSON object"),
+        (b'{"type": "robot"}', "neither"),
+        (b'{"type": "user"}', '"text"'),
+        (b'{"type": "user", "text": " "}', "says nothing"),
+        (b"[" * 100_000, "not JSON"),
+        (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
+    ],
+)
+def test_a_line_that_is_no_message_ends_the_run_after_what_came_before(cli: Cli, line: bytes, words: str) -> None:
+    cli.script(answers("First."))
+    outcome = send(cli, {"type": "user", "text": "one"}, line)
+    assert outcome.code == 2
+    assert words in outcome.error
+    assert [entry["text"] for entry in outcome.lines if entry["type"] == "turn_end"] == ["First."]
+    error, end = outcome.lines[-2:]
+    assert (error["type"], error["kind"], end["type"], end["steps"]) == ("error", "input", "end", 1)
+    assert words in error["message"]
+
+
+def test_a_stream_without_a_message_has_nothing_to_ask(cli: Cli) -> None:
+    for stdin in ((), ({"type": "interrupt"},)):
+        outcome = send(cli, *stdin)
+        assert (outcome.code, outcome.lines[-1]["type"], outcome.lines[-1]["stop_reason"]) == (2, "end", "error")
+        assert "Nothing to ask" in outcome.error
+
+
+def test_an_interrupt_is_for_what_was_sent_before_it(cli: Cli) -> None:
+    cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second."))
+    outcome = send(cli, {"type": "user", "text": "one"}, {"type": "interrupt"}, {"type": "user", "text": "two"})
+    ends = [(entry["stop_reason"], entry["text"]) for entry in outcome.lines if entry["type"] == "turn_end"]
+    assert (outcome.code, ends) == (130, [("interrupted", ""), ("end", "Second.")])
+
+
+def test_a_signal_between_turns_is_told(cli: Cli) -> None:
+    cli.script(answers("First."))
+    process = cli.start(*FLAGS, stdin=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    process.stdin.write('{"type": "user", "text": "one"}\n')
+    process.stdin.flush()
+    next(line for line in process.stdout if json.loads(line)["type"] == "turn_end")
+    process.send_signal(signal.SIGTERM)
+    end = json.loads(process.stdout.read().splitlines()[-1])
+    assert (process.wait(timeout=60), end["type"], end["stop_reason"]) == (130, "end", "interrupted")
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+
+
+def test_the_first_failure_is_the_exit_code(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n' + answers("Fine."))
+    assert send(cli, {"type": "user", "text": "one"}, {"type": "user", "text": "two"}).code == 55
+
+
+def test_a_program_talks_while_it_listens(cli: Cli) -> None:
+    cli.script(answers("First.", "Second."))
+    process = cli.start(*FLAGS, stdin=subprocess.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    seen: list[str] = []
+    for text in ("one", "two"):
+        process.stdin.write(json.dumps({"type": "user", "text": text}) + "\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            entry = json.loads(line)
+            if entry["type"] == "turn_end":
+                seen.append(entry["text"])
+                break
+    process.stdin.close()
+    rest = process.stdout.read()
+    assert process.wait(timeout=60) == 0
+    assert seen == ["First.", "Second."]
+    assert json.loads(rest.splitlines()[-1])["type"] == "end"
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
+
+
+def test_an_open_pipe_that_brings_nothing_is_not_waited_for(cli: Cli) -> None:
+    cli.script(answers("Alone."))
+    process = cli.start("-p", "hi", "-m", "demo", stdin=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None and process.stdin is not None
+    out, err = process.stdout.read(), process.stderr.read()
+    assert (process.wait(timeout=60), out) == (0, "Alone.\n")
+    assert "agent-tui -p PROMPT -" in err
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+
+
+def test_a_dash_waits_for_its_end(cli: Cli) -> None:
+    cli.script(came("sum up\\n\\nlate"))
+    assert cli.run("-p", "sum up", "-", "-m", "demo", stdin=b"late\n").out == "Came.\n"
+    assert cli.run("-p", "-", "-m", "demo", stdin=b"sum up\n\nlate\n").out == "Came.\n"

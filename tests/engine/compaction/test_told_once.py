@@ -1,0 +1,135 @@
+"""What happened to a compaction is told once, in whatever way it came to nothing, and nothing is claimed of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_tui.engine.agent import Agent
+from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, TurnEnded
+from tests.support.agents import Recorder
+from tests.support.compaction_talks import BAD_SUMMARIES, codes, fill, opened, outcomes, summary_script, turn
+
+TOO_LONG = '[[step]]\nmatch = "now it"\nerror = { kind = "context_overflow" }\nrepeat = 0\n'
+LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {} }]\nrepeat = 3\n'
+
+
+def shown(seen: Recorder) -> list[str]:
+    """The lines a user reads, on the screen and of a run without one: what a turn failed of only where no line said
+    it."""
+    lines: list[str] = []
+    for event in seen.events:
+        match event:
+            case Notice(_, text, _) | CompactionEnded(_, text, _, False):
+                lines.append(text)
+            case TurnEnded(_, failure, _) if failure is not None and failure.message not in lines:
+                lines.append(failure.message)
+    return lines
+
+
+def times(seen: Recorder, why: str) -> int:
+    return sum(line.count(why) for line in shown(seen))
+
+
+@pytest.mark.parametrize("name", BAD_SUMMARIES)
+async def test_a_failure_before_a_step_is_told_with_what_it_means(tmp_path: Path, name: str) -> None:
+    step, why = BAD_SUMMARIES[name]
+    async with opened(tmp_path, summary_script(step)) as (agent, seen):
+        await fill(agent, seen)
+        seen.events.clear()
+        await turn(agent, seen, "why?")
+        assert outcomes(seen) == ["failed"] and times(seen, why) == 1, shown(seen)
+        (told,) = [line for line in shown(seen) if why in line]
+        assert "but was not compacted: it failed" in told and "Going on" in told
+        assert not [line for line in shown(seen) if "compacts at" in line], "it did not"
+
+
+@pytest.mark.parametrize("name", BAD_SUMMARIES)
+async def test_a_failure_of_what_the_user_asked_for_is_told_by_its_result(tmp_path: Path, name: str) -> None:
+    step, why = BAD_SUMMARIES[name]
+    async with opened(tmp_path, summary_script(step)) as (agent, seen):
+        await fill(agent, seen, 0.7)
+        for attempt in (1, 2, 3):
+            seen.events.clear()
+            await agent.compact()
+            assert outcomes(seen) == ["failed"] and times(seen, why) == 1, shown(seen)
+            assert codes(seen).count("compaction_off") == (attempt == 3)
+
+
+async def test_a_failure_after_a_refusal_as_too_long_is_told_once(tmp_path: Path) -> None:
+    step, why = BAD_SUMMARIES["cut off"]
+    async with opened(tmp_path, summary_script(step) + TOO_LONG) as (agent, seen):
+        await fill(agent, seen, 0.7)
+        seen.events.clear()
+        await turn(agent, seen, "now it is too long")
+        assert outcomes(seen) and times(seen, why) == 1, shown(seen)
+
+
+async def test_in_a_loop_of_steps_it_is_told_once_and_the_third_time_with_what_follows(tmp_path: Path) -> None:
+    step, why = BAD_SUMMARIES["empty"]
+    async with opened(tmp_path, summary_script(step) + LOOPS) as (agent, seen):
+        await fill(agent, seen)
+        seen.events.clear()
+        await turn(agent, seen, "look around")
+        assert outcomes(seen) == ["failed"] * 3
+        lines = [line for line in shown(seen) if "summary was empty" in line]
+        assert len(lines) == 2 and "3 failures in a row" in lines[1], shown(seen)
+        assert codes(seen).count("not_compacted") == 1 and why in lines[0]
+
+
+async def test_a_failure_where_nothing_fits_is_told_with_what_was_done_instead(tmp_path: Path) -> None:
+    step, why = BAD_SUMMARIES["empty"]
+    async with opened(tmp_path, summary_script(step), auto=True) as (agent, seen):
+        await fill(agent, seen, 0.9)
+        seen.events.clear()
+        await turn(agent, seen, "a long one: " + "and more of it " * 500)
+        assert seen.of(CompactionStarted) and times(seen, why) == 1, shown(seen)
+
+
+async def undone(agent: Agent, seen: Recorder) -> list[str]:
+    seen.events.clear()
+    await agent.compact_undo()
+    await agent.ready()
+    return shown(seen)
+
+
+async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await fill(agent, seen, 0.7)
+        await agent.compact()
+        (line,) = await undone(agent, seen)
+        assert line.startswith("Compaction undone: ") and not agent.info.state.compaction_paused
+        assert "paused" not in agent.context_usage().why
+        await fill(agent, seen)
+        await turn(agent, seen, "why?")
+        assert outcomes(seen)[-1] == "done", "it compacts by itself as before"
+
+
+async def test_an_undo_above_the_limit_pauses_and_says_so(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await fill(agent, seen)
+        await turn(agent, seen, "why?")
+        assert outcomes(seen) == ["done"]
+        lines = await undone(agent, seen)
+        over = agent.context_usage().total > (agent.context_usage().limit or 0)
+        assert over and len(lines) == 2 and "is paused until /compact" in lines[1]
+        assert agent.info.state.compaction_paused and "paused" in agent.context_usage().why
+
+
+async def test_without_automatic_compaction_an_undo_says_nothing_of_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, auto=False) as (agent, seen):
+        await fill(agent, seen)
+        await agent.compact()
+        assert len(await undone(agent, seen)) == 1
+
+
+async def test_a_budget_that_stops_the_summary_and_the_call_is_told_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, seen):
+        await fill(agent, seen)
+        agent.set_budget("tokens", 1)
+        seen.events.clear()
+        ended = await turn(agent, seen, "why?")
+        assert ended.stop_reason == "budget" and outcomes(seen) == ["failed"]
+        (line,) = shown(seen)
+        assert "budget.session_tokens" in line

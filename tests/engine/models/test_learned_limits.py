@@ -1,0 +1,135 @@
+"""Limits that a refusal tells of: which are believed, how long, and of which model at which server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent_tui.engine.models.learned import learn, with_learned
+from agent_tui.models.failure import Overflow
+from agent_tui.models.requests import (
+    ModelInfo,
+    ModelSpec,
+)
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.store.store import Store
+from agent_tui.store.tables import schema
+from agent_tui.store.tables.database import Database
+from tests.support.compaction_world import TARGET
+
+INFO = ModelInfo(
+    ModelSpec("m", "openai/m", api_base="http://127.0.0.1:1", context_window=131_072),
+    TARGET,
+    Limits(131_072, None, 32_000, "config"),
+    Prices(),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "sessions.db") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("overflow", "wanted"),
+    [
+        (Overflow(window=32_768), (32_768, None, 32_000)),
+        (Overflow(input=40_000, max_input=32_768), (32_768, None, 32_000)),
+        (Overflow(window=16_384), (16_384, None, 16_384)),
+        (Overflow(max_output=8_192), (131_072, None, 8_192)),
+        # Too small to be one, larger than known, the same but for a token.
+        (Overflow(window=512), None),
+        (Overflow(window=200_000), None),
+        (Overflow(window=131_071), None),
+        (Overflow(max_output=16), None),
+        (Overflow(max_output=64_000), None),
+        (Overflow(input=200_000), None),
+    ],
+)
+def test_which_limits_are_learned(
+    store: Store, overflow: Overflow, wanted: tuple[int | None, int | None, int | None] | None
+) -> None:
+    learned = learn(store, INFO, overflow)
+    found = with_learned(store, INFO)
+    if wanted is None:
+        assert learned is None
+        assert found == INFO
+        return
+    assert learned is not None
+    assert (found.limits.window, found.limits.max_input, found.limits.max_output) == wanted
+    assert found.limits == learned.limits
+    assert "learned from the server's refusal on " in (found.limits.origin + found.limits.output_origin)
+
+
+def test_a_largest_input_is_one_where_the_window_is_split(store: Store) -> None:
+    split = replace(INFO, limits=Limits(400_000, 272_000, 128_000, "table"), spec=ModelSpec("gpt", "azure/gpt-5"))
+    learned = learn(store, split, Overflow(input=200_000, max_input=128_000))
+    assert learned is not None
+    assert (learned.limits.window, learned.limits.max_input, learned.limits.source) == (400_000, 128_000, "learned")
+
+
+def test_a_window_below_what_was_accepted_is_not_learned(store: Store) -> None:
+    step = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+    step.usage = TokenUsage(60_000, 10)
+    assert learn(store, INFO, Overflow(window=32_768), [step]) is None
+    assert learn(store, INFO, Overflow(window=65_536), [step]) is not None
+
+
+def test_two_refusals_add_up(store: Store) -> None:
+    first = learn(store, INFO, Overflow(window=65_536))
+    assert first is not None
+    second = learn(store, first, Overflow(max_output=4_096))
+    assert second is not None
+    limits = with_learned(store, INFO).limits
+    assert (limits.window, limits.max_output, limits.learned) == (65_536, 4_096, ("window", "max_output"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(INFO, spec=replace(INFO.spec, context_window=65_536), limits=Limits(65_536, None, 32_000, "config")),
+        replace(INFO, spec=replace(INFO.spec, max_output=8_192)),
+        replace(INFO, limits=Limits(40_960, None, None, "server")),
+    ],
+)
+def test_it_is_forgotten_when_something_else_is_known(store: Store, changed: ModelInfo) -> None:
+    learn(store, INFO, Overflow(window=32_768))
+    assert with_learned(store, changed) == changed
+    assert store.learned_limits() == []
+    assert with_learned(store, INFO) == INFO
+
+
+def test_a_server_that_cannot_be_asked_forgets_nothing(store: Store) -> None:
+    local = replace(INFO, spec=ModelSpec("l", "ollama/l"), limits=Limits(40_960, None, None, "server"))
+    learn(store, local, Overflow(window=8_192))
+    away = with_learned(store, replace(local, limits=Limits()))
+    assert (away.limits.window, away.limits.source) == (8_192, "learned")
+    assert with_learned(store, local).limits.window == 8_192
+
+
+def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    # As the version before made it, with a session in it.
+    Database.open(path, 1.0, schema.MIGRATIONS[:2]).close()
+    with Store.open(path) as opened:
+        session = opened.create_session("/p", "m").id
+        learn(opened, INFO, Overflow(window=32_768, text="context length is 32768 tokens"))
+    with Store.open(path) as opened:
+        assert with_learned(opened, INFO).limits.window == 32_768
+        (row,) = opened.learned_limits()
+        assert (row.model, row.server, row.window, row.text) == (
+            "openai/m",
+            "http://127.0.0.1:1",
+            32_768,
+            "context length is 32768 tokens",
+        )
+        elsewhere = replace(INFO, spec=replace(INFO.spec, api_base="http://127.0.0.1:2"))
+        assert with_learned(opened, elsewhere) == elsewhere
+        assert opened.forget_learned_limits() == 1
+        assert with_learned(opened, INFO) == INFO
+        assert opened.session(session).id == session

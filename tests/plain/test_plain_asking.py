@@ -1,0 +1,97 @@
+"""Questions of the program's own, and what looks at the project meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from agent_tui.errors import StoreError
+from agent_tui.models.search import IndexState, SessionHit
+from agent_tui.plain.asking import Asking
+from agent_tui.plain.lists import found_by
+from agent_tui.plain.run import look_now_and_then
+from agent_tui.plain.voice import Voice
+from tests.support.waiting import PATIENCE
+
+
+def nothing() -> None:
+    """What is called of a chat."""
+
+
+async def unedited(text: str, name: str) -> str | None:
+    return None
+
+
+Asks = Callable[[Asking], Coroutine[Any, Any, object]]
+
+
+@pytest.mark.parametrize(
+    ("asks", "declined"),
+    [
+        pytest.param(lambda asking: asking.may_attach(Path("/elsewhere/notes")), False, id="a file"),
+        pytest.param(lambda asking: asking.pick("Which?", ["one", "two"]), None, id="a list"),
+    ],
+)
+async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: object) -> None:
+    asking = Asking(Voice(io.StringIO()), unedited, nothing, nothing, nothing)
+    asked = asyncio.create_task(asks(asking))
+    await asyncio.sleep(0)
+    assert asking.front is not None
+    assert asking.drop_own() and not asking.drop_own() and asking.front is None
+    assert await asked is declined
+
+
+async def test_a_search_that_nobody_waits_for_ends() -> None:
+    class Reader:
+        begun, ended, stopped = Event(), Event(), Event()
+
+        def hits(
+            self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
+        ) -> Iterator[SessionHit]:
+            self.begun.set()
+            self.stopped.wait()
+            assert stopped()
+            self.ended.set()
+            yield from ()
+
+        def state(self) -> IndexState:
+            return IndexState()
+
+        def stop(self) -> None:
+            self.stopped.set()
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    reader = Reader()
+    searching = asyncio.create_task(found_by(reader, "words"))
+    await asyncio.to_thread(reader.begun.wait, PATIENCE)
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert await asyncio.to_thread(reader.ended.wait, PATIENCE)
+
+
+async def test_a_look_that_fails_is_not_the_last_one() -> None:
+    class Agent:
+        busy = False
+        looks = 0
+
+        async def refresh_context(self) -> bool:
+            self.looks += 1
+            if self.looks < 3:
+                raise StoreError("the disk is full")
+            looking.cancel()
+            return True
+
+    agent = Agent()
+    looking = asyncio.create_task(look_now_and_then(agent, 0.0))
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    assert agent.looks == 3

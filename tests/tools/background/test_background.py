@@ -1,0 +1,295 @@
+"""Commands in the background: what the model is told of them, and that nothing of them stays that should not."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.errors import ToolError
+from agent_tui.tools.background import output as outputs
+from agent_tui.tools.background.jobs import MAX_RUNNING, Jobs
+from agent_tui.tools.background.output import TAIL, JobOutput
+from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.builtin.jobs import JobsTool
+from agent_tui.tools.children.process import descendants
+from tests.support.cli import REPOSITORY
+from tests.support.tool_context import make_context
+from tests.support.waiting import PATIENCE, ended
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+@pytest.fixture
+async def held() -> AsyncIterator[Jobs]:
+    made = Jobs()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def context(tmp_path: Path, held: Jobs) -> ToolContext:
+    made = make_context(tmp_path / "project", output_limit=2_000)
+    made.jobs = held
+    return made
+
+
+async def background(context: ToolContext, command: str, **more: Any) -> str:
+    """Starts a command; its id."""
+    outcome = await BashTool().run({"command": command, "background": True, **more}, context)
+    assert not outcome.is_error and context.jobs is not None
+    newest = context.jobs.all()[-1].id
+    assert newest in outcome.text
+    return newest
+
+
+async def jobs(context: ToolContext, id: str | None = None, **more: Any) -> ToolOutcome:
+    return await JobsTool().run({"id": id, **more}, context)
+
+
+async def test_it_answers_at_once_and_each_look_has_what_is_new(context: ToolContext) -> None:
+    os.mkfifo(context.root / "go")
+    id = await background(context, "echo one; cat go; echo two; exit 3")
+    said = ""
+    while "one" not in said:
+        look = await jobs(context, id, wait=0.01)
+        said += look.text
+    assert not look.is_error and f"[{id} has been running for" in look.text
+    assert "[no new output]" in (await jobs(context, id)).text
+    await asyncio.to_thread((context.root / "go").write_text, "middle\n")
+    last = await jobs(context, id, wait=PATIENCE)
+    assert last.text.startswith("middle\ntwo\n") and last.text.endswith(": exit code 3]") and last.is_error
+    assert context.jobs is not None and Path(context.jobs.get(id).info.log).read_text() == "one\nmiddle\ntwo\n"
+
+
+async def test_what_it_says_is_harmless_masked_and_capped(context: ToolContext) -> None:
+    context.secrets.add("sk-abcdefghijklmnopqrstuvwxyz0123456789")
+    command = r"printf '\033]0;title\007\033[31mred\033[0m sk-abcdefghijklmnopqrstuvwxyz0123456789\n'"
+    command += "; seq 3000; echo end"
+    id = await background(context, command)
+    text = (await jobs(context, id, wait=PATIENCE)).text
+    assert "\x1b" not in text and "title" not in text and "sk-abc" not in text
+    assert text.startswith("red ") and "\n3000\nend\n" in text and len(text) < 2_600
+    assert context.jobs is not None
+    log = context.jobs.get(id).info.log
+    assert log in text and "\n1500\n" in Path(log).read_text() and "sk-abc" not in Path(log).read_text()
+    assert Path(log).stat().st_mode & 0o077 == 0
+
+
+async def test_a_line_that_is_not_finished_is_seen(context: ToolContext) -> None:
+    os.mkfifo(context.root / "go")
+    id = await background(context, "printf 'Really? [y/N] '; cat go")
+    while "Really?" not in (await jobs(context, id, wait=0.01)).text:
+        pass
+    await jobs(context, id, stop=True)
+
+
+async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    before = descendants(os.getpid())
+    id = await background(context, "setsid cat hold & echo pid=$!; (trap '' TERM; cat hold) & echo pid=$!; cat hold")
+    pids: list[str] = []
+    while len(pids) < 2:
+        pids += re.findall(r"pid=(\d+)", (await jobs(context, id, wait=0.01)).text)
+    outcome = await jobs(context, id, stop=True)
+    assert "was stopped after" in outcome.text and not outcome.is_error
+    await ended(*map(int, pids[:2]))
+    assert descendants(os.getpid()) <= before
+    assert "was stopped" in (await jobs(context, id, stop=True)).text
+
+
+async def test_the_list_and_wrong_ids(context: ToolContext) -> None:
+    assert (await jobs(context)).text == "No background commands."
+    first = await background(context, "echo done")
+    await jobs(context, first, wait=PATIENCE)
+    os.mkfifo(context.root / "hold")
+    second = await background(context, "cat hold")
+    lines = (await jobs(context)).text.splitlines()
+    assert "exit code 0" in lines[0] and "echo done" in lines[0] and "running" in lines[1] and "cat hold" in lines[1]
+    with pytest.raises(ToolError, match=f"There are: .*{second}"):
+        await jobs(context, "b99")
+    with pytest.raises(ToolError, match="which one"):
+        await jobs(context, stop=True)
+    with pytest.raises(ToolError, match="wait"):
+        await jobs(context, second, wait=-1)
+
+
+async def test_a_time_limit_holds(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    id = await background(context, "cat hold", timeout=0.1)
+    assert "by its time limit]" in (await jobs(context, id, wait=PATIENCE)).text
+
+
+async def test_a_command_that_took_too_long_is_told_of_the_background(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    outcome = await BashTool().run({"command": "cat hold", "timeout": 0.1}, context)
+    assert outcome.text == "[timed out after 0.1 s and was ended; background: true has no limit]"
+
+
+async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    assert context.jobs is not None
+    for _ in range(MAX_RUNNING):
+        await background(context, "cat hold")
+    with pytest.raises(ToolError, match="already"):
+        await background(context, "cat hold")
+
+
+async def test_where_nothing_can_run_in_the_background_it_says_so(context: ToolContext) -> None:
+    context.jobs = None
+    for tool, arguments in ((BashTool(), {"command": "true", "background": True}), (JobsTool(), {})):
+        with pytest.raises(ToolError, match="nothing can run in the background"):
+            await tool.run(arguments, context)
+
+
+async def test_a_command_that_talks_without_end_fills_neither_memory_nor_disk(
+    context: ToolContext, held: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "LOG_BYTES", 300_000)
+    id = await background(context, "yes 'a line that comes again and again'")
+    job = held.get(id)
+    log = Path(job.info.log)
+    async with asyncio.timeout(PATIENCE):
+        while log.stat().st_size < 300_000:
+            await job.ended(0.01)
+    await jobs(context, id, stop=True)
+    assert log.stat().st_size < 301_000 and "the log is full" in log.read_text()[-100:]
+    assert len(job.shown) <= TAIL + 100 and "again" in job.info.last_line
+
+
+def test_what_is_new_keeps_both_ends(tmp_path: Path) -> None:
+    output = JobOutput(tmp_path, "x", 1_000)
+    for number in range(2_000):
+        output.feed(f"{number}\n")
+    text = output.take()
+    assert text.startswith("0\n1\n") and text.endswith("1998\n1999\n") and len(text) < 1_300
+    assert output.take() == ""
+    output.feed("more\n")
+    assert output.take() == "more\n"
+    output.close()
+
+
+async def test_another_session_ends_them_but_those_that_are_kept(context: ToolContext, held: Jobs) -> None:
+    os.mkfifo(context.root / "hold")
+    before = descendants(os.getpid())
+    first, second = await background(context, "cat hold"), await background(context, "cat hold")
+    pids = {id: held.get(id).info.pid for id in (first, second)}
+    held.keep(second)
+    assert [job.id for job in held.session_ended()] == [first]
+    assert [job.id for job in held.all()] == [second]
+    await ended(pids[first])
+    held.keep(second, False)
+    assert await held.close() == []
+    await ended(pids[second])
+    assert descendants(os.getpid()) <= before
+
+
+# The program's end, in whatever way
+
+PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from agent_tui.tools.background.jobs import Jobs
+from agent_tui.tools.builtin.bash import BashTool
+from tests.support.tool_context import make_context
+
+async def main():
+    context = make_context(Path.cwd())
+    context.jobs = jobs = Jobs()
+    await BashTool().run({{"command": sys.argv[1], "background": True}}, context)
+    job = jobs.all()[0]
+    if sys.argv[2] == "keep":
+        jobs.keep(job.id)
+    while "ready" not in job.info.last_line:
+        await job.ended(0.01)
+    print(job.info.pid, job.info.log, flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    for info in await jobs.close():
+        print("left", info.id, flush=True)
+
+asyncio.run(main())
+"""
+
+
+class Program:
+    """A process with one command in the background that says "ready", and a word for every line that ``tell`` gives."""
+
+    def __init__(self, folder: Path, keep: bool) -> None:
+        folder.mkdir()
+        self.fifo = folder / "words"
+        os.mkfifo(self.fifo)
+        command = "exec 8<>words; echo ready; while read -r word <&8; do echo $word; [ $word = exit ] && exit 0; done"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(root=str(REPOSITORY)), command, "keep" if keep else "end"],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        pid, log = self.process.stdout.readline().split()
+        self.pid, self.log = int(pid), Path(log)
+        self.family = descendants(self.pid)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def leave(self) -> str:
+        """The end of the program that was asked for; what it says."""
+        return self.process.communicate("\n")[0]
+
+    def tell(self, word: str) -> None:
+        self.fifo.open("a").write(f"{word}\n")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[list[Program]]:
+    made: list[Program] = []
+    yield made
+    for program in made:
+        program.process.kill()
+        program.process.communicate()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(program.pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("way", ["kill", "leave"])
+async def test_with_the_program_it_ends(way: str, tmp_path: Path, programs: list[Program]) -> None:
+    program = Program(tmp_path / "p", keep=False)
+    programs.append(program)
+    getattr(program, way)()
+    await ended(program.pid, *program.family)
+
+
+@pytest.mark.parametrize("way", ["kill", "leave"])
+async def test_one_that_is_kept_goes_on_and_its_words_go_to_the_log(
+    way: str, tmp_path: Path, programs: list[Program]
+) -> None:
+    program = Program(tmp_path / "p", keep=True)
+    programs.append(program)
+    said = getattr(program, way)()
+    assert said is None or "left b1" in said
+    program.tell("afterwards")
+    program.tell("exit")
+    await ended(program.pid, *program.family)
+    assert program.log.read_text().split() == ["ready", "afterwards", "exit", "[exit", "code", "0]"]
+
+
+async def test_one_that_was_left_ends_with_the_process_that_is_named(tmp_path: Path, programs: list[Program]) -> None:
+    program = Program(tmp_path / "p", keep=True)
+    programs.append(program)
+    program.kill()
+    os.kill(program.pid, signal.SIGTERM)
+    await ended(program.pid, *program.family)

@@ -1,0 +1,102 @@
+"""Which tools rules name, and what they say when they name none."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import PermissionsConfig
+from agent_tui.errors import ConfigError
+from agent_tui.tools.base import Intent
+from agent_tui.tools.builtin.skill import SkillTool
+from agent_tui.tools.mcp.names import tool_name
+from agent_tui.tools.mcp.search import CALL, SEARCH
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.registry import builtin_tools
+from agent_tui.tools.rules.names import KNOWN, checked_rules
+from tests.support.cli import REPOSITORY
+
+README = (REPOSITORY / "README.md").read_text("utf-8")
+
+
+def test_every_tool_there_is_can_be_named() -> None:
+    own = {tool.schema.name for tool in builtin_tools()} | {
+        *("outside", SkillTool.schema.name, SEARCH, CALL),
+    }
+    assert own == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("bsh(git *)", "did you mean bash?"),
+        ("Bash(git *)", "did you mean bash?"),
+        ("Edit(src/**)", "did you mean edit?"),
+        ("webfetch(docs.python.org)", "did you mean fetch?"),
+        ("nosuch(x)", "there are apply_patch, ask, bash, "),
+        ("zzz", "there are apply_patch, ask, bash, "),
+        ("git*", "names no tool"),
+        ("todo(x)", "todo takes no pattern; write `todo`"),
+        ("github__push(main)", "takes no pattern; write `github__push`"),
+        ("bash(", "neither `tool` nor `tool(pattern)`"),
+    ],
+)
+def test_a_rule_that_names_no_tool_is_an_error_with_the_nearest(rule: str, said: str) -> None:
+    for key in ("allow", "ask", "deny"):
+        with pytest.raises(ConfigError) as caught:
+            Permissions(Path("/p"), Path("/p"), PermissionsConfig(**{key: ["bash(ls)", rule]}))  # type: ignore[arg-type]
+        line = str(caught.value)
+        assert line.startswith(f"permissions.{key}: ") and said in line and "\n" not in line
+
+
+@pytest.mark.parametrize("rule", ["bash", "*", "read(**/.env)", "g*(x)", "mcp__a__b", "a__*", "outside(npm test *)"])
+def test_rules_that_name_tools_are_taken(rule: str) -> None:
+    assert checked_rules([rule], "x")[0].tool == rule.partition("(")[0]
+
+
+@pytest.mark.parametrize("name", ["github__*", "mcp__github__*", "github__push", "mcp__github__push"])
+def test_a_servers_tools_are_named_with_and_without_what_they_begin_with(name: str) -> None:
+    tool = tool_name("github", "push")
+    for key, action in (("deny", "deny"), ("ask", "ask"), ("allow", "allow")):
+        rules = PermissionsConfig("auto" if key != "allow" else "ask", **{key: [name]})
+        assert Permissions(Path("/p"), Path("/p"), rules).decide(tool, Intent("mcp", "x")).action == action
+    rules = PermissionsConfig("ask", allow=[name])
+    assert Permissions(Path("/p"), Path("/p"), rules).decide("mcp__gitlab__push", Intent("mcp", "x")).action == "ask"
+
+
+def test_what_plan_mode_may_use_are_tools_of_servers() -> None:
+    with pytest.raises(ConfigError, match="mcp_read_only: 'bash' names no tool of an MCP server"):
+        Permissions(Path("/p"), Path("/p"), PermissionsConfig(), looking_tools=["bash"])
+
+
+def test_a_remembered_rule_for_a_tool_that_is_gone_allows_nothing_and_stops_nothing() -> None:
+    permissions = Permissions(Path("/p"), Path("/p"), PermissionsConfig(), remembered=["oldtool(x)"])
+    assert permissions.decide("bash", Intent("command", "x", command="x")).action == "ask"
+
+
+def test_the_examples_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
+    blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL)]
+    (rules,) = [block["permissions"] for block in blocks if "permissions" in block]
+    looking = rules.pop("mcp_read_only")
+    (tmp_path / "src").mkdir()
+
+    def decide(tool: str, intent: Intent, mode: str = "ask") -> str:
+        config = PermissionsConfig(mode, **rules)  # type: ignore[arg-type]
+        return Permissions(tmp_path, tmp_path, config, looking_tools=looking).decide(tool, intent).action
+
+    def bash(command: str, mode: str = "ask") -> str:
+        return decide("bash", Intent("command", command, command=command), mode)
+
+    assert (bash("git status -s"), bash("npm test"), bash("npm test --evil")) == ("allow", "allow", "ask")
+    assert bash("git push origin main", "auto") == "ask"
+    assert decide("edit", Intent("edit", "x", [tmp_path / "src/deep/a.py"])) == "allow"
+    assert decide("edit", Intent("edit", "x", [tmp_path / "a.py"])) == "ask"
+    assert decide("fetch", Intent("network", "x", url="https://docs.python.org/3/")) == "allow"
+    assert decide("fetch", Intent("network", "x", url="https://example.org/")) == "ask"
+    assert decide("read", Intent("read", "x", [tmp_path / "deep/.env"]), "auto") == "deny"
+    assert decide(tool_name("github", "push"), Intent("mcp", "x"), "auto") == "deny"
+    assert decide(tool_name("docs", "search"), Intent("mcp", "x", only_looks=True), "plan") == "allow"
+    assert decide(tool_name("other", "search"), Intent("mcp", "x"), "plan") == "deny"
