@@ -47,7 +47,9 @@ def test_completion_of_names_aliases_and_arguments(tmp_path: Path) -> None:
     assert registry.complete(agent, "/nothing x") == []
 
 
-async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = FakeAgent(tmp_path)
     detail = f"{'why it is so, ' * 30}where that fails, remove it"
 

@@ -187,7 +187,9 @@ def test_help_names_each_command_once_and_none_does_what_needs_a_screen(cli: Cli
     listed = done.out.partition("You: /help queue")[0]
     assert [name for name in load() if len(re.findall(rf"(?m)^  /{name}\b", listed)) != 1] == []
     assert "screen of its own" not in done.out and "Tab on the prompt" not in done.out
-    in_order(done.out, "You: /help queue\n/queue [drop | send] [N]: What waits", f"/picture [name]: {INSTEAD['picture']}")
+    in_order(
+        done.out, "You: /help queue\n/queue [drop | send] [N]: What waits", f"/picture [name]: {INSTEAD['picture']}"
+    )
 
 
 def test_ctrl_c_ends_a_script_that_waits(cli: Cli) -> None:

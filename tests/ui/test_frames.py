@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import Delta
+from agent_tui.ui.screens.picker import PickerRows
 from agent_tui.ui.textual_private import scrolling
 from agent_tui.ui.textual_private.frames import runs
 from agent_tui.ui.textual_private.screen import EchoingScreen
@@ -199,6 +200,25 @@ async def test_behind_a_dialog_only_what_changed_is_asked_for(
         assert 0 < sum(crop.height for crop in asked) <= 4  # what the answer has
         assert len("".join(shown.sent)) < 600
         shown.check("streamed behind a dialog")
+
+
+async def test_what_changes_in_a_dialog_and_behind_it_at_once_is_all_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        app.transcript.begin_answer(Message("s", "assistant", status="streaming"))
+        app.open_screen("help")
+        await shown.settle()
+        rows = app.screen.query_one(PickerRows)
+        for steps in range(12):  # of the loop between the two
+            rows.action_move(1)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            app.transcript.apply_delta("s", Delta(0, "text", "one\n\n"))
+            app.stage.screen.refresh(Region(0, 0, 80, 2))
+            await shown.settle()
+            shown.check(steps)
 
 
 def test_the_rows_of_a_frame_are_asked_for_in_runs() -> None:

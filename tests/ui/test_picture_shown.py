@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent_tui.engine.about.pictures import Graphics
+from agent_tui.engine.about.pictures import Graphics, graphics
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picture import PictureScreen
@@ -97,6 +97,21 @@ async def test_one_that_is_named_or_clicked_is_shown(tmp_path: Path, monkeypatch
         await r.until(lambda: len(r.app.screen_stack) == 1)
         r.app.open_screen("picture", "third[/]")
         await r.until(lambda: "There is no picture that is called third[/] in this conversation." in r.shown())
+
+
+async def test_why_it_is_coarse_is_said_as_far_as_there_is_room_and_never_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = graphics("auto", {"TMUX": "x"}, lambda: "xterm-256color|xterm|on|256").detail.rpartition(": ")[2]
+    async with conversation(tmp_path, monkeypatch) as (r, _):
+        r.app.chat._pictures()._found = Graphics("blocks", f"coarse: {why}")
+        r.app.open_screen("picture")
+        await r.until(lambda: isinstance(r.app.screen, PictureScreen))
+        for width, said in ((200, why), (100, why.partition("; ")[0]), (60, "/doctor"), (40, "Esc back")):
+            await r.pilot.resize_terminal(width, 20)
+            await r.until(lambda: r.app.screen.size.width == width)  # noqa: B023
+            keys = r.shown().rstrip().split("\n")[-1].rstrip()
+            assert keys.endswith(said) and "…" not in keys, (width, keys)
 
 
 async def test_whatever_comes_on_top_finds_an_empty_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,8 @@ BELOW = ("ctrl+o", "ctrl+t", "ctrl+f", "ctrl+p", "ctrl+up", "ctrl+down")
 """Keys of the conversation, which is not in view."""
 KEYS = "Esc back"
 TURN = "← → other pictures"
+DOCTOR = "in coarse blocks: /doctor"
+"""Where there is no room to say why."""
 
 
 class Room(Widget):
@@ -78,14 +80,19 @@ def centered(words: str, width: int, widget: Widget) -> Strip:
 class Caption(Lines):
     """What it is, and what can be done."""
 
-    def __init__(self, told: Callable[[], tuple[str, str]]) -> None:
+    def __init__(self, told: Callable[[], tuple[str, Sequence[str]]]) -> None:
         super().__init__(height=2)
         self._told = told
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         what, keys = self._told()
-        text = shorten(what if y == 0 else keys, max(1, width - 2))
+        text = shorten(what, max(1, width - 2)) if y == 0 else _whole(keys, max(1, width - 2))
         return [(f" {text}", paint("foreground" if y == 0 else "muted"))]
+
+
+def _whole(texts: Sequence[str], width: int) -> str:
+    """The first of them that fits."""
+    return next((text for text in texts if cell_len(text) <= width), shorten(texts[-1], width))
 
 
 class PictureScreen(Guarded, Screen[None]):
@@ -205,7 +212,7 @@ class PictureScreen(Guarded, Screen[None]):
             self._overlay.put(drawn.sequence, place, drawn.number)
         self._room.show(drawn, words)
 
-    def _told(self) -> tuple[str, str]:
+    def _told(self) -> tuple[str, Sequence[str]]:
         part = self.parts[self.index]
         facts = [one_line(part.name, 200)]
         path = in_project(part.path, self._root) if part.path else ""
@@ -216,8 +223,9 @@ class PictureScreen(Guarded, Screen[None]):
         facts += [one_line(part.media_type, 60), size(len(part.data or "") * 3 // 4)]
         if len(self.parts) > 1:
             facts.append(f"{self.index + 1} of {len(self.parts)}")
-        keys = [TURN, KEYS] if len(self.parts) > 1 else [KEYS]
-        return " · ".join(facts), " · ".join([*keys, *([self._why] if self._why else [])])
+        keys = " · ".join([TURN, KEYS] if len(self.parts) > 1 else [KEYS])
+        short = [f"{keys} · {why}" for why in (self._why, self._why.partition("; ")[0], DOCTOR)] if self._why else []
+        return " · ".join(facts), [*short, keys]
 
     def action_turn(self, by: int) -> None:
         index = min(max(0, self.index + by), len(self.parts) - 1)

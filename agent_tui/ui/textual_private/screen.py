@@ -128,13 +128,17 @@ class EchoingScreen(Screen[None]):
 
     def _compositor_refresh(self) -> None:
         """Behind another screen, that one draws what changed. (Textual's own also marks this screen as changed by
-        that, once more and whole.)"""
+        that, once more and whole. And it asks the other one for a repaint, which forgets what changed there by
+        itself at the same time.)"""
         app = self.app
-        if self is app.screen or self not in app._background_screens:
+        front = app.screen
+        if self is front or self not in app._background_screens:
             super()._compositor_refresh()
             return
         if changed := self._compositor._dirty_regions.copy():
-            app.screen.refresh(*changed)
+            front._set_dirty(*changed)
+            front._dirty_widgets.add(front)
+            front.check_idle()
         self._compositor._dirty_regions.clear()
         self._dirty_widgets.clear()
 
