@@ -157,6 +157,11 @@ class Prices:
         longer = any(tier.rates.input or tier.rates.output for tier in self.tiers)
         return self.input == 0 and self.output == 0 and not longer
 
+    @property
+    def unreported(self) -> float | None:
+        """Dollars of a call of which nothing is reported (it was interrupted, or failed): None where calls cost."""
+        return 0.0 if self.free else None
+
     def cost(self, usage: TokenUsage) -> float | None:
         """Dollars of one step, or None when a price that is needed is unknown, or nobody reported what it used: an
         estimate is no bill. The length of the input decides the price of the whole request."""

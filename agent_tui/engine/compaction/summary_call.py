@@ -179,6 +179,7 @@ class SummaryCall:
             created=self._clock(),
             max_output=request.max_output,
             thinking="off",
+            cost_usd=model.prices.unreported,
             window=model.limits.window,
             expected_usd=expected.usd,
         )

@@ -72,6 +72,7 @@ def new_step(runtime: Runtime, kind: str) -> Step:
         prune_ids=active_prune_ids(conversation.records),
         fixed_fingerprint=runtime.prelude.fingerprint,
         thinking=runtime.effort,
+        cost_usd=info.prices.unreported,
         window=info.limits.window,
         given=given_of(runtime.inputs(), conversation.info.head_id),
     )

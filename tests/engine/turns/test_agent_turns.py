@@ -22,6 +22,7 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message
+from agent_tui.models.money import NO_COST
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 
@@ -118,6 +119,7 @@ async def test_an_interrupt_keeps_what_arrived_and_leaves_a_valid_conversation(t
         agent.submit("go on")
         await agent.join()
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["interrupted", "end"]
+        assert agent.context_usage().session.cost == NO_COST, "calls that are free cost nothing, also when cut off"
 
 
 async def test_tools_cut_off_by_an_interrupt_get_a_result(tmp_path: Path) -> None:
@@ -176,6 +178,7 @@ async def test_a_failure_after_the_first_delta_is_not_tried_again(tmp_path: Path
         assert answer.status == "failed" and answer.text and answer.note == "The connection broke."
         assert seen.last_end.stop_reason == "error"
         assert seen.last_end.failure is not None and seen.last_end.failure.kind == "interrupted_stream"
+        assert agent.context_usage().session.cost == NO_COST
 
 
 async def test_esc_ends_the_wait_for_a_retry(tmp_path: Path) -> None:
