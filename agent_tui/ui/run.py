@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,10 @@ def run_ui(
         said = scrollback(agent, get_terminal_size().columns) if settings.ui.scrollback else []
         return [*said, *([""] if said else []), *way_back(agent, again)]
 
+    for name in ("COLUMNS", "LINES"):
+        # The terminal knows its size. One that was exported, by a shell or by Python's readline in whatever started
+        # this, would win over it and never change.
+        os.environ.pop(name, None)
     app = AgentApp(
         agent_factory,
         settings,

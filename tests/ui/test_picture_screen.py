@@ -91,7 +91,8 @@ def sizes(seen: bytes) -> list[tuple[int, int]]:
 
 
 def test_another_size_draws_it_anew_and_the_end_takes_it_away(tmp_path: Path) -> None:
-    with chat(tmp_path, AGENT_TUI_UI__IMAGES="sixel") as terminal:
+    # What a shell exported is not the window's size.
+    with chat(tmp_path, AGENT_TUI_UI__IMAGES="sixel", COLUMNS="80", LINES="24") as terminal:
         terminal.resize(100, 40)
         attach(terminal)
         terminal.type(b"/picture red\r")
@@ -101,6 +102,7 @@ def test_another_size_draws_it_anew_and_the_end_takes_it_away(tmp_path: Path) ->
         while sizes(terminal.seen)[-1] != (500, 62):
             end = terminal.wait_for(DRAWN, end)
         assert sizes(terminal.seen)[0] == (800, 100)
+        assert b"\x1b[39;1H" in terminal.seen, "the caption is where forty rows end"
         assert sizes(terminal.seen[terminal.seen.rindex(ERASED) :]) == [(500, 62)]
         end = len(terminal.seen)
         os.kill(terminal.pid, signal.SIGTERM)

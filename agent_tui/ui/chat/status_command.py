@@ -87,14 +87,7 @@ class StatusCommand:
     async def _line(self) -> str:
         """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""
         data = await self._context()
-        process = await asyncio.create_subprocess_shell(
-            self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=self._agent.cwd,
-            start_new_session=True,
-        )
+        process = await self._started()
         try:
             async with asyncio.timeout(self._patience):
                 _, said, errors = await asyncio.gather(
@@ -102,13 +95,30 @@ class StatusCommand:
                 )
                 code = await process.wait()
         finally:
-            # With what it left behind; a command that has ended leaves no group unless something is in it.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await _end(process)
         if code != 0:
             raise ValueError(f"exit code {code}" + (f", {errors.strip().splitlines()[0]}" if errors.strip() else ""))
         return newlines(said).strip("\n").partition("\n")[0]
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        """The shell. Who leaves while it starts has it ended as well, with what it has started by then: cancelled,
+        asyncio would end the shell alone."""
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_shell(
+                self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=self._agent.cwd,
+                start_new_session=True,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):
+                await _end(await starting)
+            raise
 
     def _why(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
@@ -121,6 +131,13 @@ class StatusCommand:
         usage, steps = self._agent.context_usage(), list(self._agent.steps)
         # In a thread: of a long session the rows alone are some thousand.
         return await asyncio.to_thread(lambda: json.dumps(context_json(usage, steps)).encode() + b"\n")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """With what it left behind; a command that has ended leaves no group unless something is in it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
