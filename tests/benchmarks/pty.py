@@ -25,11 +25,11 @@ now                      7 to 11 / 25 to     41 to 45            1 260 to 1 340 
 idle now, empty app      7 / 24 ms, 14 / 24  0, 2 (its cursor)   0, 1 821             0.1 %, 0.6 %
 =======================  ==================  ==================  ===================  ==================
 
-On the same machine with nothing else running (``--sizes 200x50 --seconds 10``), of the version before: while 100 chunks
-a second stream a key takes 3.9 ms at the median and 7.3 ms at the 95th percentile, 46.8 frames a second of 1 264 bytes,
-20.9 % of a core; idle 5.1 and 12.0 ms, no frame, 0.2 %. Since then frames need no messages of Textual and what else
-changes is drawn with them. By turns with that version, load 7 to 18, CPU from ``/proc``: 18.3 → 14.9 % of a core with
-nine keys a second, 15.8 and 14.9 → 11.0 and 11.3 % without.
+On the same machine with nothing else running (load below 1, ``--sizes 200x50 --seconds 8 --phases paced``): while 100
+chunks a second stream a key takes 3.5 ms at the median and 12.0 ms at the 95th percentile; 42.7 frames a second of
+1 455 bytes, 14.9 % of a core (the version of the table: 3.9 and 7.3 ms, 46.8 frames a second, 20.9 %). Since then frames
+need no messages of Textual and what else changes is drawn with them; by turns with that version, load 7 to 18, CPU from
+``/proc``: 18.3 → 14.9 % of a core with nine keys a second, 15.8 and 14.9 → 11.0 and 11.3 % without.
 
 Of a key's time the program itself uses 2 to 3 ms of processor, and waits at most for the frame that is being made.
 """
