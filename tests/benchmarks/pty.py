@@ -27,7 +27,8 @@ idle now, empty app      7 / 24 ms, 14 / 24  0, 2 (its cursor)   0, 1 821       
 
 On the same machine with nothing else running (load below 1, ``--sizes 200x50 --seconds 8 --phases paced``): while 100
 chunks a second stream a key takes 3.5 ms at the median and 12.0 ms at the 95th percentile; 42.7 frames a second of
-1 455 bytes, 14.9 % of a core; two later runs, right after much else: 6.1 and 6.3, 26 and 57 ms, 17 % (the version of the table: 3.9 and 7.3 ms, 46.8 frames a second, 20.9 %). Since then frames
+1 455 bytes, 14.9 % of a core; two later runs, right after much else: 6.1 and 6.3, 26 and 57 ms, 17 % (the version of
+the table: 3.9 and 7.3 ms, 46.8 frames a second, 20.9 %). Since then frames
 need no messages of Textual and what else changes is drawn with them; by turns with that version, load 7 to 18, CPU from
 ``/proc``: 18.3 → 14.9 % of a core with nine keys a second, 15.8 and 14.9 → 11.0 and 11.3 % without.
 
