@@ -21,7 +21,9 @@ class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
     an answer "always" adds; empty where nothing may be remembered. ``session`` are rules that may be added until the
     program ends. ``domain`` is that of the sandbox in which a
-    command runs, at once or once it was asked about; ``network``: it needs to reach out of it."""
+    command runs, at once or once it was asked about; ``network``: it needs to reach out of it. ``if_stopped`` is the
+    question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
+    yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice."""
 
     action: Action
     reason: str = ""
@@ -30,6 +32,7 @@ class Decision:
     session: list[str] = field(default_factory=list)
     domain: Domain = "look"
     network: bool = False
+    if_stopped: Decision | None = None
 
 
 ALLOWED = Decision("allow")
