@@ -18,7 +18,7 @@ from agent_tui.tools.background.output import Cleaned
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.policy import Launch, free
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -90,7 +90,7 @@ class BashTool:
 
             return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain).outcome(timeout)
+        return await _Run(group, context, launch).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -113,8 +113,8 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
-        self._group, self._context, self._domain = group, context, domain
+    def __init__(self, group: ProcessGroup, context: ToolContext, launch: Launch) -> None:
+        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -197,12 +197,14 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
+        from agent_tui.tools.sandbox.environment import missed
         from agent_tui.tools.sandbox.words import refused, undone
 
         notes += undone(self._group.kept)
         if code != 0:
             jail, network = self._context.jail, self._context.network
             notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
+            notes += missed(text, os.environ, self._env) if self._domain != "free" else []
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
