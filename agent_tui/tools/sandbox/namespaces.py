@@ -178,7 +178,7 @@ def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
     """Nothing in the place of every secret that ``bound`` would show."""
     mounts: list[Mount] = []
     masked = "\0"
-    for path in sorted(path for path in secrets if places.is_within(path, bound)):
+    for path in sorted((path for path in secrets if places.is_within(path, bound)), key=lambda path: path.split("/")):
         if places.is_within(path, masked):
             continue
         try:

@@ -143,7 +143,7 @@ TOOLS = {
     "pyenv": "pyenv versions --bare | head -1 | grep -q . && echo 42",
     "node": "node -e 'console.log(6 * 7)'",
     "npm": "npm --version > v && echo 42",
-    "cargo": "cargo new -q --vcs none one && cd one && cargo build -q --offline && ./target/debug/one | sed s/Hello.*/42/",
+    "cargo": "cargo new -q --vcs none a && cd a && cargo build -q --offline && target/debug/a | sed s/Hello.*/42/",
     "rustc": "echo 'fn main() { println!(\"{}\", 6 * 7) }' > a.rs && rustc a.rs && ./a",
     "go": "printf 'package main\\nfunc main() { println(6 * 7) }' > a.go && go run a.go 2>&1",
     "java": "java -version && echo 42",
