@@ -162,5 +162,8 @@ async def test_the_tools_of_this_machine_run(tool: str, sandbox: Sandbox, tmp_pa
     place = world.Place(tmp_path / "place")
     place.project.mkdir(parents=True)
     jail = Jail(SandboxConfig(), place.project, tmp_path / "cache", sandbox=sandbox)
-    _, output = await world.run(jail, "work", place, TOOLS[tool], {})
+    script = TOOLS[tool]
+    if sandbox.backend is not None and sandbox.backend.own_tmp:
+        script = script.replace(" --vcs none", "")  # elsewhere the user's git configuration is seen and refused
+    _, output = await world.run(jail, "work", place, script, {})
     assert output.strip().splitlines()[-1:] == ["42"], output
