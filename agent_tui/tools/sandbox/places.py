@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 from agent_tui.tools.sandbox.protected import is_protected, root_places
 
@@ -133,10 +134,7 @@ part of it is the project. Elsewhere they are not there in the first place."""
 _OWN_STORE = frozenset({".git", ".hg", ".svn"})
 """Version control writes there all day: of these only what can run something is protected."""
 
-PROTECTED = (
-    *sorted(set(root_places()) - _OWN_STORE),
-    *(".hg/hgrc", ".opencode", "opencode.json", ".roo", ".emacs.d"),
-)
+PROTECTED = (*sorted(set(root_places()) - _OWN_STORE), ".hg/hgrc")
 """What makes git, an editor, a shell or an agent run something later, relative to a project."""
 
 HOME_PROTECTED = (
@@ -163,7 +161,8 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "remotes", "branches")
 """What makes git run something later, or send what is there elsewhere, in a repository's own folder."""
 
-_GIT_FOLDERS = 200
+_GIT_FOLDERS = 20_000
+"""How many folders are looked through for git's own; where there are more, nothing is run."""
 _LINKS = 8
 _TELLING = re.compile(r"token|secret|passw|credential|auth|key\s*=|://[^/\s]*@", re.IGNORECASE)
 _INSTALLATION = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
@@ -319,7 +318,7 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
         return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
-    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *own]))
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *led_to(folder), *own]))
 
 
 def _spelled(folder: Path) -> list[Path]:
@@ -333,12 +332,15 @@ def _spelled(folder: Path) -> list[Path]:
 
 def git_folders(folder: Path) -> list[Path]:
     """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees. ``folder``
-    may be one of git itself."""
+    may be one of git itself. Raises OSError where there are too many to look through."""
     git = folder if _is_git(folder) else folder / ".git"
-    found = [git]
+    found, looked = [git], 0
     for kind in ("modules", "worktrees"):
         todo = [git / kind]
-        while todo and len(found) < _GIT_FOLDERS:
+        while todo:
+            looked += 1
+            if looked > _GIT_FOLDERS:
+                raise OSError(f"{git / kind} has more than {_GIT_FOLDERS:,} folders")
             try:
                 inside = [Path(entry.path) for entry in os.scandir(todo.pop()) if entry.is_dir(follow_symlinks=False)]
             except OSError:
