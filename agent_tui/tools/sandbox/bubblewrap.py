@@ -87,7 +87,7 @@ def _options(domain: Domain, policy: SandboxPolicy, own_network: bool) -> list[s
     bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "--bind")
     options += _links()
     options += ["--ro-bind-try", "/sys", "/sys", "--bind", str(policy.temporary), "/tmp"]
-    if not any(path.is_relative_to("/var/tmp") for path in bound):
+    if not any(path.is_relative_to("/var/tmp") for path in (*bound, home)):
         options += ["--symlink", "/tmp", "/var/tmp"]
     options += ["--dir", str(home)]
     hidden, names = set(secrets), [str(path) for path in secrets]
