@@ -15,11 +15,22 @@ from typing import Literal
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
 from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
+
+TRYING = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "npm_config_fetch_retries": "0",
+    "PIP_RETRIES": "1",
+    "CARGO_NET_RETRY": "0",
+}
+"""For a command that may have to run again: it leaves be what it need not write, and does not try for minutes to reach
+what is out of its reach."""
 
 _probed: dict[tuple[str, str], Sandbox] = {}
 
@@ -148,10 +159,29 @@ class Jail:
             }
         return env
 
-    async def launch(self, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None = None) -> Launch:
-        """The process for ``argv``. Raises ToolError with one line where none may run."""
+    def attempts(self) -> Attempts:
+        """Listens to what a command of ``look`` would change that it could in ``work``."""
+        policy = self.policy()
+        return Attempts(
+            policy.folders, [path for folder in policy.folders for path in places.protected(folder, policy)]
+        )
+
+    async def launch(
+        self,
+        argv: Sequence[str],
+        domain: Domain,
+        cwd: Path,
+        network: Network | None = None,
+        attempts: Attempts | None = None,
+    ) -> Launch:
+        """The process for ``argv``; what it tries to change is told to ``attempts``. Raises ToolError with one line
+        where none may run."""
         await self.ready()
-        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        if attempts is None:
+            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, TRYING)
+        launch.pass_fds = (*launch.pass_fds, attempts.begin())
+        return launch
 
     def wrapped(
         self,
