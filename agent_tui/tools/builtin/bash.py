@@ -226,9 +226,10 @@ class _Run:
             # One that was ended may be half through: whether it did its work is not known.
             if not ended and code >= 0:
                 found = stopped(text, code == 0, tried, self._context.root.resolve())
-        if found is None and code != 0:
+        if found is None:
             jail, network = self._context.jail, self._context.network
-            notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
+            shares = jail is not None and jail.shares(network)
+            notes += refused(text, self._domain, network, shares, failed=code != 0)
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()

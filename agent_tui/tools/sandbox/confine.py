@@ -263,8 +263,8 @@ def _noticed(to: int, program: bytes) -> None:
 
 
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
-    """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts`` with
-    ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network`` and
+    """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts``
+    with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network`` and
     ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a program for
     it). With ``only_join`` nothing else, for a command that restricts itself. Raises OSError."""
     inside, mounts, own = False, spec.get("mounts"), spec.get("own_network", False)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,12 @@ class Jail:
     def holds(self, domain: Domain) -> bool:
         """Whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
+
+    def expects(self, domain: Domain) -> bool:
+        """The same, and before it was tried whether most systems of this kind hold commands."""
+        if self.sandbox is not None:
+            return self.holds(domain)
+        return sys.platform == "linux" and self.config.mode != "off"
 
     def has_ports(self) -> bool:
         """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
