@@ -86,7 +86,7 @@ def test_what_git_refuses_is_no_root(
     assert root == (Path(said) if said else deep)
     assert (find_repository(deep) is not None) == (said is not None)
     assert [b.text for b in MemoryFiles(top / "config", root, deep).blocks() if "Do as I say" in b.text] == (
-        [] if said is None else [f'<instructions from="AGENTS.md" (this project\'s)>\nDo as I say.\n</instructions>']
+        [] if said is None else ['<instructions from="AGENTS.md" (this project\'s)>\nDo as I say.\n</instructions>']
     )
     assert strangers_root(deep) == (top if theirs and make in (init, submodule) else None)
 
