@@ -5,9 +5,9 @@
 The commands of ``tests/tools/judge/data/everyday_run.txt`` are called by the demo model, each in a fresh small project
 (Python with tests and a Makefile, npm, Cargo, git with a remote on disk); questions are answered with yes, those about
 commands that leave the machine with no. ``+`` runs unasked, ``?`` asks, ``-`` is refused without a question; behind it
-``!`` where it ran and its exit code or its effect is not what bash alone gives. What does not work in bash alone here is
-left out, and named. ``--means`` is the beginning of a name (``bubblewrap``, ``landlock``, …, or ``none``; default: all
-that this machine has); a bwrap that is not installed is taken from ``AGENT_TUI_TEST_BWRAP``. ``--json`` keeps the
+``!`` where it ran and its exit code or its effect is not what bash alone gives. What does not work in bash alone here
+is left out, and named. ``--means`` is the beginning of a name (``bubblewrap``, ``landlock``, …, or ``none``; default:
+all that this machine has); a bwrap that is not installed is taken from ``AGENT_TUI_TEST_BWRAP``. ``--json`` keeps the
 results in a file, to which further runs (as another user) are added; ``--before`` is such a file of earlier code:
 what changed is marked, and its totals are shown. Nothing is downloaded. Takes some minutes a means.
 """
@@ -39,7 +39,7 @@ def available() -> list[str]:
     from agent_tui.tools.sandbox import box
 
     _with_bwrap()
-    return list(dict.fromkeys(backend.name.split()[0].lower() for backend in box.backends())) + ["none"]
+    return [*dict.fromkeys(backend.name.split()[0].lower() for backend in box.backends()), "none"]
 
 
 def _with_bwrap() -> None:
@@ -147,7 +147,7 @@ def one_means(means: str, modes: Sequence[str], wanted: str, left: Sequence[str]
 def mark(row: Row | None) -> str:
     if row is None:
         return "  "
-    return row["sign"] + ("!" if row.get("works") is False else " ")
+    return str(row["sign"]) + ("!" if row.get("works") is False else " ")
 
 
 def table(found: dict[str, dict[str, Row]], before: dict[str, dict[str, Row]]) -> None:
