@@ -68,7 +68,9 @@ class PermissionDesk:
         that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
-            if intent.kind == "command":
+            # What commands may read is no question for a file tool either.
+            held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+            if held:
                 if self._ready is not None:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.

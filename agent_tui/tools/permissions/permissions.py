@@ -212,6 +212,8 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
+        if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
+            return ALLOWED
         if decision.action != "ask" or self.protected(path):
             return decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
@@ -219,6 +221,16 @@ class Permissions:
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _commands_read(self, tool: str, path: Path) -> bool:
+        """Whether a path outside the project is there for every command that is held: asking about it would be no
+        protection."""
+        return (
+            not is_within(path, self.folders)
+            and self.holds("look")
+            and self.sees(path, "read")
+            and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
+        )
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
         """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
@@ -231,6 +243,10 @@ class Permissions:
             return []
         inside = folder.relative_to(self.root).as_posix()
         return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
+
+    def inside(self, paths: Iterable[Path]) -> bool:
+        """Whether all of these resolved paths lie in the project, an added folder or what may be read besides."""
+        return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
