@@ -20,6 +20,7 @@ _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 
 _NEWEST = (1 << 16) - 1
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_SECCOMP, _WITH_LISTENER = (277 if os.uname().machine == "aarch64" else 317), 8
 _PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 36, 38, 47, 4
 _KEPT_CAPABILITIES = (0, 1, 3, 4)
 """To own, read and change files as root is used to: which ones is Landlock's to say."""
@@ -249,11 +250,24 @@ def _seccomp(program: bytes) -> None:
     _checked(_prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_)), "seccomp")
 
 
+def _noticed(to: int, program: bytes) -> None:
+    """Lets whoever has the other end of the socket ``to`` listen to the calls that ``program`` names. A kernel that
+    cannot do that leaves the socket without a word: nothing depends on being told."""
+    import _socket
+
+    filter_ = _Program(len(program) // 8, program)
+    listener = _libc.syscall(_SECCOMP, 1, _WITH_LISTENER, ctypes.byref(filter_))
+    if listener >= 0:
+        _socket.socket(fileno=os.dup(to)).sendmsg([b"n"], [(1, 1, listener.to_bytes(4, sys.byteorder))])
+        os.close(listener)
+    os.close(to)
+
+
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
     """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts``
     with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network`` and
-    ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``. With ``only_join`` nothing else, for a
-    command that restricts itself. Raises OSError."""
+    ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a program for
+    it). With ``only_join`` nothing else, for a command that restricts itself. Raises OSError."""
     inside, mounts, own = False, spec.get("mounts"), spec.get("own_network", False)
     if spec.get("join"):
         inside, own = _join(spec["join"]), False
@@ -270,6 +284,8 @@ def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
         _landlock(spec.get("rules"), spec.get("network", True), spec.get("scope", 3))
     if spec.get("seccomp"):
         _seccomp(spec["seccomp"])
+    if spec.get("noticed"):
+        _noticed(*spec["noticed"])
 
 
 def unpacked(text: str) -> dict:  # type: ignore[type-arg]
