@@ -172,9 +172,9 @@ def status_line(sandbox: Sandbox) -> str:
     if sandbox.mode == "off":
         return "off ([sandbox] mode)"
     held = [domain for domain in ("look", "work") if domain in sandbox.proven]
-    if len(held) == 2:
-        return sandbox.name
     why = f" ({sandbox.failed[0]})" if sandbox.failed else ""
+    if len(held) == 2:
+        return f"{sandbox.name}, the last resort{why}" if sandbox.name == "Landlock" and why else sandbox.name
     if held:
         return f"{sandbox.name}, {held[0]} only{why}"
     if sandbox.mode == "required":
