@@ -20,7 +20,7 @@ from agent_tui.tools.background.output import Cleaned
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.policy import Launch, free
 from agent_tui.tools.sandbox.stopped import Stopped
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class BashTool:
 
             return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain, attempts).outcome(timeout)
+        return await _Run(group, context, launch, attempts).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -130,9 +130,10 @@ def environment() -> dict[str, str]:
 
 class _Run:
     def __init__(
-        self, group: ProcessGroup, context: ToolContext, domain: Domain, attempts: Attempts | None = None
+        self, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None = None
     ) -> None:
-        self._group, self._context, self._domain, self._attempts = group, context, domain, attempts
+        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
+        self._attempts = attempts
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -218,6 +219,7 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
+        from agent_tui.tools.sandbox.environment import missed
         from agent_tui.tools.sandbox.stopped import stopped
         from agent_tui.tools.sandbox.words import kept_from, refused, undone
 
@@ -233,6 +235,7 @@ class _Run:
             shares = jail is not None and jail.shares(network)
             notes += refused(text, self._domain, network, shares, failed=code != 0)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
+            notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()

@@ -37,6 +37,7 @@ class _Status(asyncio.Protocol):
         self.exited: asyncio.Future[int] = loop.create_future()
         self.alone, self.over = asyncio.Event(), asyncio.Event()
         self.kept: list[tuple[str, Path]] = []
+        self.refused = ""
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:
@@ -47,6 +48,8 @@ class _Status(asyncio.Protocol):
                 self._settle(self.started, int(rest))
             elif word == "failed":
                 self._settle(self.started, -int(rest))
+            elif word == "refused":
+                self.refused = os.fsdecode(bytes.fromhex(rest))
             elif word == "exit":
                 self._settle(self.exited, int(rest))
             elif word == "alone":
@@ -145,6 +148,11 @@ class ProcessGroup:
         if pid <= 0:
             await group.end()
             group.close()
+            if words.refused:
+                raise ToolError(
+                    f"Not run: with {words.refused} protected folders hold more than can be put back after a command "
+                    "(20,000 files, 64 MB). Move some of it away, or install bubblewrap."
+                )
             why = os.strerror(-pid) if pid else "the supervisor ended"
             raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {why}")
         return group

@@ -20,6 +20,7 @@ from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
@@ -325,7 +326,9 @@ class Permissions:
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
+        shortest = min(inside, key=lambda p: len(p.parts), default=path)
+        return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
