@@ -113,7 +113,8 @@ class Attempts:
 
     def _changes(self, call: str, path: Path) -> bool:
         """Whether the call might have changed something here, had it not been for the sandbox."""
-        if not any(map(path.is_relative_to, self._folders)) or any(map(path.is_relative_to, self._kept)):
+        meant = path.with_name(path.name.removesuffix(".lock") or path.name)
+        if not any(map(path.is_relative_to, self._folders)) or any(map(meant.is_relative_to, self._kept)):
             return False
         try:
             mode: int | None = path.lstat().st_mode
