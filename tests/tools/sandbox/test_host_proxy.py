@@ -82,7 +82,7 @@ def missing(*programs: str) -> None:
 
 
 def wheel(folder: Path, name: str) -> None:
-    path = folder / "simple" / name / f"{name}-1.0-py3-none-any.whl"
+    path = folder / "simple" / name.replace("_", "-") / f"{name}-1.0-py3-none-any.whl"
     path.parent.mkdir(parents=True)
     with zipfile.ZipFile(path, "w") as made:
         made.writestr(f"{name}.py", "")
@@ -158,7 +158,7 @@ def test_cargo_fetches_from_the_registry_that_the_user_names(
     checksum = hashlib.sha256((index / "granted.crate").read_bytes()).hexdigest()
     port = serve(index)
     registry = f"http://registry.example.net:{port}"
-    (index / "config.json").write_text(json.dumps({"dl": f"{registry}/granted.crate"}))
+    (index / "config.json").write_text(json.dumps({"dl": f"{registry}/{{crate}}.crate"}))
     entry = {"name": "granted", "vers": "1.0.0", "deps": [], "cksum": checksum, "features": {}, "yanked": False}
     (index / "gr" / "an" / "granted").write_text(json.dumps(entry) + "\n")
     for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("CARGO_")]:
