@@ -177,8 +177,9 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        runs = "runs again" if again else "runs"
-        return f" · {runs} in the sandbox" + (", with the network open" if decision.network else "")
+        if again:
+            return " · again, with the network" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (", with the network open" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""

@@ -126,7 +126,22 @@ class Permissions:
 
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends: edits, a folder outside the project, hosts."""
-        self._session.append(parse_rule(text))
+        rule = parse_rule(text)
+        if rule not in self._session:
+            self._session.append(rule)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program ends."""
+        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._session:
+            return False
+        self._session.remove(rule)
+        return True
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""

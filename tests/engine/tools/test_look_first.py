@@ -183,7 +183,7 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
     async with running(made) as (agent, _):
         asked = answering(agent, allow=False)
         await say(agent, "go")
-        assert asked[0].reason == "wants the network (pypi.org) · runs again in the sandbox, with the network open"
+        assert asked[0].reason == "wants the network (pypi.org) · again, with the network"
         assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
 
 
@@ -209,3 +209,22 @@ def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     assert made.grants("pypi.org", True) and made.grants("a.example.com", False)
     assert not made.grants("bad.example.com", False) and not made.grants("example.org", False)
     assert made.forget("network(registries)") and not made.grants("pypi.org", True)
+
+
+async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    command = COUNTS + "echo 'curl: (6) Could not resolve host: pypi.org'; exit 6"
+    made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+
+        def grant(event: Event) -> None:
+            if isinstance(event, PermissionAsked):
+                agent.answer_permission(event.request_id, True, event.session[0], "")
+
+        agent.subscribe(grant)
+        await say(agent, "go")
+        assert ("allow", "network(registries)", "this session") in agent.permission_rules()
+        assert made.permissions.grants("pypi.org", True) and not made.permissions.grants("example.com", False)
+        assert agent.remove_permission_rule("network(registries)") and agent.permission_rules() == []
+        assert not made.permissions.grants("pypi.org", True)

@@ -105,7 +105,9 @@ def test_pip_installs_from_the_registry_that_the_user_names(
     monkeypatch.setattr(socket, "getaddrinfo", _as_here(socket.getaddrinfo))
     made = jail(sandbox, tmp_path)
     try:
-        code, said = run(made, "pip", "--trusted-host", "registry.example.net", "download", "--no-deps", "granted-thing")
+        code, said = run(
+            made, "pip", "--trusted-host", "registry.example.net", "download", "--no-deps", "granted-thing"
+        )
         assert code == 0, said
         assert (tmp_path / "project" / "granted_thing-1.0-py3-none-any.whl").exists()
     finally:
