@@ -44,6 +44,9 @@ def held(tmp_path: Path, project: Path, script: str, sandbox: Sandbox, **more: A
     made = parts(tmp_path, project, script, **more)
     made.jail = Jail(SandboxConfig(), project, tmp_path / "cache", sandbox=sandbox)
     made.permissions.holds = made.jail.holds
+    made.jail.policy().prepare()
+    # What is new there is gone before a command runs once more.
+    (made.jail.policy().temporary / "runs").touch()
     return made
 
 
@@ -82,7 +85,7 @@ async def test_what_was_stopped_is_asked_about_however_it_was_said(
 async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
-    command = COUNTS + "mkdir out && echo made > out/x && cat out/x"
+    command = COUNTS + "mkdir $TMPDIR/new && echo x > $TMPDIR/other && mkdir out && echo made > out/x && cat out/x"
     made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
     async with running(made) as (agent, seen):
         asked = answering(agent)
@@ -183,7 +186,9 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
     async with running(made) as (agent, _):
         asked = answering(agent, allow=False)
         await say(agent, "go")
-        assert asked[0].reason == "wants the network (pypi.org) · again, with the network"
+        assert asked[0].reason == (
+            "wants the network (pypi.org) · again, with the network: any host, here they cannot be told apart"
+        )
         assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
 
 
