@@ -177,8 +177,10 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        runs = "runs again" if again else "runs"
-        return f" · {runs} in the sandbox" + (", with the network open" if decision.network else "")
+        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        if again:
+            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""

@@ -230,6 +230,8 @@ class _Run:
             # One that was ended may be half through: whether it did its work is not known.
             if not ended and code >= 0:
                 found = stopped(text, code == 0, tried, self._context.root.resolve())
+            if found is not None:
+                self._attempts.undo()
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)

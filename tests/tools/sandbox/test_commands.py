@@ -50,6 +50,11 @@ async def bash(context: ToolContext, command: str) -> str:
     return (await BashTool().run({"command": command}, context)).text
 
 
+async def test_a_pipe_that_ends_well_hides_nothing(context: ToolContext) -> None:
+    assert "[sandbox: /usr/x: not allowed here" in await bash(context, "touch /usr/x 2>&1 | tail -3")
+    assert "sandbox" not in await bash(context, "echo 'a permission denied in the middle of a sentence' | cat")
+
+
 async def test_a_command_that_was_stopped_says_so(context: ToolContext) -> None:
     looked = await bash(replace(context, domain="look"), "echo x > new")
     assert looked.endswith("[sandbox: this ran where it reads only (look); that may be why.]")
