@@ -233,6 +233,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         network=settings.sandbox.network,
         has_ports=jail.has_ports,
         temporary=jail.policy().temporary,
+        remotes=jail.remotes,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
     )

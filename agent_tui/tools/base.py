@@ -14,6 +14,7 @@ from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
@@ -149,7 +150,8 @@ class ToolContext:
     as long as the session. ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration,
+    ``remotes`` what its git commands may reach from there.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
     ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
@@ -172,6 +174,7 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
     user: User | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -17,12 +18,14 @@ from agent_tui.tools.sandbox.policy import Domain, Network
 @dataclass(slots=True, frozen=True)
 class Verdict:
     """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
-    ``network`` what it may reach; None: what the mode and the configuration say."""
+    ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git commands
+    may reach besides."""
 
     allowed: bool
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,7 +47,8 @@ class _Answer:
 def _allowed(intent: Intent, decision: Decision) -> Verdict:
     if intent.kind != "command":
         return Verdict(True)
-    return Verdict(True, domain=decision.domain, network="allow" if decision.network else None)
+    reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
+    return Verdict(True, domain=decision.domain, network="allow" if decision.network else None, remotes=reaches)
 
 
 class PermissionDesk:
@@ -110,6 +114,7 @@ class PermissionDesk:
                 return _allowed(intent, answer) if allowed else Verdict(False, answer.message or answer.reason)
             self._publish(PermissionAnswered(request_id, answer.allow))
             if answer.allow:
+                self.permissions.seen_remotes(decision)
                 if answer.pattern is not None and answer.pattern in decision.session:
                     self.permissions.allow_for_session(answer.pattern)
                 elif answer.pattern is not None:

@@ -208,6 +208,7 @@ class ToolRunner:
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
+            remotes=verdict.remotes,
         )
         try:
             outcome = await job.tool.run(job.arguments or {}, context)

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
@@ -16,9 +17,11 @@ from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.background.output import Cleaned
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.children.git_broker import GitBroker
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain, Launch, free
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -77,6 +80,7 @@ class BashTool:
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        broker: GitBroker | None = None
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 
@@ -84,13 +88,32 @@ class BashTool:
         elif jail is None:
             launch = free(command, environment())
         else:
-            launch = await jail.launch(command, context.domain, cwd, context.network)
+            launch, broker = await launched(command, cwd, context, jail)
         if args.background:
             from agent_tui.tools.background.starting import start
 
             return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain).outcome(timeout)
+        return await _Run(group, context, launch.domain, broker).outcome(timeout)
+
+
+async def launched(command: list[str], cwd: Path, context: ToolContext, jail: Jail) -> tuple[Launch, GitBroker | None]:
+    """A command held to the domain of ``context``, and who answers its git for what it may reach."""
+    if not context.remotes or context.domain == "free" or not (await jail.ready()).holds(context.domain):
+        return await jail.launch(command, context.domain, cwd, context.network), None
+    broker = await GitBroker.open(
+        context.remotes, jail.policy().folders, jail.cache / "sandbox", os.environ.get("PATH", os.defpath)
+    )
+    if broker is None:
+        return await jail.launch(command, context.domain, cwd, context.network), None
+    try:
+        launch = await jail.launch(command, context.domain, cwd, context.network, broker.environment, [broker.folder])
+    except BaseException:
+        os.close(broker.fd)
+        broker.close()
+        raise
+    launch.pass_fds = (*launch.pass_fds, broker.fd)
+    return launch, broker
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -113,14 +136,17 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
-        self._group, self._context, self._domain = group, context, domain
+    def __init__(
+        self, group: ProcessGroup, context: ToolContext, domain: Domain, broker: GitBroker | None = None
+    ) -> None:
+        self._group, self._context, self._domain, self._broker = group, context, domain, broker
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
+        self._told: list[str] = []
 
     async def outcome(self, timeout: float) -> ToolOutcome:
         notes: list[str] = []
@@ -145,6 +171,8 @@ class _Run:
                     self._note = "[processes left in the background were ended]"
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+            if self._broker is not None:
+                self._told = await self._broker.over()
             return self._finish(await self._group.wait(), notes)
         except asyncio.CancelledError:
             reading.cancel()
@@ -157,6 +185,8 @@ class _Run:
                 self._flush_later.cancel()
             await self._group.end()
             self._group.close()
+            if self._broker is not None:
+                self._broker.close()
             await asyncio.gather(reading, waiting, return_exceptions=True)
             self._collector.close()
 
@@ -199,7 +229,7 @@ class _Run:
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.words import refused, undone
 
-        notes += undone(self._group.kept)
+        notes += [*self._told, *undone(self._group.kept)]
         if code != 0:
             jail, network = self._context.jail, self._context.network
             notes += refused(text, self._domain, network, jail is not None and jail.shares(network))

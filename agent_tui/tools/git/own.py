@@ -20,7 +20,7 @@ from agent_tui.tools.git.repository import Repository, read_small
 from agent_tui.tools.git.values import harmless, read_values, written
 
 _EXCLUDES = 1_000_000
-_PINNED = {
+PINNED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -62,7 +62,7 @@ class OwnGit:
 
     def _environment(self) -> dict[str, str]:
         private = str(self._private)
-        return _PINNED | {
+        return PINNED | {
             "PATH": os.defpath,
             "HOME": private,
             "XDG_CONFIG_HOME": private,
@@ -89,9 +89,10 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
         yield OwnGit(program, repository, private)
 
 
-def find_git(tree: Path | None) -> str | None:
-    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it."""
-    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+def find_git(tree: Path | None, path: str | None = None) -> str | None:
+    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it.
+    ``path`` are the folders to look in, instead of those of the environment."""
+    for entry in (path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
         candidate = Path(entry) / "git"
         if not entry or not candidate.is_absolute() or not os.access(candidate, os.X_OK) or not candidate.is_file():
             continue

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.rules.rule import Rule
 from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
@@ -19,10 +20,12 @@ PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the use
 
 @dataclass(slots=True, frozen=True)
 class RemoteGit:
-    """A git command that talks to a remote: its words, beginning with ``git``, and the folder it is to run in."""
+    """A git command that talks to a remote: its words, beginning with ``git``, and the folder it is to run in.
+    ``reach`` is what comes of them there."""
 
     argv: tuple[str, ...]
     folder: Path
+    reach: Reach | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -14,6 +14,7 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
@@ -40,6 +41,7 @@ class Jail:
     secrets: Callable[[], Collection[str]] = tuple
     secret_names: Collection[str] = ()
     sandbox: Sandbox | None = None
+    _remotes: Remotes | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _base: SandboxPolicy | None = None
     _shared: SessionNetwork | None = None
@@ -148,10 +150,26 @@ class Jail:
             }
         return env
 
-    async def launch(self, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None = None) -> Launch:
-        """The process for ``argv``. Raises ToolError with one line where none may run."""
+    @property
+    def remotes(self) -> Remotes:
+        """The remotes of the repositories in the folders that commands may write in."""
+        if self._remotes is None:
+            self._remotes = Remotes(self.policy().folders)
+        return self._remotes
+
+    async def launch(
+        self,
+        argv: Sequence[str],
+        domain: Domain,
+        cwd: Path,
+        network: Network | None = None,
+        more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
+    ) -> Launch:
+        """The process for ``argv``. ``more`` is added to its environment, ``readable`` to what it may read. Raises
+        ToolError with one line where none may run."""
         await self.ready()
-        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
 
     def wrapped(
         self,
@@ -160,8 +178,9 @@ class Jail:
         cwd: Path,
         network: Network | None = None,
         more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> Launch:
-        """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        """The same for a thread of the caller's own."""
         from agent_tui.tools.sandbox.gitconfig import write_git_config
 
         sandbox, policy = self.tried(), self.policy(network)
@@ -170,6 +189,7 @@ class Jail:
                 policy.prepare()
                 write_git_config(self._git_config)
         env = self.environment(domain, network) | dict(more or {})
+        policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         if domain == "work" and self.shares(network):
             policy = replace(policy, shared=self._session_network())
         return sandbox.wrap(argv, domain, policy, cwd, env)
