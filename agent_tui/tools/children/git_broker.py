@@ -45,6 +45,7 @@ MAX_SAID = 20_000_000
 AT_ONCE, IN_ALL = 8, 200
 _FRAME = struct.Struct(">BI")
 _SEQUENCED = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+_RELAY = (sys.executable, "-I", "-S", str(start.FOLDER / "relay.py"))
 _SHIM = """#!/bin/sh
 skip=
 for word; do
@@ -68,13 +69,12 @@ def relay_folder(base: Path) -> Path | None:
         return None
     asked = subprocess.run([program, "--exec-path"], capture_output=True, timeout=10, check=False, cwd="/")
     programs = Path(os.fsdecode(asked.stdout.strip()))
-    relay = [sys.executable, "-I", "-S", str(start.FOLDER / "relay.py")]
     texts = {
-        "bin/git": _SHIM.replace("RELAY", shlex.join(relay)).replace("GIT", shlex.quote(program)),
-        "bin/ssh": _script(relay, "ssh", program),
-        "git-core/git-remote-http": _script(relay, "web", program),
-        "git-core/git-remote-https": _script(relay, "web", program),
-        "git-core/git-upload-pack": _script(relay, "local", program),
+        "bin/git": _SHIM.replace("RELAY", shlex.join(_RELAY)).replace("GIT", shlex.quote(program)),
+        "bin/ssh": _script("ssh", program),
+        "git-core/git-remote-http": _script("web", program),
+        "git-core/git-remote-https": _script("web", program),
+        "git-core/git-upload-pack": _script("local", program),
     }
     links = {f"git-core/{path.name}": path for path in sorted(programs.iterdir())}
     mark = json.dumps([texts, {name: str(path) for name, path in links.items()}])
@@ -97,8 +97,8 @@ def relay_folder(base: Path) -> Path | None:
     return folder
 
 
-def _script(relay: Sequence[str], role: str, program: str) -> str:
-    return f'#!/bin/sh\nexec {shlex.join(relay)} {role} {shlex.quote(program)} "$@"\n'
+def _script(role: str, program: str) -> str:
+    return f'#!/bin/sh\nexec {shlex.join(_RELAY)} {role} {shlex.quote(program)} "$@"\n'
 
 
 class GitBroker:
@@ -141,7 +141,7 @@ class GitBroker:
             "GIT_EXEC_PATH": str(folder / "git-core"),
             "GIT_SSH_COMMAND": str(folder / "bin/ssh"),
             "GIT_SSH_VARIANT": "ssh",
-            "GIT_CONFIG_COUNT": str(len(pairs)),
+            **({"GIT_CONFIG_COUNT": str(len(pairs))} if pairs else {}),
             **{f"GIT_CONFIG_KEY_{at}": f"url.{form}.insteadOf" for at, (form, _) in enumerate(pairs)},
             **{f"GIT_CONFIG_VALUE_{at}": beginning for at, (_, beginning) in enumerate(pairs)},
         }
@@ -177,7 +177,7 @@ class GitBroker:
 
     def _readable(self) -> None:
         try:
-            _, fds, _, _ = socket.recv_fds(self._ours, 16, 4)
+            _, fds, _, _ = socket.recv_fds(self._ours, 16, 4, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
         except BlockingIOError:
             return
         except OSError:
@@ -199,7 +199,7 @@ class GitBroker:
         try:
             if not stat.S_ISREG(os.fstat(fds[0]).st_mode) or not all(_is_pipe(fd) for fd in fds[1:]):
                 return
-            request = json.loads(await asyncio.to_thread(_whole, fds[0]))
+            request = await asyncio.to_thread(_whole, fds[0])
             answer = await _Answer.to(fds[1])
             fds[1] = -1
             try:
@@ -236,7 +236,7 @@ class GitBroker:
             raise ToolError(
                 f"git is configured to reach {address.text} in a way that is not possible from the sandbox."
             )
-        process = await asyncio.to_thread(outside.takes, there)
+        process = await asyncio.to_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
         return await self._run(process, answer, private, (streams[0], streams[1]), streams)
 
     def _allows(self, reach: Reach, address: Address | None) -> bool:
@@ -422,11 +422,12 @@ def _is_pipe(fd: int) -> bool:
     return stat.S_ISFIFO(os.fstat(fd).st_mode)
 
 
-def _whole(fd: int) -> bytes:
+def _whole(fd: int) -> dict[str, object]:
     size = os.fstat(fd).st_size
-    if size > MAX_REQUEST:
-        raise ValueError("too long")
-    return os.pread(fd, size, 0)
+    request = json.loads(os.pread(fd, size, 0)) if size <= MAX_REQUEST else None
+    if not isinstance(request, dict):
+        raise ValueError("not a request")
+    return request
 
 
 def _close(*fds: int) -> None:

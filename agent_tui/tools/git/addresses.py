@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])"
 _WEB = re.compile(rf"https?://(?:[^\s/@\\]*@)?{_HOST}(?::\d{{1,5}})?(?:/[^\s\\]*)?", re.IGNORECASE)
 _SSH = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://((?:{_USER}@)?{_HOST})(?::(\d{{1,5}}))?(/[^\s]+)")
 _SHORT = re.compile(rf"((?:{_USER}@)?{_HOST}):([^-:\s][^\s]*)")
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f]|%0[0-9a-f]|%7f", re.IGNORECASE)
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f]|%[01][0-9a-f]|%7f", re.IGNORECASE)
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,10 +43,10 @@ def parse_address(text: str, folder: Path) -> Address | None:
     if _WEB.fullmatch(text):
         return Address("web", text)
     if match := _SSH.fullmatch(text):
-        host, port, path = match.groups()
+        host, port, path = match[1], match[2], unquote(match[3])
         return Address("ssh", text, host.replace("[", "").replace("]", ""), port or "", path[path.startswith("/~") :])
     if text.startswith("file:///"):
-        return _local(text, Path(text.removeprefix("file://")))
+        return _local(text, Path(unquote(text.removeprefix("file://"))))
     if "://" in text:
         return None
     if match := _SHORT.fullmatch(text):

@@ -28,6 +28,8 @@ _KEPT = re.compile(
     r"|GIT_SSH(?:_COMMAND|_VARIANT)?|GIT_SSL_\w+|GIT_PROXY_\w+|GIT_HTTP_\w+|GIT_CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)"
 )
 _NOT_HERE = re.compile(r"core\.(?:hookspath|fsmonitor|worktree|bare|pager)|(?:alias|include|includeif|push)\..*")
+_PASSWORD = re.compile(r"https?://[^/]*@|[a-z+]*://[^/]*:[^/]*@", re.IGNORECASE)
+_VERSION = re.compile(r"version=[012]")
 _OPEN_SSH = ("ssh",)
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REFERENCE = re.compile(r"refs/(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.|[\x00-\x20\x7f~^:?*\[\\]))[^/].*[^/.]")
@@ -91,25 +93,23 @@ class OutsideGit:
         found = [
             (key[4:-10], value) for key, value in self._user if key.startswith("url.") and key.endswith(".insteadof")
         ]
-        return [(form, start) for form, start in found if "@" not in form or "://" not in form]
+        return [(form, start) for form, start in found if not _PASSWORD.match(form)]
 
-    def takes(self, address: Address) -> Outside:
-        """A pipe to what hands out objects there. Raises OSError where git is missing."""
+    def takes(self, address: Address, protocol: str, gate: Sequence[str]) -> Outside:
+        """A pipe to what hands out objects there; ``gate`` is what stands before git's helper for the web."""
         self._furnish(Told("ref: refs/heads/none", {}), ())
         env = self._env | {"GIT_ALLOW_PROTOCOL": _protocols([address])}
-        git = self._program or "git"
+        git, version = self._program or "git", {"GIT_PROTOCOL": protocol} if _VERSION.fullmatch(protocol) else {}
         if address.kind == "local":
-            return Outside([git, "upload-pack", "--", address.path], _without_repository(env))
+            return Outside([git, "upload-pack", "--", address.path], _without_repository(env) | version)
         if address.kind == "web":
-            # The helper does more than this when it is asked: what asks it is here, and hands over its pipe after that.
-            script = '{ echo \'stateless-connect git-upload-pack\'; exec cat; } | "$0" remote-https origin "$1"'
-            return Outside(["/bin/sh", "-c", script, git, address.text], env)
+            return Outside([*gate, git, address.text], env)
         ssh = self._ssh()
         words = f"git-upload-pack {shlex.quote(address.path)}"
         port = [] if not address.port else ["-P" if "plink" in ssh else "-p", address.port]
         options = ["-o", "SendEnv=GIT_PROTOCOL"] if _is_open_ssh(ssh) else []
         command = ["/bin/sh", "-c", f'{ssh} "$@"', "ssh", *options, *port, address.host, words]
-        return Outside(command, _without_repository(env) | {"GIT_PROTOCOL": "version=2"})
+        return Outside(command, _without_repository(env) | version)
 
     def resolved(self, address: Address) -> Address | None:
         """Where the user's configuration has git go for it."""

@@ -184,6 +184,7 @@ class Remotes:
                 operands.append(word)
             at += 1
         named: list[Address] = []
+        names: list[str] = []
         if operands and operands[0] not in _names(reach.settings):
             address = parse_address(operands[0], reach.folder)
             if address is None:
@@ -194,6 +195,13 @@ class Remotes:
         else:
             names = operands[:1] or _default(reach.settings, repository, "pushremote")
             found = [address for name in names for address in _of(reach.settings, name, reach.folder, push=True)]
+        settings = tuple(
+            (key, value)
+            for key, value in reach.settings
+            if not key.startswith("remote.")
+            or key == "remote.pushdefault"
+            or key.split(".", 1)[1].rpartition(".")[0] in names
+        )
         if not found:
             return _refused(reach, "it has no remote with an address that is one")
         if any(self._inside(address) for address in found):
@@ -205,7 +213,7 @@ class Remotes:
             tuple(found),
             tuple(named),
             tuple(words),
-            reach.settings,
+            settings,
             objects,
         )
 

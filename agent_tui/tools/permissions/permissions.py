@@ -39,8 +39,9 @@ class Permissions:
     reach, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
     not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
     temporary files. ``remotes`` are those of the session's repositories. ``looking_tools`` are the tools of MCP
-    servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
-    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
+    servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where
+    their server says the same of them. With ``can_ask`` False what would be asked is refused, and the refusal says how
+    to allow it. Raises ConfigError for a rule that
     cannot be read.
     """
 

@@ -1,7 +1,8 @@
 """Stands, inside the sandbox, where git looks for what talks to a remote, and asks the program outside for it.
 
 Standard library only, run by itself in an isolated interpreter: as ``git push``, as the helper for http and https, as
-ssh, and as ``git-upload-pack`` of a folder that is not there inside. A request is a file with what is asked and the
+ssh, and as ``git-upload-pack`` of a folder that is not there inside; outside, between what asks and git's own helper
+for the web (``gate``). A request is a file with what is asked and the
 descriptors to answer to, sent over a socket that the line was started with; the answer comes in frames of a kind, a
 length and that many bytes.
 """
@@ -21,7 +22,7 @@ CHUNK = 1 << 16
 
 def main() -> None:
     role, git, words = sys.argv[1], sys.argv[2], sys.argv[3:]
-    roles = {"push": _push, "web": _web, "ssh": _ssh, "local": _local}
+    roles = {"push": _push, "web": _web, "ssh": _ssh, "local": _local, "gate": _gate}
     try:
         code = roles[role](git, words)
     except OSError as error:
@@ -97,7 +98,7 @@ def _web(git: str, words: "list[str]") -> int:
         if line == "capabilities":
             os.write(1, b"stateless-connect\n\n")
         elif line == "stateless-connect git-upload-pack":
-            return _piped({"kind": "web", "address": words[-1]}, "web")
+            return _piped({"kind": "web", "address": words[-1]})
         else:
             _tell("From inside the sandbox git may only fetch over the web; `git push` goes out by that name alone.")
             return 128
@@ -118,7 +119,7 @@ def _ssh(git: str, words: "list[str]") -> int:
             port = words[at + 1] if words[at] == "-p" else port
             at += 1
         at += 1
-    return _piped({"kind": "ssh", "host": words[at], "port": port, "command": " ".join(words[at + 1 :])}, "")
+    return _piped({"kind": "ssh", "host": words[at], "port": port, "command": " ".join(words[at + 1 :])})
 
 
 def _local(git: str, words: "list[str]") -> int:
@@ -126,45 +127,45 @@ def _local(git: str, words: "list[str]") -> int:
     try:
         os.listdir(path)  # noqa: PTH208
     except OSError:
-        return _piped({"kind": "local", "path": os.path.abspath(path)}, "")  # noqa: PTH100
-    os.execv(git, [git, "upload-pack", *words])
+        return _piped({"kind": "local", "path": os.path.abspath(path)})  # noqa: PTH100
+    return os.execv(git, [git, "upload-pack", *words])
+
+
+def _gate(git: str, words: "list[str]") -> int:
+    """Has git's helper connect, and only then hands on what it is told: it does more than that when it is asked, such
+    as push, and goes on asking where the other side cannot be talked to in this way."""
+    helper = subprocess.Popen([git, "remote-https", "origin", words[0]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert helper.stdin is not None and helper.stdout is not None
+    there, back = helper.stdin.fileno(), helper.stdout.fileno()
+    os.write(there, b"stateless-connect git-upload-pack\n")
+    first = os.read(back, 1)
+    if first != b"\n":
+        helper.stdin.close()
+        if first:
+            helper.kill()
+            _tell("That server speaks an older protocol than can be let through the sandbox.")
+        return helper.wait() or 128
+    if os.fork() == 0:
+        os.close(back)
+        while data := os.read(0, CHUNK):
+            _all(there, data)
+        os._exit(0)
+    os.close(there)
+    while first:
+        _all(1, first)
+        first = os.read(back, CHUNK)
+    return helper.wait()
 
 
 # The way out
 
 
-def _piped(request: "dict[str, object]", kind: str) -> int:
+def _piped(request: "dict[str, object]") -> int:
     """Connects standard input and output to what answers outside."""
-    if kind != "web":
-        result, code = _asked(request, (0, 1))
-    else:
-        # The first line of the answer says whether the other side can be talked to in this way.
-        from_there, answer = os.pipe()
-        sending = _sent(request, (0, answer))
-        os.close(answer)
-        result, code = _followed(sending, from_there)
+    result, code = _asked(request | {"protocol": os.environ.get("GIT_PROTOCOL", "")}, (0, 1))
     if "refused" in result:
         _tell(result["refused"])
     return code
-
-
-def _followed(reply: int, answer: int) -> "tuple[dict, int]":  # type: ignore[type-arg]
-    os.close(0)
-    if os.fork() == 0:
-        os.close(reply)
-        first = os.read(answer, 1)
-        if first == b"\n":
-            while first:
-                _all(1, first)
-                first = os.read(answer, CHUNK)
-        elif first:
-            _tell("That server speaks an older protocol than can be let through the sandbox.")
-        os._exit(0)
-    os.close(answer)
-    os.close(1)
-    result, code = _answer(reply)
-    os.wait()
-    return result, code
 
 
 def _asked(request: "dict[str, object]", streams: "tuple[int, ...]") -> "tuple[dict, int]":  # type: ignore[type-arg]
