@@ -19,7 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -156,12 +156,13 @@ class GitBroker:
 
     def close(self) -> None:
         """Ends what runs for it. Safe to call again."""
-        if self._ours.fileno() >= 0:
-            with contextlib.suppress(RuntimeError):
-                asyncio.get_running_loop().remove_reader(self._ours)
-            self._ours.close()
+        if self._ours.fileno() < 0:
+            return
+        with contextlib.suppress(RuntimeError):
+            asyncio.get_running_loop().remove_reader(self._ours)
+        self._ours.close()
         for task in self._tasks:
-            task.cancel()
+            task.cancel()  # once: they end their process on the way out
 
     async def over(self) -> list[str]:
         """The line has ended: ends what runs for it, and writes what a push had to remember. Answers what to tell."""
@@ -224,11 +225,11 @@ class GitBroker:
             return await self._push(request, answer, private)
         if len(streams) != 2:
             raise ValueError("no streams")
-        address = _asked_for(request)
-        reach = next((one for one in self._reaches if self._allows(one, address)), None)
-        if address is None or reach is None:
+        asked = _asked_for(request)
+        reach, address = next(self._allowing(asked), (None, None))
+        if reach is None or address is None:
             why = next((one.problem for one in self._reaches if one.problem), "")
-            shown = address.text if address is not None else "that"
+            shown = asked.text if asked is not None else "that"
             raise ToolError(f"git may not reach {shown} for this line{f': {why}' if why else ''}.")
         outside = await asyncio.to_thread(OutsideGit, private, self._folders, reach.repository)
         there = await asyncio.to_thread(outside.resolved, address)
@@ -239,11 +240,14 @@ class GitBroker:
         process = await asyncio.to_thread(outside.takes, there, str(request["protocol"]), [*_RELAY, "gate"])
         return await self._run(process, answer, private, (streams[0], streams[1]), streams)
 
-    def _allows(self, reach: Reach, address: Address | None) -> bool:
-        if reach.push is not None or reach.problem or address is None:
-            return False
-        also = (parse_address(rewritten(one.text, self._instead), reach.folder) for one in reach.addresses)
-        return reach.allows(address) or any(one is not None and one.key == address.key for one in also)
+    def _allowing(self, asked: Address | None) -> Iterator[tuple[Reach, Address]]:
+        """What allows to fetch from there, with the address as it was allowed: git inside may have made it another by
+        the user's configuration."""
+        for reach in self._reaches:
+            for one in reach.addresses if reach.push is None and asked is not None else ():
+                for known in (one, parse_address(rewritten(one.text, self._instead), reach.folder)):
+                    if known is not None and asked is not None and known.key == asked.key:
+                        yield reach, known
 
     async def _push(self, request: dict[str, object], answer: _Answer, private: Path) -> int:
         argv, folder = request["argv"], os.path.realpath(str(request["folder"]))

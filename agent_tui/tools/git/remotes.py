@@ -53,9 +53,6 @@ class Reach:
     objects: Path | None = None
     problem: str = ""
 
-    def allows(self, address: Address | None) -> bool:
-        return address is not None and any(address.key == one.key for one in self.addresses)
-
 
 @dataclass(slots=True, frozen=True)
 class _Seen:
