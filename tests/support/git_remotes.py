@@ -5,18 +5,33 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import shutil
 import subprocess
 import threading
+import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+import pytest
+
+from agent_tui.config import SandboxConfig
+from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.sandbox.box import Sandbox
+from agent_tui.tools.sandbox.jail import Jail
+from tests.support import sandbox_world as sandboxes
+from tests.support.git import git
+from tests.support.tool_context import make_context
 
 PASSWORD = "correct-horse-7"
 
 
 @contextlib.contextmanager
-def web_server(folder: Path) -> Iterator[str]:
-    """The address at which the repositories below ``folder`` are served by git itself, to who knows the password."""
+def web_server(folder: Path, old: bool = False) -> Iterator[str]:
+    """The address at which the repositories below ``folder`` are served by git itself, to who knows the password.
+    ``old``: it takes no notice of the protocol that is asked for."""
     exec_path = subprocess.run(["git", "--exec-path"], capture_output=True, text=True, check=True).stdout.strip()
     expected = "Basic " + base64.b64encode(f"user:{PASSWORD}".encode()).decode()
 
@@ -44,7 +59,7 @@ def web_server(folder: Path) -> Iterator[str]:
                 "CONTENT_TYPE": self.headers.get("Content-Type", ""),
                 "CONTENT_LENGTH": str(len(body)),
                 "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-                "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+                "GIT_PROTOCOL": "" if old else self.headers.get("Git-Protocol", ""),
             }
             done = subprocess.run(
                 [f"{exec_path}/git-http-backend"], input=body, env=env, capture_output=True, check=False
@@ -86,3 +101,80 @@ def fake_ssh(folder: Path, log: Path) -> None:
     program = folder / "ssh"
     program.write_text(f'#!/bin/sh\necho "$*" >> \'{log}\'\nfor last; do :; done\nexec sh -c "$last"\n')
     program.chmod(0o755)
+
+
+@dataclass(slots=True)
+class World:
+    """``project`` is a clone of ``remote``; ``plain`` a copy of it that plain git works on. ``addresses`` are ways to
+    the remote: the web with a password, ssh, and its folder, which is not there inside."""
+
+    base: Path
+    jail: Jail
+    project: Path
+    plain: Path
+    remote: Path
+    addresses: dict[str, str]
+
+    def context(self) -> ToolContext:
+        return replace(make_context(self.project), jail=self.jail, domain="work")
+
+    async def run(self, line: str, *remotes: str, folder: Path | None = None) -> ToolOutcome:
+        """Runs a line of which ``remotes`` are the commands that were allowed to reach out."""
+        known = self.jail.remotes
+        reaches = tuple(known.reach(remote.split(), folder or self.project) for remote in remotes)
+        return await BashTool().run({"command": line, "timeout": 60}, replace(self.context(), remotes=reaches))
+
+    def more(self, *arguments: str) -> None:
+        """Something new on the remote."""
+        git(self.base / "other", "pull", "-q")
+        for number in arguments:
+            (self.base / "other" / number).write_text(number)
+            git(self.base / "other", "add", ".")
+            git(self.base / "other", "commit", "-qm", f"more {number}")
+        git(self.base / "other", "push", "-q", "origin", "HEAD")
+
+
+@contextlib.contextmanager
+def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -> Iterator[World]:
+    """``means`` is what holds commands; skips where it is not there. ``old``: the server knows no new protocol."""
+    base = (Path("/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}").resolve()
+    base.mkdir()
+    try:
+        backend = sandboxes.available(base).get(means, "not on this system")
+        if isinstance(backend, str):
+            pytest.skip(backend)
+        home = base / "home"
+        home.mkdir()
+        fake_ssh(base / "tools", base / "ssh-calls")
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        monkeypatch.setenv("PATH", f"{base / 'tools'}:{os.environ['PATH']}")
+        (home / ".gitconfig").write_text(
+            "[user]\n\tname = t\n\temail = t@example.org\n[credential]\n\thelper = store\n"
+            "[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n"
+        )
+        remote = base / "served" / "remote.git"
+        git(base, "init", "-q", "--bare", str(remote))
+        git(remote, "config", "http.receivepack", "true")
+        git(base, "clone", "-q", str(remote), str(base / "other"))
+        (base / "other" / "file").write_text("1")
+        git(base / "other", "add", ".")
+        git(base / "other", "commit", "-qm", "first")
+        git(base / "other", "push", "-q", "origin", "HEAD")
+        git(base, "clone", "-q", str(remote), str(base / "project"))
+        with web_server(base / "served", old) as server:
+            (home / ".git-credentials").write_text(server.replace("//", f"//user:{PASSWORD}@") + "\n")
+            addresses = {
+                "web": f"{server}/remote.git",
+                "ssh": f"ssh://git@host.invalid:2222{remote}",
+                "short": f"git@host.invalid:{remote}",
+                "folder": str(remote),
+            }
+            jail = Jail(SandboxConfig(), base / "project", base / "cache")
+            jail.sandbox = Sandbox(backend, frozenset(("look", "work")))
+            yield World(base, jail, base / "project", base / "plain", remote, addresses)
+            jail.close()
+    finally:
+        shutil.rmtree(base, ignore_errors=True)

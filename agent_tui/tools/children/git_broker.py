@@ -27,7 +27,7 @@ from agent_tui.paths import private_dir
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.git.addresses import Address, parse_address, rewritten
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
-from agent_tui.tools.git.own import find_git
+from agent_tui.tools.git.own import find_git, outside_path
 from agent_tui.tools.git.remotes import Reach, read_config
 from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
@@ -61,10 +61,11 @@ exec GIT "$@"
 """
 
 
-def relay_folder(base: Path) -> Path | None:
+def relay_folder(base: Path, path: str) -> Path | None:
     """Makes the folder in which a git inside the sandbox finds what talks to remotes: its own programs, but for those
-    that open connections. Read-only inside. None where git is missing. Raises OSError."""
-    program = find_git(None)
+    that open connections. Read-only inside. ``path`` are the folders in which the user's git is; None where it is
+    missing. Raises OSError."""
+    program = find_git(None, path)
     if program is None:
         return None
     asked = subprocess.run([program, "--exec-path"], capture_output=True, timeout=10, check=False, cwd="/")
@@ -76,16 +77,16 @@ def relay_folder(base: Path) -> Path | None:
         "git-core/git-remote-https": _script("web", program),
         "git-core/git-upload-pack": _script("local", program),
     }
-    links = {f"git-core/{path.name}": path for path in sorted(programs.iterdir())}
-    mark = json.dumps([texts, {name: str(path) for name, path in links.items()}])
+    links = {f"git-core/{there.name}": there for there in sorted(programs.iterdir())}
+    mark = json.dumps([texts, {name: str(there) for name, there in links.items()}])
     folder = base / "git-relay"
     if not (folder / "made").is_file() or (folder / "made").read_text("utf-8") != mark:
         fresh = Path(tempfile.mkdtemp(prefix="git-relay-", dir=private_dir(base)))
         for name in ("bin", "git-core"):
             (fresh / name).mkdir()
-        for name, path in links.items():
+        for name, there in links.items():
             if name not in texts:
-                (fresh / name).symlink_to(path)
+                (fresh / name).symlink_to(there)
         for name, text in texts.items():
             (fresh / name).write_text(text)
             (fresh / name).chmod(0o755)
@@ -122,7 +123,7 @@ class GitBroker:
     async def open(cls, reaches: Sequence[Reach], folders: Sequence[Path], base: Path, path: str) -> GitBroker | None:
         """``path`` is the PATH of the line. None where git is missing. Raises ToolError."""
         try:
-            folder = await asyncio.to_thread(relay_folder, base)
+            folder = await asyncio.to_thread(relay_folder, base, outside_path(folders))
             if folder is None:
                 return None
             broker = cls(reaches, folders, base, folder)
@@ -170,7 +171,7 @@ class GitBroker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         notes: list[str] = []
         for repository, settings in self._upstreams.items():
-            problem = await asyncio.to_thread(_remember, repository, settings)
+            problem = await asyncio.to_thread(_remember, repository, settings, outside_path(self._folders))
             if problem:
                 notes.append(problem)
         self._upstreams.clear()
@@ -178,12 +179,12 @@ class GitBroker:
 
     def _readable(self) -> None:
         try:
-            _, fds, _, _ = socket.recv_fds(self._ours, 16, 4, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+            data, fds, _, _ = socket.recv_fds(self._ours, 16, 4, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
         except BlockingIOError:
             return
         except OSError:
-            fds = []
-        if not fds:
+            data, fds = b"", []
+        if not data:
             self.close()  # nobody is left who could ask
             return
         self._served += 1
@@ -399,13 +400,15 @@ def _told(request: dict[str, object]) -> Told:
     return Told(str(request["head"]), named, [str(line) for line in shallow], request["sha256"] is True)
 
 
-def _remember(repository: Path, settings: Iterable[tuple[str, str]]) -> str:
+def _remember(repository: Path, settings: Iterable[tuple[str, str]], path: str) -> str:
     """Adds which branch goes with which to a repository's configuration, at its end; why not, where it cannot be."""
     from agent_tui.tools.git.remotes import as_config
 
     before = read_small(repository / "config", repository, 2_000_000)
-    known = {key for key, _ in read_config(before)}
+    known = {key for key, _ in read_config(before, path)}
     settings = list(dict.fromkeys(settings))
+    if os.path.realpath(repository) != str(repository):
+        return "[the upstream was not set: the repository is not where it was]"
     clash = sorted({key.split(".", 1)[1].rpartition(".")[0] for key, _ in settings if key in known})
     if clash:
         return f"[{', '.join(clash)} keeps the upstream it had: change it with git branch -u outside the sandbox]"

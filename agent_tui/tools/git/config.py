@@ -26,7 +26,8 @@ def names_programs(folder: Path) -> bool:
 
 
 _REACHING = re.compile(
-    rb"^[^#;\n]*?\b(?:uploadpack|receivepack|vcs|gitproxy|helper|insteadof)\s*=", re.IGNORECASE | re.MULTILINE
+    rb"^[^#;\n]*?\b(?:uploadpack|receivepack|vcs|gitproxy|helper|insteadof)\s*=|=\s*\"?[\w-]+::",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agent_tui.paths import private_dir
 from agent_tui.tools.git.addresses import Address, parse_address
-from agent_tui.tools.git.own import find_git
+from agent_tui.tools.git.own import find_git, outside_path
 from agent_tui.tools.git.remotes import Reach, Settings, as_config, listed
 
 _KEPT = re.compile(
@@ -207,13 +207,7 @@ def _listed(path: Path) -> str:
 def _environment(folders: Sequence[Path]) -> dict[str, str]:
     """The user's own, without what could lead to a program or a library of the project."""
     env = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
-    paths = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    outside = [
-        str(path)
-        for path in paths
-        if path.is_absolute() and not any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
-    ]
-    return env | {"PATH": os.pathsep.join(outside) or os.defpath, "LC_ALL": env.get("LC_ALL", "C.UTF-8")}
+    return env | {"PATH": outside_path(folders), "LC_ALL": env.get("LC_ALL", "C.UTF-8")}
 
 
 def _user_settings(program: str | None, env: Mapping[str, str], place: Path | None) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,6 +99,14 @@ def find_git(tree: Path | None, path: str | None = None) -> str | None:
         if tree is None or not (candidate.is_relative_to(tree) or candidate.resolve().is_relative_to(tree.resolve())):
             return str(candidate)
     return None
+
+
+def outside_path(folders: Iterable[Path]) -> str:
+    """The user's PATH without what lies in ``folders``, or depends on where we stand."""
+    places = [folder.resolve() for folder in folders]
+    found = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    kept = [str(p) for p in found if p.is_absolute() and not any(p.resolve().is_relative_to(one) for one in places)]
+    return os.pathsep.join(kept) or os.defpath
 
 
 def _scattered(repository: Repository) -> bool:

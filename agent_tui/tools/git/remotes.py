@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.tools.git.addresses import Address, parse_address, relative_to, rewritten
-from agent_tui.tools.git.own import PINNED, find_git
+from agent_tui.tools.git.own import PINNED, find_git, outside_path
 from agent_tui.tools.git.repository import Repository, find_repository, read_small
 
 Settings = tuple[tuple[str, str], ...]
@@ -66,6 +66,7 @@ class Remotes:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders = tuple(folder.resolve() for folder in folders)
+        self._path = outside_path(self.folders)
         self._seen: dict[Path, _Seen] = {}
         self._begun = False
         self._lock = threading.Lock()
@@ -82,8 +83,8 @@ class Remotes:
                     continue
                 tree = repository.tree or folder
                 for place in (repository.common, *_modules(repository.common)):
-                    self._see(place, _settings(place, tree), tree)
-                modules = _addresses(_module_addresses(repository), tree)
+                    self._see(place, _settings(place, tree, self._path), tree)
+                modules = _addresses(_module_addresses(repository, self._path), tree)
                 self._learn(repository.common, modules, ())
 
     def _see(self, place: Path, settings: Settings, folder: Path) -> None:
@@ -127,7 +128,7 @@ class Remotes:
         if repository is not None and repository.stranger:
             return _refused(found, "its .git leads to a repository that does not know this folder")
         place = repository.common.resolve() if repository is not None else None
-        settings = _settings(repository.common, repository.tree or folder) if repository is not None else ()
+        settings = _settings(repository.common, repository.tree or folder, self._path) if repository is not None else ()
         found = Reach(found.argv, folder, place, settings=settings)
         if words[0] == "push":
             return self._push(found, words[1:], repository)
@@ -141,7 +142,7 @@ class Remotes:
             remotes = _names(reach.settings) if every else _default(reach.settings, repository, "remote")
         found = [address for name in remotes for address in _of(reach.settings, name, reach.folder)[:1]]
         if repository is not None and any(word.startswith(_MODULE_WORDS) for word in words):
-            found += _addresses(_module_addresses(repository), reach.folder)
+            found += _addresses(_module_addresses(repository, self._path), reach.folder)
         # What the repository's submodules are fetched from beside it was there when the session began.
         known = [] if repository is None else self._of_modules(repository)
         asked = [address for address in (*found, *named, *known) if not self._inside(address)]
@@ -158,7 +159,7 @@ class Remotes:
         found: list[Address] = []
         for place in _modules(repository.common):
             seen = self._seen.get(place.resolve())
-            settings = _settings(place, repository.tree or place) if seen is not None else ()
+            settings = _settings(place, repository.tree or place, self._path) if seen is not None else ()
             addresses = [a for name in _names(settings) for a in _of(settings, name, place)]
             found += [address for address in addresses if seen is not None and address.key in seen.addresses]
         return found
@@ -277,11 +278,11 @@ def _modules(common: Path) -> list[Path]:
     return found
 
 
-def _module_addresses(repository: Repository) -> Iterator[str]:
+def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
     """Where ``.gitmodules`` and the configuration say that submodules are."""
-    listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST)))
+    listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST), path))
     if repository.tree is not None:
-        listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST))
+        listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST), path)
     settings = _kept(listed, repository.common)
     base = next(
         (a for a in (dict(settings).get(f"remote.{n}.url", "") for n in ("origin", *_names(settings))) if a), ""
@@ -291,9 +292,9 @@ def _module_addresses(repository: Repository) -> Iterator[str]:
             yield relative_to(base, value)
 
 
-def _settings(common: Path, folder: Path) -> Settings:
+def _settings(common: Path, folder: Path, path: str) -> Settings:
     """What is kept of a repository's configuration."""
-    return _kept(read_config(read_small(common / "config", common, _LARGEST)), folder)
+    return _kept(read_config(read_small(common / "config", common, _LARGEST), path), folder)
 
 
 def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:
@@ -318,9 +319,10 @@ def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:
     return tuple(found)
 
 
-def read_config(text: str) -> list[tuple[str, str]]:
-    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot."""
-    program = find_git(None)
+def read_config(text: str, path: str) -> list[tuple[str, str]]:
+    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
+    ``path`` are the folders in which git is."""
+    program = find_git(None, path)
     if program is None or not text.strip():
         return []
     with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
@@ -329,7 +331,7 @@ def read_config(text: str) -> list[tuple[str, str]]:
         done = subprocess.run(
             [program, "config", "--file", str(file), "--no-includes", "--null", "--list"],
             cwd=name,
-            env=PINNED | {"PATH": "/usr/bin:/bin", "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)},
+            env=PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=10,

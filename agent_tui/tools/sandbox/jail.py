@@ -14,6 +14,7 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.tools.git.own import outside_path
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox, probe
@@ -187,7 +188,7 @@ class Jail:
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
                 policy.prepare()
-                write_git_config(self._git_config)
+                write_git_config(self._git_config, outside_path(policy.folders))
         env = self.environment(domain, network) | dict(more or {})
         policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         if domain == "work" and self.shares(network):

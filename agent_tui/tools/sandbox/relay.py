@@ -144,7 +144,7 @@ def _gate(git: str, words: "list[str]") -> int:
         if first:
             helper.kill()
             _tell("That server speaks an older protocol than can be let through the sandbox.")
-        return helper.wait() or 128
+        return max(helper.wait(), 0) or 128
     if os.fork() == 0:
         os.close(back)
         while data := os.read(0, CHUNK):

@@ -5,102 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent_tui.config import SandboxConfig
 from agent_tui.models.messages import NO_OUTPUT
-from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.sandbox.box import Sandbox
-from agent_tui.tools.sandbox.jail import Jail
-from tests.support import sandbox_world as sandboxes
 from tests.support.git import git
-from tests.support.git_remotes import PASSWORD, fake_ssh, web_server
-from tests.support.tool_context import make_context
+from tests.support.git_remotes import World
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-
-
-@dataclass(slots=True)
-class World:
-    """``project`` is a clone of ``remote``; ``plain`` a copy of it that plain git works on. ``addresses`` are ways to
-    the remote: the web with a password, ssh, and its folder, which is not there inside."""
-
-    base: Path
-    jail: Jail
-    project: Path
-    plain: Path
-    remote: Path
-    addresses: dict[str, str]
-
-    def context(self) -> ToolContext:
-        return replace(make_context(self.project), jail=self.jail, domain="work")
-
-    async def run(self, line: str, *remotes: str, folder: Path | None = None) -> ToolOutcome:
-        """Runs a line of which ``remotes`` are the commands that were allowed to reach out."""
-        known = self.jail.remotes
-        reaches = tuple(known.reach(remote.split(), folder or self.project) for remote in remotes)
-        return await BashTool().run({"command": line, "timeout": 60}, replace(self.context(), remotes=reaches))
-
-    def more(self, *arguments: str) -> None:
-        """Something new on the remote."""
-        git(self.base / "other", "pull", "-q")
-        for number in arguments:
-            (self.base / "other" / number).write_text(number)
-            git(self.base / "other", "add", ".")
-            git(self.base / "other", "commit", "-qm", f"more {number}")
-        git(self.base / "other", "push", "-q", "origin", "HEAD")
-
-
-@pytest.fixture(params=["bubblewrap", "Landlock"])
-def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    base = (Path("/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}").resolve()
-    base.mkdir()
-    try:
-        backend = sandboxes.available(base).get(request.param, "not on this system")
-        if isinstance(backend, str):
-            pytest.skip(backend)
-        home = base / "home"
-        home.mkdir()
-        fake_ssh(base / "tools", base / "ssh-calls")
-        for name in [name for name in os.environ if name.startswith("GIT_")]:
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("HOME", str(home))
-        monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-        monkeypatch.setenv("PATH", f"{base / 'tools'}:{os.environ['PATH']}")
-        (home / ".gitconfig").write_text(
-            "[user]\n\tname = t\n\temail = t@example.org\n[credential]\n\thelper = store\n"
-            "[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n"
-        )
-        remote = base / "served" / "remote.git"
-        git(base, "init", "-q", "--bare", str(remote))
-        git(remote, "config", "http.receivepack", "true")
-        git(base, "clone", "-q", str(remote), str(base / "other"))
-        (base / "other" / "file").write_text("1")
-        git(base / "other", "add", ".")
-        git(base / "other", "commit", "-qm", "first")
-        git(base / "other", "push", "-q", "origin", "HEAD")
-        git(base, "clone", "-q", str(remote), str(base / "project"))
-        with web_server(base / "served") as server:
-            (home / ".git-credentials").write_text(server.replace("//", f"//user:{PASSWORD}@") + "\n")
-            addresses = {
-                "web": f"{server}/remote.git",
-                "ssh": f"ssh://git@host.invalid:2222{remote}",
-                "short": f"git@host.invalid:{remote}",
-                "folder": str(remote),
-            }
-            jail = Jail(SandboxConfig(), base / "project", base / "cache")
-            jail.sandbox = Sandbox(backend, frozenset(("look", "work")))
-            yield World(base, jail, base / "project", base / "plain", remote, addresses)
-            jail.close()
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
-
 
 KINDS = ["web", "ssh", "short", "folder"]
 
@@ -227,7 +142,7 @@ async def test_shallow_packed_linked_and_sha256_repositories(world: World) -> No
     (world.project / "wide").mkdir()
     git(world.project / "wide", "init", "-q", "--object-format=sha256")
     git(world.project / "wide", "remote", "add", "origin", address)
-    line = "cd wide && echo 1 > one && git add -A && git commit -qm one && git push -q origin main && git fetch && git status -sb"
+    line = "cd wide && echo 1 > one && git add -A && git commit -qm one && git push -q origin main && git fetch"
     done = await world.run(line, "git push -q origin main", "git fetch", folder=world.project / "wide")
     assert not done.is_error and git(other, "rev-parse", "main") == git(world.project / "wide", "rev-parse", "HEAD"), (
         done
