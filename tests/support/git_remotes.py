@@ -19,10 +19,9 @@ import pytest
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
-from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from tests.support import sandbox_world as sandboxes
 from tests.support.git import git
+from tests.support.sandbox_world import held_by
 from tests.support.tool_context import make_context
 
 PASSWORD = "correct-horse-7"
@@ -137,12 +136,10 @@ class World:
 @contextlib.contextmanager
 def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -> Iterator[World]:
     """``means`` is what holds commands; skips where it is not there. ``old``: the server knows no new protocol."""
+    sandbox = held_by(means)
     base = (Path("/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}").resolve()
     base.mkdir()
     try:
-        backend = sandboxes.available(base).get(means, "not on this system")
-        if isinstance(backend, str):
-            pytest.skip(backend)
         home = base / "home"
         home.mkdir()
         fake_ssh(base / "tools", base / "ssh-calls")
@@ -173,7 +170,7 @@ def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -
                 "folder": str(remote),
             }
             jail = Jail(SandboxConfig(), base / "project", base / "cache")
-            jail.sandbox = Sandbox(backend, frozenset(("look", "work")))
+            jail.sandbox = sandbox
             yield World(base, jail, base / "project", base / "plain", remote, addresses)
             jail.close()
     finally:

@@ -6,8 +6,9 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
@@ -17,11 +18,14 @@ from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.background.output import Cleaned
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
-from agent_tui.tools.children.git_broker import GitBroker
+from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, Launch, free
+from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.stopped import Stopped
+
+if TYPE_CHECKING:
+    from agent_tui.tools.sandbox.attempts import Attempts
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -73,13 +77,21 @@ class BashTool:
         if args.background:
             summary = f"in the background: {summary}"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
+        return Intent(
+            "command",
+            summary,
+            command=args.command,
+            display=display,
+            outside=args.outside,
+            goes_on=bool(args.background),
+        )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        attempts: Attempts | None = None
         broker: GitBroker | None = None
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
@@ -88,32 +100,18 @@ class BashTool:
         elif jail is None:
             launch = free(command, environment())
         else:
-            launch, broker = await launched(command, cwd, context, jail)
+            if context.first_look and context.domain == "look" and not args.background and jail.holds("look"):
+                attempts = jail.attempts()
+            if context.remotes:
+                launch, broker = await launched(jail, command, context.domain, cwd, context.network, context.remotes)
+            else:
+                launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
         if args.background:
             from agent_tui.tools.background.starting import start
 
             return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain, broker).outcome(timeout)
-
-
-async def launched(command: list[str], cwd: Path, context: ToolContext, jail: Jail) -> tuple[Launch, GitBroker | None]:
-    """A command held to the domain of ``context``, and who answers its git for what it may reach."""
-    if not context.remotes or context.domain == "free" or not (await jail.ready()).holds(context.domain):
-        return await jail.launch(command, context.domain, cwd, context.network), None
-    broker = await GitBroker.open(
-        context.remotes, jail.policy().folders, jail.cache / "sandbox", os.environ.get("PATH", os.defpath)
-    )
-    if broker is None:
-        return await jail.launch(command, context.domain, cwd, context.network), None
-    try:
-        launch = await jail.launch(command, context.domain, cwd, context.network, broker.environment, [broker.folder])
-    except BaseException:
-        os.close(broker.fd)
-        broker.close()
-        raise
-    launch.pass_fds = (*launch.pass_fds, broker.fd)
-    return launch, broker
+        return await _Run(group, context, launch.domain, attempts, broker).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -137,9 +135,15 @@ def environment() -> dict[str, str]:
 
 class _Run:
     def __init__(
-        self, group: ProcessGroup, context: ToolContext, domain: Domain, broker: GitBroker | None = None
+        self,
+        group: ProcessGroup,
+        context: ToolContext,
+        domain: Domain,
+        attempts: Attempts | None = None,
+        broker: GitBroker | None = None,
     ) -> None:
-        self._group, self._context, self._domain, self._broker = group, context, domain, broker
+        self._group, self._context, self._domain, self._attempts = group, context, domain, attempts
+        self._broker = broker
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -147,6 +151,7 @@ class _Run:
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
         self._told: list[str] = []
+        self._begun = time.monotonic()
 
     async def outcome(self, timeout: float) -> ToolOutcome:
         notes: list[str] = []
@@ -189,6 +194,8 @@ class _Run:
                 self._broker.close()
             await asyncio.gather(reading, waiting, return_exceptions=True)
             self._collector.close()
+            if self._attempts is not None:
+                self._attempts.end()
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -227,16 +234,26 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
-        from agent_tui.tools.sandbox.words import refused, undone
+        from agent_tui.tools.sandbox.stopped import stopped
+        from agent_tui.tools.sandbox.words import kept_from, refused, undone
 
         notes += [*self._told, *undone(self._group.kept)]
-        if code != 0:
+        found: Stopped | None = None
+        if self._attempts is not None:
+            tried = self._attempts.end()
+            # One that was ended may be half through: whether it did its work is not known.
+            if not ended and code >= 0:
+                found = stopped(text, code == 0, tried, self._context.root.resolve())
+        if found is None:
             jail, network = self._context.jail, self._context.network
-            notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
+            shares = jail is not None and jail.shares(network)
+            notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
-        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display)
+        is_error = ended or code != 0
+        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=is_error, display=display, stopped=found)
 
 
 def _signal_name(number: int) -> str:

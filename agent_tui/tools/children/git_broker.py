@@ -31,7 +31,8 @@ from agent_tui.tools.git.own import find_git, outside_path
 from agent_tui.tools.git.remotes import Reach, read_config
 from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
-from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
 
 log = logging.getLogger(__name__)
 
@@ -324,6 +325,28 @@ class GitBroker:
             total += len(data)
             if total <= MAX_SAID:
                 await answer.send(ERR, data)
+
+
+async def launched(
+    jail: Jail, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None, reaches: Sequence[Reach]
+) -> tuple[Launch, GitBroker | None]:
+    """A process held to ``domain``, and who answers its git for what it may reach; nobody, where it is not held. Raises
+    ToolError."""
+    held = domain != "free" and (await jail.ready()).holds(domain)
+    path = os.environ.get("PATH", os.defpath)
+    broker = await GitBroker.open(reaches, jail.policy().folders, jail.cache / "sandbox", path) if held else None
+    if broker is None:
+        return await jail.launch(argv, domain, cwd, network), None
+    try:
+        launch = await jail.launch(
+            argv, domain, cwd, network, more=broker.environment, readable=[broker.folder.resolve()]
+        )
+    except BaseException:
+        os.close(broker.fd)
+        broker.close()
+        raise
+    launch.pass_fds = (*launch.pass_fds, broker.fd)
+    return launch, broker
 
 
 class _Answer(asyncio.Protocol):

@@ -21,6 +21,7 @@ from agent_tui.tools.rules.decision import Decision, RemoteGit
 from tests.support.git import git
 from tests.support.git_remotes import World, make_world
 from tests.support.hostile_git import HOSTILE, Hostile, evil_program, make_hostile
+from tests.support.sandbox_world import MEANS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -126,7 +127,7 @@ print("end")
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["new protocol", "old protocol"])
-@pytest.mark.parametrize("means", ["bubblewrap", "Landlock"])
+@pytest.mark.parametrize("means", MEANS)
 async def test_who_asks_inside_gets_what_was_allowed_and_no_more(
     means: str, old: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
