@@ -246,6 +246,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         has_ports=jail.has_ports,
         tells_hosts_apart=jail.tells_hosts_apart,
         temporary=jail.policy().temporary,
+        remotes=jail.remotes,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
     )

@@ -14,6 +14,7 @@ from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 from agent_tui.tools.sandbox.stopped import Stopped
@@ -153,7 +154,8 @@ class ToolContext:
     as long as the session. ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration;
+    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration,
+    ``remotes`` what its git commands may reach from there;
     ``first_look``: it is only let look until the user was asked about the rest, so what is stopped has to be told.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
@@ -177,6 +179,7 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
     first_look: bool = False
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL

@@ -92,8 +92,10 @@ class ProcessGroup:
         errors: bool = True,
         held: Path | None = None,
         log: KeptLog | None = None,
+        streams: tuple[int, int] | None = None,
     ) -> ProcessGroup:
         """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
+        ``streams`` are what it reads and writes instead of nothing and the output, which then is its errors alone.
         ``held`` is the folder that takes what the command made and may not make. With ``log`` it can be left running.
         Raises ToolError when the program or the folder is missing."""
         # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
@@ -113,7 +115,7 @@ class ProcessGroup:
                 starter("supervise", spec, launch.command),
                 cwd,
                 launch.env,
-                output[1],
+                streams or (subprocess.DEVNULL, output[1]),
                 output[1] if errors else subprocess.DEVNULL,
                 passed,
             )
@@ -246,7 +248,7 @@ class ProcessGroup:
 
 
 def _spawned(
-    argv: list[str], cwd: Path, env: dict[str, str], out: int, errors: int, passed: list[int]
+    argv: list[str], cwd: Path, env: dict[str, str], streams: tuple[int, int], errors: int, passed: list[int]
 ) -> subprocess.Popen[bytes]:
     """A process that is not asyncio's, which would kill what is left running when the loop is closed. Raises OSError,
     ValueError."""
@@ -254,8 +256,8 @@ def _spawned(
         argv,
         cwd=cwd,
         env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
+        stdin=streams[0],
+        stdout=streams[1],
         stderr=errors,
         start_new_session=True,
         pass_fds=passed,

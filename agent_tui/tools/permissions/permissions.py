@@ -17,6 +17,8 @@ from typing import Literal
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.git.config import starts_when_fetched
+from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
@@ -37,12 +39,12 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports on
-    127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
-    ``temporary`` is where commands that are held keep their temporary files. ``looking_tools`` are the tools of MCP
-    servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where
-    their server says the same of them. With ``can_ask`` False what would be asked is refused, and the refusal says how
-    to allow it. Raises ConfigError for a rule that
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
+    on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
+    repositories. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
+    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
+    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
     cannot be read.
     """
 
@@ -67,6 +69,7 @@ class Permissions:
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
+        remotes: Remotes | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -82,7 +85,7 @@ class Permissions:
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
-        self.has_ports, self._temporary = has_ports, temporary
+        self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -194,7 +197,7 @@ class Permissions:
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
-            return self._command(intent)
+            return self._with_remotes(self._command(intent))
         if intent.kind in ("read", "edit"):
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -269,6 +272,33 @@ class Permissions:
         denied = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._deny)
         granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
         return not denied and (self.network == "registries" or granted)
+
+    def _with_remotes(self, decision: Decision) -> Decision:
+        """With what its git commands may reach: a rule was given for the remotes of the session's beginning. Others are
+        asked about, and where no sandbox holds so is a repository whose configuration or hooks would be run."""
+        if self._remotes is None or not decision.remotes:
+            return decision
+        reaches = [self._remotes.reach(remote.argv, remote.folder) for remote in decision.remotes]
+        remotes = tuple(replace(r, reach=reach) for r, reach in zip(decision.remotes, reaches, strict=True))
+        decision = replace(decision, remotes=remotes)
+        why: list[str] = []
+        for reach in reaches:
+            new = self._remotes.unfamiliar(reach) if self.trusted else [address.text for address in reach.addresses]
+            if new:
+                why.append(f"git {reach.argv[1]} would use {', '.join(new[:3])}, not seen before")
+            if not self.holds("work") and starts_when_fetched(reach.folder):
+                why.append("the repository's hooks or configuration name programs that would run")
+        if not why or decision.action == "deny":
+            return decision
+        patterns = decision.patterns if decision.action == "ask" else []
+        reason = "; ".join(dict.fromkeys([*([decision.reason] if decision.reason else []), *why]))
+        return replace(decision, action="ask", reason=reason, patterns=patterns)
+
+    def seen_remotes(self, decision: Decision) -> None:
+        """The user was asked about a command and said yes: what it reaches is known from now on."""
+        for remote in decision.remotes:
+            if self._remotes is not None and remote.reach is not None:
+                self._remotes.learn(remote.reach)
 
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
