@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import stat
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from agent_tui.tools.files.beneath import at, info_of
+from agent_tui.tools.files.replace import replace
 
 MAX_BYTES = 20_000_000
 
@@ -57,12 +58,12 @@ class Snapshotter:
         if not self.message_id:
             return
         try:
-            info = path.lstat()
+            found = _whole(path)
         except FileNotFoundError:
             self._save(self.message_id, str(path), None, None)
             return
-        if stat.S_ISREG(info.st_mode) and info.st_size <= MAX_BYTES:
-            self._save(self.message_id, str(path), path.read_bytes(), stat.S_IMODE(info.st_mode))
+        if found is not None:
+            self._save(self.message_id, str(path), *found)
 
     def after_change(self, path: Path) -> None:
         """Records what the file has become, to notice later changes by others."""
@@ -73,16 +74,14 @@ class Snapshotter:
         """Records files as they are, whole, as what the branch of this message was left with."""
         for path in paths:
             try:
-                info = path.lstat()
-                if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
-                    continue
-                content, mode = path.read_bytes(), stat.S_IMODE(info.st_mode)
+                found = _whole(path)
             except FileNotFoundError:
                 self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", None, None)
             except OSError:
                 continue
             else:
-                self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", content, mode)
+                if found is not None:
+                    self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", *found)
 
 
 @dataclass(slots=True, frozen=True)
@@ -200,40 +199,35 @@ def _problem(path: Path, now: bytes, ours: set[bytes]) -> str:
 
 
 def _restore(restore: FileRestore) -> None:
-    path = restore.path
     if restore.content is None:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError), at(restore.path) as place:
+            place.unlink()
         return
-    mode = restore.mode if restore.mode is not None else _mode(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:12]}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(restore.content)
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with at(restore.path, make=True) as place:
+        replace(place, restore.content, restore.mode)
+
+
+def _whole(path: Path) -> tuple[bytes, int] | None:
+    """Content and permission bits of a file; None for what is no regular file, or too large to keep. Raises OSError."""
+    with at(path) as place:
+        info = place.info()
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
+            return None
+        content, info = place.read(MAX_BYTES + 1)
+        return (content, stat.S_IMODE(info.st_mode)) if len(content) <= MAX_BYTES else None
 
 
 def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IMODE(path.lstat().st_mode)
-    except OSError:
-        return None
+    info = info_of(path)
+    return None if info is None else stat.S_IMODE(info.st_mode)
 
 
 def _digest(path: Path) -> bytes:
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return _UNKNOWN
-        return _digest_of(path.read_bytes())
+        with at(path) as place:
+            return _digest_of(place.read()[0])
     except FileNotFoundError:
-        return _digest_of(None)
+        return _MISSING
     except OSError:
         return _UNKNOWN
 
