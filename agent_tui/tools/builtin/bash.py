@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
@@ -15,10 +15,10 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.background.output import Cleaned
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.policy import Domain, Launch, free
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -85,10 +85,33 @@ class BashTool:
             launch = free(command, environment())
         else:
             launch = await jail.launch(command, context.domain, cwd, context.network)
+        # What only looks changes nothing, and what the user runs is theirs.
+        keeping = context.keeping if not self._own and launch.domain != "look" else None
+        if keeping is None:
+            return await self._started(args, launch, context, timeout, None)
+        try:
+            await keeping.before()
+        except BaseException:
+            launch.close()
+            raise
+        going_on = False
+        notes: list[str] = []
+        try:
+            outcome = await self._started(args, launch, context, timeout, keeping)
+            going_on = bool(args.background)
+        finally:
+            if not going_on:
+                notes = await asyncio.shield(keeping.after())
+        return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+
+    async def _started(
+        self, args: BashArguments, launch: Launch, context: ToolContext, timeout: float, keeping: Keeping | None
+    ) -> ToolOutcome:
+        cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
             from agent_tui.tools.background.starting import start
 
-            return await start(args.command, launch, cwd, context, args.timeout)
+            return await start(args.command, launch, cwd, context, args.timeout, keeping)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
         return await _Run(group, context, launch.domain).outcome(timeout)
 

@@ -120,9 +120,10 @@ def info_of(path: Path) -> os.stat_result | None:
         return None
 
 
-def is_folder(path: Path) -> bool:
+def is_read_only(path: Path) -> bool:
+    """Whether a file is one that its owner may not write: somebody meant it to stay as it is."""
     info = info_of(path)
-    return info is not None and stat.S_ISDIR(info.st_mode)
+    return info is not None and stat.S_ISREG(info.st_mode) and not info.st_mode & stat.S_IWUSR
 
 
 def names_in(folder: int) -> Iterator[os.DirEntry[str]]:

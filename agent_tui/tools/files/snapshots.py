@@ -1,7 +1,8 @@
 """Files as they were before a message changed them and as each branch left them, so that ``/rewind`` can restore them.
 
-Git is never touched, nor any file a tool did not change. A file that others changed afterwards is left alone and named.
-What commands of ``bash`` change is not recorded: a restore then skips such a file if a tool had changed it too.
+Git is never touched, nor any file that neither a tool nor a command changed. A file that others changed afterwards is
+left alone and named. Of what commands of ``bash`` change, files that are ignored, large or links are not recorded: a
+restore then skips such a file if a tool had changed it too.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import contextlib
 import hashlib
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from agent_tui.tools.files.beneath import at, info_of
+from agent_tui.tools.files.kept import Change
 from agent_tui.tools.files.replace import replace
 
 MAX_BYTES = 20_000_000
@@ -41,12 +44,29 @@ class StoredSnapshot(Protocol):
     def mode(self) -> int | None: ...
 
 
+@dataclass(slots=True, frozen=True)
+class Changed:
+    """A file that a command changed: what it was, None where it was not there, and the digest of what it is now."""
+
+    path: Path
+    content: bytes | None
+    mode: int | None
+    digest: bytes
+    mode_now: int | None
+
+
+def changed_since(changes: Iterable[Change]) -> list[Changed]:
+    """``changes`` with what the files are now. Reads them: not for the UI's loop."""
+    return [Changed(one.path, one.content, one.mode, _digest(one.path), _mode(one.path)) for one in changes]
+
+
 class Snapshotter:
     """Gives the tools their ``before_change`` and ``after_change``. ``save`` is ``Store.snapshot`` of the session;
     ``message_id`` names the user message whose turn is running."""
 
-    def __init__(self, save: Save) -> None:
-        self._save = save
+    def __init__(self, save: Save, together: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        """``together`` makes one transaction of what is saved within it."""
+        self._save, self._together = save, together
         self.message_id = ""
 
     def begin_turn(self, message_id: str) -> None:
@@ -69,6 +89,13 @@ class Snapshotter:
         """Records what the file has become, to notice later changes by others."""
         if self.message_id:
             self._save(self.message_id, f"{_AFTER}{time.time_ns()}\0{path}", _digest(path), _mode(path))
+
+    def changed(self, message_id: str, changes: Sequence[Changed]) -> None:
+        """Records what a command did that ran in the turn of ``message_id``. Raises StoreError."""
+        with self._together():
+            for one in changes if message_id else ():
+                self._save(message_id, str(one.path), one.content, one.mode)
+                self._save(message_id, f"{_AFTER}{time.time_ns()}\0{one.path}", one.digest, one.mode_now)
 
     def keep(self, paths: Iterable[Path], message_id: str) -> None:
         """Records files as they are, whole, as what the branch of this message was left with."""
@@ -140,7 +167,7 @@ class FileHistory:
         for name, wanted in self._wanted(set(leaving), set(entering)).items():
             path = Path(name)
             now = _digest(path)
-            if now == wanted.digest:
+            if now == wanted.digest and wanted.mode in (None, _mode(path)):
                 continue
             known = self._kept.get(wanted.digest)
             # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
