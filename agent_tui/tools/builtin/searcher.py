@@ -156,6 +156,7 @@ def _long(file: BinaryIO, number: int, piece: bytes, pattern: re.Pattern[bytes])
             return None
         length += len(piece)
         window = window[-_OVERLAP:] + piece
+    length -= window.endswith(b"\n")
     if found is None:
         if re.search(rb"[*+{]", pattern.pattern):
             _send("note", f"in lines of more than {PIECE:,} bytes, matches longer than {_OVERLAP:,} may be missed")

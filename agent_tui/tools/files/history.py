@@ -21,7 +21,7 @@ from pathlib import Path
 
 from agent_tui.paths import private_dir
 from agent_tui.text.numbers import plural
-from agent_tui.tools.files.beneath import Place, at, entered, info_of, names_in, step
+from agent_tui.tools.files.beneath import Place, at, entered, info_of
 from agent_tui.tools.files.replace import replace
 from agent_tui.tools.git.own import OwnGit, own_git
 from agent_tui.tools.git.repository import Repository, find_repository
@@ -51,12 +51,11 @@ class TooMuchError(Exception):
 @dataclass(slots=True)
 class _State:
     """``objects`` are known by size and times, ``files`` by their content, ``folders`` and both of them by their
-    permission bits. ``shut`` could not be looked into."""
+    permission bits."""
 
     objects: dict[str, _Key] = field(default_factory=dict)
     files: dict[str, tuple[_Key, bytes]] = field(default_factory=dict)
     modes: dict[str, int] = field(default_factory=dict)
-    shut: list[str] = field(default_factory=list)
 
 
 class KeptHistory:
@@ -87,8 +86,7 @@ class KeptHistory:
         before = self._before
         if not before.modes:
             return ""
-        opened = self._open_again(before)
-        now = self._looked(before)
+        now, opened = self._open_again(before)
         if "" not in now.modes and info_of(self._git) is not None and find_repository(self._git.parent) is not None:
             return ""  # it was moved, and what is there says where
         damaged = self._damaged_objects(before, now)
@@ -119,51 +117,43 @@ class KeptHistory:
 
     def _looked(self, known: _State) -> _State:
         state = _State()
-        with contextlib.suppress(OSError), entered(self._git) as folder:
-            state.modes[""] = stat.S_IMODE(os.stat(".", dir_fd=folder).st_mode)
-            self._look_in(folder, "", state, known, 0)
+        with contextlib.suppress(OSError), at(self._git) as place:
+            state.modes[""] = stat.S_IMODE(place.info().st_mode)
+            self._look_in(place.folder, place.name, "", state, known)
         return state
 
-    def _look_in(self, folder: int, prefix: str, state: _State, known: _State, depth: int) -> None:
+    def _look_in(self, above: int, entry: str, prefix: str, state: _State, known: _State) -> None:
         try:
-            entries = list(names_in(folder))
-        except OSError:
-            state.shut.append(prefix)
-            return
-        objects = prefix.startswith("objects/")
-        for entry in entries:
-            name = prefix + entry.name
-            if name.endswith(".lock") or entry.is_symlink():
-                continue
-            try:
-                info = os.stat(entry.name, dir_fd=folder, follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            state.modes[name] = stat.S_IMODE(info.st_mode)
-            if len(state.modes) > ENTRIES:
-                raise TooMuchError(f"it has more than {ENTRIES:,} files")
-            if stat.S_ISDIR(info.st_mode):
-                if depth < _DEPTH and (prefix or entry.name not in ("modules", "lfs", "annex")):
-                    self._into(folder, entry.name, name + "/", state, known, depth)
-            elif not stat.S_ISREG(info.st_mode) or "tmp_" in entry.name:
-                continue
-            elif objects and not _is_list(name):
-                state.objects[name] = _key(info)
-            elif info.st_size <= SMALL_BYTES:
-                old = known.files.get(name)
-                content = old[1] if old is not None and old[0] == _key(info) else _read(folder, entry.name)
-                if content is not None:
-                    state.files[name] = (_key(info), content)
-
-    def _into(self, folder: int, entry: str, name: str, state: _State, known: _State, depth: int) -> None:
-        try:
-            inner = step(folder, entry)
+            folder = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
         except OSError:
             return
         try:
-            self._look_in(inner, name, state, known, depth + 1)
+            for name in os.listdir(folder):  # noqa: PTH208 - of a descriptor
+                with contextlib.suppress(FileNotFoundError):
+                    info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    self._take(folder, name, prefix + name, info, state, known)
         finally:
-            os.close(inner)
+            os.close(folder)
+
+    def _take(self, folder: int, entry: str, name: str, info: os.stat_result, state: _State, known: _State) -> None:
+        key = (info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+        if stat.S_ISREG(info.st_mode):
+            if name.endswith(".lock") or entry.startswith("tmp_"):
+                return
+            if name.startswith("objects/") and not _is_list(name):
+                state.objects[name] = key
+                return
+            old = known.files.get(name)
+            content = old[1] if old is not None and old[0] == key else _read(folder, entry, info.st_size)
+            if content is not None:
+                state.files[name] = (key, content)
+        elif not stat.S_ISDIR(info.st_mode) or name in ("modules", "lfs", "annex") or name.count("/") > _DEPTH:
+            return
+        state.modes[name] = stat.S_IMODE(info.st_mode)
+        if len(state.modes) + len(state.objects) > ENTRIES:
+            raise TooMuchError(f"it has more than {ENTRIES:,} files")
+        if stat.S_ISDIR(info.st_mode):
+            self._look_in(folder, entry, name + "/", state, known)
 
     # ------------------------------------------------------------------------------------------------ copies
 
@@ -270,22 +260,18 @@ class KeptHistory:
 
     # ------------------------------------------------------------------------------------------------ putting back
 
-    def _open_again(self, before: _State) -> bool:
-        """Gives back the permissions that the owner had and has lost, from the top down."""
-        opened = False
+    def _open_again(self, before: _State) -> tuple[_State, bool]:
+        """The repository as it is, and whether its owner had lost permissions, which are given back from the top
+        down."""
+        now, opened = self._looked(before), False
         for _ in range(_DEPTH):
-            now = self._looked(before)
-            shut = [
-                name
-                for name, mode in now.modes.items()
-                if name in before.modes and before.modes[name] & ~mode & stat.S_IRWXU
-            ]
-            if not shut:
+            lost = [name for name, mode in now.modes.items() if before.modes.get(name, 0) & ~mode & stat.S_IRWXU]
+            if not lost:
                 break
-            opened = True
-            for name in shut:
+            for name in lost:
                 _set_mode(self._git / name if name else self._git, before.modes[name])
-        return opened
+            now, opened = self._looked(before), True
+        return now, opened
 
     def _put_files(self, files: dict[str, bytes]) -> None:
         if files:
@@ -363,11 +349,9 @@ def _references(state: _State) -> dict[str, str]:
     return found
 
 
-def _key(info: os.stat_result) -> _Key:
-    return info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
-def _read(folder: int, name: str) -> bytes | None:
+def _read(folder: int, name: str, size: int) -> bytes | None:
+    if size > SMALL_BYTES:
+        return None
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:

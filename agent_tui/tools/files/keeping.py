@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_tui.errors import AgentError
 from agent_tui.tools.files import history, kept
 from agent_tui.tools.files.history import KeptHistory
-from agent_tui.tools.files.kept import KeptFiles
+from agent_tui.tools.files.kept import Change, KeptFiles
 from agent_tui.tools.files.snapshots import Changed, Snapshotter, changed_since
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
@@ -45,8 +45,6 @@ class ProjectKeeping:
         async with self._lock:
             if self._running:  # what runs beside it has changed that, and none of it is this command's
                 await self._record()
-            else:
-                await asyncio.to_thread(self._changes)
             await asyncio.to_thread(self._look)
             self._message = self._snapshots.message_id
             self._running += 1
@@ -60,21 +58,23 @@ class ProjectKeeping:
             return notes
 
     async def _record(self) -> None:
-        mended = await asyncio.to_thread(self._mend)
-        changes = await asyncio.to_thread(self._changes)
-        self._notes += mended
+        changed = await asyncio.to_thread(self._mended)
         try:
-            self._snapshots.changed(self._message, changes)
+            self._snapshots.changed(self._message, changed)
         except AgentError as error:
             self._say(f"what the command changed could not be recorded for /rewind: {error}")
 
-    def _changes(self) -> list[Changed]:
+    def _mended(self) -> list[Changed]:
+        self._mend()
+        return changed_since(self._changes())
+
+    def _changes(self) -> list[Change]:
         if self._left_out:
             return []
         try:
             if self._files is None:
                 self._files = KeptFiles(self._root, self._folder)
-            return changed_since(self._files.look())
+            return self._files.look()
         except (kept.TooMuchError, OSError) as error:
             self._left_out = True
             self._say(f"/rewind does not bring back what commands change in this project: {error}")
@@ -84,6 +84,7 @@ class ProjectKeeping:
             return []
 
     def _look(self) -> None:
+        self._changes()
         for git in self._repositories():
             if git not in self._histories:
                 name = hashlib.blake2b(os.fsencode(git), digest_size=8).hexdigest()
@@ -99,19 +100,17 @@ class ProjectKeeping:
                 self._histories[git] = None
                 self._say(f"the repository's history is not kept: {error.strerror or error}")
 
-    def _mend(self) -> list[str]:
-        lines = []
+    def _mend(self) -> None:
         for git, known in self._histories.items():
             if known is None:
                 continue
             where = "" if len(self._histories) == 1 else f" ({git.name})"
             try:
                 if done := known.mend():
-                    lines.append(f"[the repository's history was put back{where}: {done}]")
+                    self._notes.append(f"[the repository's history was put back{where}: {done}]")
             except (OSError, history.TooMuchError) as error:
                 log.warning("The history of %s cannot be put back: %s", git, error)
-                lines.append(f"[the repository's history could not be put back{where}: {error}]")
-        return lines
+                self._notes.append(f"[the repository's history could not be put back{where}: {error}]")
 
     def _repositories(self) -> list[Path]:
         """The folder of git that the project is in, and those of its submodules."""

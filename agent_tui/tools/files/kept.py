@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.paths import private_dir
-from agent_tui.tools.files.beneath import entered, names_in, step
+from agent_tui.tools.files.beneath import entered
 from agent_tui.tools.files.walk import Rules, ignored, rules_of
 
 FILE_BYTES = 2_000_000
@@ -27,7 +27,7 @@ and later on."""
 _DEPTH = 200
 _RECENT = 50_000_000  # ns in which a file may change again without another time
 
-_Key = tuple[int, int, int, int]
+_Key = tuple[int, int, int]
 
 
 class TooMuchError(Exception):
@@ -54,17 +54,23 @@ class _Kept:
     size: int
 
 
+_Folders = dict[str, dict[str, _Kept]]
+"""Files by name, by folder: relative, with a slash at its end."""
+
+
 class KeptFiles:
     """Of the project in ``root``; contents go into ``folder``. Not for several threads at once."""
 
     def __init__(self, root: Path, folder: Path) -> None:
         self._root = root
-        self._contents = tempfile.TemporaryFile(dir=private_dir(folder), buffering=0)  # noqa: SIM115 - closed by close
+        self._where = private_dir(folder)
+        self._contents = tempfile.TemporaryFile(dir=self._where, buffering=0)  # noqa: SIM115 - closed by close
         self._end = 0
-        self._files: dict[str, _Kept] = {}
+        self._files: _Folders = {}
         self._left_out: set[str] = set()
         self._rules: dict[str, tuple[_Key | None, list[Rules]]] = {}
         self._deadline = 0.0
+        self._count = 0
         self._looked = False
 
     def look(self) -> list[Change]:
@@ -72,72 +78,87 @@ class KeptFiles:
         TooMuchError where there is more than can be kept, OSError."""
         first, self._looked = not self._looked, True
         self._deadline = time.monotonic() + (FIRST_SECONDS if first else SECONDS)
-        now: dict[str, _Kept] = {}
+        self._count = 0
+        now: _Folders = {}
         with entered(self._root) as folder:
-            self._folder(folder, "", [], now, 0)
+            self._below(folder, ".", "", [], now, 0)
         before, self._files = self._files, now
-        if first:
-            return []
-        names = (name for name in before.keys() | now.keys() if before.get(name) is not now.get(name))
-        found = (self._change(name, before.get(name), now.get(name)) for name in names)
-        return [change for change in found if change is not None]
+        found: list[Change] = []
+        if not first:
+            for prefix in before.keys() | now.keys():
+                old, new = before.get(prefix, {}), now.get(prefix, {})
+                if old is not new:
+                    names = sorted(old.keys() | new.keys())
+                    changes = (self._change(prefix + name, old.get(name), new.get(name)) for name in names)
+                    found += [change for change in changes if change is not None]
+        if self._end > ALL_BYTES // 2:
+            self._without_what_is_gone()
+        return found
 
     def close(self) -> None:
         self._contents.close()
 
-    def _folder(self, folder: int, prefix: str, above: list[Rules], now: dict[str, _Kept], depth: int) -> None:
+    def _below(self, folder: int, entry: str, prefix: str, rules: list[Rules], now: _Folders, depth: int) -> None:
         try:
-            entries = list(names_in(folder))
-        except FileNotFoundError:
+            inner = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
             return
-        except OSError:  # it cannot be read now: nothing is known of what is in it
-            now.update((name, kept) for name, kept in self._files.items() if name.startswith(prefix))
-            return
-        if time.monotonic() > self._deadline:
-            raise TooMuchError("looking at its files takes too long")
-        rules = [*above, *self._rules_in(folder, prefix, entries)]
-        files, lstat = self._files, os.stat
-        for entry in entries:
-            name = prefix + entry.name
-            known = files.get(name)
-            if known is not None:  # of ten thousand files nearly all: nothing but what is needed
-                try:
-                    info = lstat(entry.name, dir_fd=folder, follow_symlinks=False)
-                except OSError:
-                    continue
-                if known.key == (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino):
-                    now[name] = known
-                    continue
-            elif name in self._left_out or entry.name == ".git" or entry.is_symlink():
-                continue
-            is_dir = entry.is_dir(follow_symlinks=False)
-            fresh = name + "/" not in self._rules if is_dir else known is None
-            if fresh and ignored(self._root / name, is_dir, rules):
-                self._left_out.add(name)
-            elif not is_dir:
-                self._file(folder, entry.name, name, now)
-            elif depth < _DEPTH:
-                self._rules.setdefault(name + "/", (None, []))
-                self._below(folder, entry.name, name, rules, now, depth)
-
-    def _below(self, folder: int, entry: str, name: str, rules: list[Rules], now: dict[str, _Kept], depth: int) -> None:
-        try:
-            inner = step(folder, entry)
-        except OSError:
+        except OSError:  # it cannot be read now: what is in it is as it was, as far as is known
+            now.update((name, files) for name, files in self._files.items() if name.startswith(prefix))
             return
         try:
-            self._folder(inner, name + "/", rules, now, depth + 1)
+            self._folder(inner, prefix, rules, now, depth)
         finally:
             os.close(inner)
 
-    def _rules_in(self, folder: int, prefix: str, entries: list[os.DirEntry[str]]) -> list[Rules]:
+    def _folder(self, folder: int, prefix: str, above: list[Rules], now: _Folders, depth: int) -> None:
+        if time.monotonic() > self._deadline:
+            raise TooMuchError("looking at its files takes too long")
+        names = os.listdir(folder)
+        rules = [*above, *self._rules_in(folder, prefix, names)]
+        known = self._files.get(prefix, {})
+        files: dict[str, _Kept] = {}
+        same, lstat = True, os.stat
+        for name in names:
+            kept = known.get(name)
+            if kept is None and (prefix + name in self._left_out or name == ".git"):
+                continue
+            try:
+                info = lstat(name, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                same = False
+                continue
+            # Of ten thousand files nearly all end here: nothing is done that is not needed.
+            if kept is not None and kept.key == (info.st_ctime_ns, info.st_size, info.st_ino):
+                files[name] = kept
+            elif stat.S_ISDIR(info.st_mode):
+                if depth < _DEPTH and self._wanted(prefix + name, True, f"{prefix}{name}/" in self._rules, rules):
+                    self._rules.setdefault(f"{prefix}{name}/", (None, []))
+                    self._below(folder, name, f"{prefix}{name}/", rules, now, depth + 1)
+            elif stat.S_ISREG(info.st_mode) and self._wanted(prefix + name, False, kept is not None, rules):
+                same = False
+                self._file(folder, name, info, kept, files)
+        now[prefix] = known if same and len(files) == len(known) else files
+        self._count += len(files)
+        if self._count > FILES:
+            raise TooMuchError(f"there are more than {FILES:,} files")
+
+    def _wanted(self, name: str, is_dir: bool, known: bool, rules: list[Rules]) -> bool:
+        if known or not ignored(self._root / name, is_dir, rules):
+            return True
+        self._left_out.add(name)
+        return False
+
+    def _rules_in(self, folder: int, prefix: str, names: list[str]) -> list[Rules]:
         """What the ignore files of a folder say, read again when one of them has changed."""
         key: _Key | None = None
-        if prefix == "" or any(entry.name == ".gitignore" for entry in entries):
+        if prefix == "" or ".gitignore" in names:
             try:
                 key = _key(os.stat(".gitignore", dir_fd=folder, follow_symlinks=False))
             except OSError:
-                key = (0, 0, 0, 0) if prefix == "" else None
+                key = (0, 0, 0) if prefix == "" else None
         known = self._rules.get(prefix)
         if known is not None and known[0] == key:
             return known[1]
@@ -147,19 +168,14 @@ class KeptFiles:
         self._rules[prefix] = (key, rules)
         return rules
 
-    def _file(self, folder: int, entry: str, name: str, now: dict[str, _Kept]) -> None:
-        known = self._files.get(name)
+    def _file(self, folder: int, name: str, info: os.stat_result, known: _Kept | None, files: dict[str, _Kept]) -> None:
         try:
-            info = os.stat(entry, dir_fd=folder, follow_symlinks=False)
-            if stat.S_ISREG(info.st_mode):
-                now[name] = self._taken(folder, entry, info, known)
+            files[name] = self._taken(folder, name, info, known)
         except FileNotFoundError:
             return
         except OSError:  # it cannot be read: it is as it was, as far as is known
             if known is not None:
-                now[name] = known
-        if len(now) > FILES:
-            raise TooMuchError(f"there are more than {FILES:,} files")
+                files[name] = known
 
     def _taken(self, folder: int, entry: str, info: os.stat_result, known: _Kept | None) -> _Kept:
         mode = stat.S_IMODE(info.st_mode)
@@ -185,6 +201,26 @@ class KeptFiles:
     def _content(self, kept: _Kept) -> bytes | None:
         return None if kept.place is None else os.pread(self._contents.fileno(), kept.size, kept.place)
 
+    def _without_what_is_gone(self) -> None:
+        """Gives the contents a new file where half of the old one is of files that have become others."""
+        if sum(kept.size for files in self._files.values() for kept in files.values() if kept.place is not None) > (
+            self._end // 2
+        ):
+            return
+        old, self._end = self._contents, 0
+        self._contents = tempfile.TemporaryFile(dir=self._where, buffering=0)  # noqa: SIM115 - closed by close
+        with old:
+            for prefix, files in self._files.items():
+                moved: dict[str, _Kept] = {}
+                for name, kept in files.items():
+                    moved[name] = kept
+                    if kept.place is not None:
+                        content = os.pread(old.fileno(), kept.size, kept.place)
+                        os.pwrite(self._contents.fileno(), content, self._end)
+                        moved[name] = _Kept(kept.key, kept.mode, self._end, kept.size)
+                        self._end += kept.size
+                self._files[prefix] = moved
+
     def _change(self, name: str, before: _Kept | None, now: _Kept | None) -> Change | None:
         """None where nothing has changed, and where what was there is not kept."""
         if before is None:
@@ -196,4 +232,4 @@ class KeptFiles:
 
 
 def _key(info: os.stat_result) -> _Key:
-    return info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino
+    return info.st_ctime_ns, info.st_size, info.st_ino

@@ -199,7 +199,7 @@ async def test_worktrees_and_submodules_survive_too(project: Project, tmp_path: 
     said = await tree.run(f"rm -rf {project.root}/.git/worktrees/tree/HEAD {project.root}/.git/refs; rm -rf *")
     assert "put back" in said and tree.rewind("m1") == []
     git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "goes on")
-    git(project.root, "commit", "-q", "-m", "goes on")
+    git(project.root, "commit", "-q", "--allow-empty", "-m", "goes on")
 
 
 async def test_files_come_back_as_after_an_edit(project: Project) -> None:

@@ -4,6 +4,7 @@ out, again and again, while they look and change."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import SandboxConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import Tool, ToolContext
@@ -26,8 +28,10 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.builtin.write import WriteTool
 from agent_tui.tools.files.paths import inside
 from agent_tui.tools.files.snapshots import FileRestore, RestorePlan, apply_restore
+from agent_tui.tools.sandbox.jail import Jail
 from tests.support.tool_context import make_context
 
+RIPGREP = shutil.which("rg")
 TRIES = 1_000 if os.environ.get("AGENT_TUI_LONG_TESTS") else 60
 SECRET, PATCH = "out" + "side-key", "*** Begin Patch\n*** Update File: d/f\n-one\n+two\n*** End Patch"
 
@@ -151,3 +155,18 @@ async def test_no_tool_is_led_out_by_a_link_that_is_swapped_in(name: str, contex
                 for known, text in before.items():
                     (outside / known).write_text(text)
     assert led_out == 0, f"{led_out} of {TRIES} tries"
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="ripgrep is missing")
+async def test_ripgrep_is_not_led_out_where_commands_are_held(context: ToolContext, tmp_path: Path) -> None:
+    context.jail = Jail(SandboxConfig(), context.root, tmp_path / "cache")
+    if not (await context.jail.ready()).holds("look"):
+        pytest.skip("nothing holds commands here")
+    found, tool = 0, GrepTool(ripgrep=RIPGREP)
+    with swapper(context.root):
+        for _ in range(TRIES if TRIES > 100 else 10):
+            told = await call(tool, {"pattern": "one"}, context)
+            told += await call(tool, {"pattern": "one", "path": "d"}, context)
+            assert SECRET not in told
+            found += "one" in told
+    assert found or TRIES < 100, "it searches what is there"

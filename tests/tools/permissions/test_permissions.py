@@ -118,3 +118,14 @@ def test_a_folder_outside_can_be_allowed_for_the_session(make: Make, root: Path)
     assert bash(permissions, f"cat {outside}/secret").action == "ask", "a command reaches more than it names"
     for wide in (Path("/x"), Path.home() / "x", Path("/tmp/x")):
         assert permissions.decide("read", Intent("read", "x", [wide])).session == []
+
+
+def test_a_file_that_its_owner_may_not_write_is_asked_about(make: Make, root: Path) -> None:
+    path = root / "src/a.py"
+    path.chmod(0o444)
+    assert edit(make("auto", allow=["edit(**)"]), path).action == "ask"
+    assert edit(make("auto", allow=["edit(**)"]), path).reason.endswith("a.py is read-only")
+    assert (edit(make("bypass"), path).action, edit(make("plan"), path).action) == ("allow", "deny")
+    assert read(make(), path).action == "allow"
+    path.chmod(0o644)
+    assert edit(make("auto"), path).action == "allow"
