@@ -123,14 +123,15 @@ class GrepTool:
         self, args: GrepArguments, around: int, folder: Path, target: str, context: ToolContext
     ) -> Launch | None:
         """Ripgrep, held to look: it goes by names, and what holds commands keeps it from where a link leads that one of
-        them puts in its way. None where it is missing, or the sandbox does not show the folder: our own searcher goes
-        by descriptors. Where nothing holds commands there is nothing to be led around."""
+        them puts in its way. None where it is missing, or the sandbox shows it not or not the folder: our own searcher
+        goes by descriptors. Where nothing holds commands there is nothing to be led around."""
         if not self._ripgrep:
             return None
         argv = _ripgrep(self._ripgrep, args, around, target)
         if context.jail is None or not (await context.jail.ready()).holds("look"):
             return replace(free(argv, environment()), domain="look")
-        if not inside(folder, context) and not context.jail.sees(folder, "read"):
+        sees = context.jail.sees
+        if not (inside(folder, context) or sees(folder, "read")) or not sees(Path(self._ripgrep).resolve(), "read"):
             return None
         return await context.jail.launch(argv, "look", folder)
 
