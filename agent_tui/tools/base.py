@@ -138,12 +138,25 @@ class BackgroundJobs(Protocol):
         jail: Jail | None = None,
         network: Network | None = None,
         timeout: float | None = None,
+        keeping: Keeping | None = None,
     ) -> BackgroundJob:
-        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``. Raises ToolError."""
+        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
+        ``keeping``. Raises ToolError."""
 
     def all(self) -> Sequence[BackgroundJob]: ...
     def get(self, id: str) -> BackgroundJob: ...
     async def stop(self, id: str, by: StoppedBy) -> BackgroundJob: ...
+
+
+class Keeping(Protocol):
+    """What a command destroys or changes comes back."""
+
+    async def before(self) -> None:
+        """A command is about to run."""
+
+    async def after(self) -> list[str]:
+        """It has ended; what there is to say of it, one line each. To be called once for each ``before``."""
+        ...
 
 
 @dataclass(slots=True)
@@ -159,8 +172,8 @@ class ToolContext:
     ``first_look``: it is only let look until the user was asked about the rest, so what is stopped has to be told.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
-    ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
-    background; None where nothing can run there."""
+    ``keeping`` is told of every command that may write. ``user`` is who can be asked; None for a subagent's call.
+    ``jobs`` are the commands in the background; None where nothing can run there."""
 
     cwd: Path
     root: Path
@@ -185,6 +198,7 @@ class ToolContext:
     images: ImageLimits = USUAL
     user: User | None = None
     jobs: BackgroundJobs | None = None
+    keeping: Keeping | None = None
 
 
 class Tool(Protocol):

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
@@ -17,7 +17,7 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.background.output import Cleaned
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
@@ -106,10 +106,40 @@ class BashTool:
                 launch, broker = await launched(jail, command, context.domain, cwd, context.network, context.remotes)
             else:
                 launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
+        # What only looks changes nothing, and what the user runs is theirs.
+        keeping = context.keeping if not self._own and launch.domain != "look" else None
+        if keeping is None:
+            return await self._started(args, launch, context, timeout, None, attempts, broker)
+        try:
+            await keeping.before()
+        except BaseException:
+            launch.close()
+            raise
+        going_on = False
+        notes: list[str] = []
+        try:
+            outcome = await self._started(args, launch, context, timeout, keeping, attempts, broker)
+            going_on = bool(args.background)
+        finally:
+            if not going_on:
+                notes = await asyncio.shield(keeping.after())
+        return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+
+    async def _started(
+        self,
+        args: BashArguments,
+        launch: Launch,
+        context: ToolContext,
+        timeout: float,
+        keeping: Keeping | None,
+        attempts: Attempts | None,
+        broker: GitBroker | None,
+    ) -> ToolOutcome:
+        cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
             from agent_tui.tools.background.starting import start
 
-            return await start(args.command, launch, cwd, context, args.timeout)
+            return await start(args.command, launch, cwd, context, args.timeout, keeping)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
         return await _Run(group, context, launch, attempts, broker).outcome(timeout)
 

@@ -163,3 +163,14 @@ def test_file_tools_read_unasked_what_held_commands_can_read(make: Make) -> None
     assert read(make(**held, deny=["read(//**/os-release)"]), seen).action == "deny"
     assert read(make(**held), Path("/var/beside")).action == "ask"
     assert edit(make("auto", **held), seen).action == "ask"
+
+
+def test_a_file_that_its_owner_may_not_write_is_asked_about(make: Make, root: Path) -> None:
+    path = root / "src/a.py"
+    path.chmod(0o444)
+    assert edit(make("auto", allow=["edit(**)"]), path).action == "ask"
+    assert edit(make("auto", allow=["edit(**)"]), path).reason.endswith("a.py is read-only")
+    assert (edit(make("bypass"), path).action, edit(make("plan"), path).action) == ("allow", "deny")
+    assert read(make(), path).action == "allow"
+    path.chmod(0o644)
+    assert edit(make("auto"), path).action == "allow"
