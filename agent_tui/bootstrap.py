@@ -23,13 +23,14 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, package_themes, private_dir, project_root, user_paths
+from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.passing import remove_left_behind
-from agent_tui.store.store import Store
+from agent_tui.store.store import UNSEEN_TIMEOUT, Store
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
@@ -154,8 +155,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
-    opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
-    store = opening(paths.database)
+    store = _opened(options, paths.database, looking)
     await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
         if not looking or store.folder is not None:
@@ -164,6 +164,14 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     except BaseException:
         store.close()
         raise
+
+
+def _opened(options: Options, database: Path, looking: bool) -> Store:
+    """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
+    if looking:
+        return open_for_reading(database)
+    opening = Store.ephemeral if options.ephemeral else Store.open
+    return opening(database, UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) if options.headless else opening(database)
 
 
 def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
@@ -207,6 +215,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         catalogue.find(options.model)
     extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store, root))
     notices += extensions.notices()
+    if (theirs := strangers_root(cwd)) is not None:
+        line = f"The repository {theirs} belongs to another user, so {root} is the project; git's own safe.directory"
+        notices.append(Notice("info", f"{plain_line(line, 400)} makes it yours.", "project"))
     jail = Jail(
         settings.sandbox,
         root,

@@ -33,9 +33,9 @@ LISTED = 1_000
 """Entries of a folder that are listed."""
 
 # A word after `@`, in quotes or not, perhaps with lines (`:10-20`). `@server:uri` is not a file: those are resources
-# of MCP servers.
+# of MCP servers. A group is atomic here and not possessive: Python 3.11 goes back into those before 3.11.5.
 _MENTION = re.compile(
-    r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]++))(?::(\d+)(?:-(\d+))?(?![\w/-]))?+(?!:[^\s"'`,;:)\]}>.!?])"""
+    r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]++))(?>(?::(\d+)(?:-(\d+))?(?![\w/-]))?)(?!:[^\s"'`,;:)\]}>.!?])"""
 )
 
 

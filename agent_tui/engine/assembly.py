@@ -69,10 +69,10 @@ def assemble(parts: AgentParts) -> Objects:
     mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
     desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
     questions = QuestionDesk(parts.permissions, hub.publish, mode.set)
-    told_mode = ToldMode(parts.permissions)
+    told_mode = ToldMode(parts.permissions, jail=parts.jail)
 
     async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        told = ToldMode(parts.permissions, subagent=True)
+        told = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
         runtime = bindings.current.runtime
         return await run_subagent(
             runtime, toolbox, counter, desk.judge, told, title, prompt, emit, lambda: accounts.tell()

@@ -16,6 +16,7 @@ from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
+from agent_tui.tools.sandbox.stopped import Stopped
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
@@ -26,8 +27,8 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``only_looks``: a server
-    says of its tool that it changes nothing.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``goes_on``: one that
+    runs beside the turns. ``only_looks``: a server says of its tool that it changes nothing.
     """
 
     kind: IntentKind
@@ -38,6 +39,7 @@ class Intent:
     display: Metadata | None = None
     tool: str | None = None
     outside: bool = False
+    goes_on: bool = False
     only_looks: bool = False
 
 
@@ -46,6 +48,7 @@ class ToolOutcome:
     """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
     ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
     ``ends_turn``: the model is not asked to go on. ``waited``: seconds of its run in which the user was waited for.
+    ``stopped``: what a command that was only let look wanted besides, once it has ended by itself.
     """
 
     text: str
@@ -54,6 +57,7 @@ class ToolOutcome:
     attachments: list[AttachmentPart] = field(default_factory=list)
     ends_turn: bool = False
     waited: float = 0.0
+    stopped: Stopped | None = None
 
 
 class User(Protocol):
@@ -149,7 +153,8 @@ class ToolContext:
     as long as the session. ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration;
+    ``first_look``: it is only let look until the user was asked about the rest, so what is stopped has to be told.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
     ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
@@ -172,6 +177,7 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
+    first_look: bool = False
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
     user: User | None = None

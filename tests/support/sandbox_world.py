@@ -7,19 +7,24 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+
+import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox import places
-from agent_tui.tools.sandbox.box import Backend, Sandbox, backends
+from agent_tui.tools.sandbox import box, places
+from agent_tui.tools.sandbox.box import Sandbox, backends, probe
+from agent_tui.tools.sandbox.namespaces import Bubblewrap
+from agent_tui.tools.sandbox.confine import abi
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.trials import trial
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"
 ESCAPED = "ESCAPED"
@@ -59,14 +64,49 @@ time.sleep(100_000)  # agent-tui-victim
 """
 
 
-def available(base: Path) -> dict[str, Backend | str]:
-    """Every backend this system could have, by its first name: the one of most reach that holds here, else the
-    reason why none does."""
-    found: dict[str, Backend | str] = {"bubblewrap": "bubblewrap is not installed", "Landlock": "no Landlock"}
-    for backend in backends():
-        name = backend.name.split(" ")[0]
-        if isinstance(found[name], str):
-            found[name] = trial(backend, "look", base) or trial(backend, "work", base) or backend
+MEANS = ("bubblewrap", "namespaces", "Landlock with a network namespace", "Landlock")
+"""What can hold a command on Linux, the strongest first. Tests run on each of them, whatever is installed."""
+
+GIVEN = "AGENT_TUI_TEST_BWRAP"
+"""The path of a bubblewrap that is not installed, for the tests alone: the program looks only where the system keeps
+its own."""
+
+
+@lru_cache
+def means() -> dict[str, Sandbox | str]:
+    """Each of ``MEANS`` as the program finds it when it is the only one: a sandbox that holds both domains here, else
+    the reason why there is none."""
+    found: dict[str, Sandbox | str] = dict.fromkeys(MEANS, "this system has none")
+    if sys.platform != "linux":
+        return found
+    found["bubblewrap"] = f"bubblewrap is not installed, and {GIVEN} names none"
+    given = os.environ.get(GIVEN)
+    # Not below /tmp, of which some means give a command its own.
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="agent-tui-test-") as base:
+        for backend in [*([Bubblewrap(given, abi())] if given else []), *backends()]:
+            name = _means(backend.name)
+            if not isinstance(found[name], Sandbox):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(box, "backends", lambda backend=backend: [backend])
+                    tried = probe(Path(base))
+                found[name] = tried if {"look", "work"} <= tried.proven else "; ".join(tried.failed)
+    return found
+
+
+def _means(backend: str) -> str:
+    """Which of ``MEANS`` a backend is, by its name."""
+    if backend.startswith("bubblewrap"):
+        return "bubblewrap"
+    return backend if backend in MEANS else "namespaces"
+
+
+def held_by(name: str) -> Sandbox:
+    """The sandbox of one of ``MEANS``, or of ``none``; skips the test, with the reason, where it is not here."""
+    if name == "none":
+        return Sandbox(failed=("this test has none",))
+    found = means()[name]
+    if isinstance(found, str):
+        pytest.skip(f"{name}: {found}")
     return found
 
 
@@ -263,10 +303,8 @@ def left_behind(mark: str, seconds: str = "31337") -> list[str]:
     return found
 
 
-def jail_for(backend: Backend | None, place: Place, cache: Path, network: Network = "ask") -> Jail:
-    """The jail of a place's project under one backend; None: as if nothing held here."""
-    proven: frozenset[Domain] = frozenset(("look", "work")) if backend is not None else frozenset()
-    sandbox = Sandbox(backend, proven, shares=True)
+def jail_for(sandbox: Sandbox, place: Place, cache: Path, network: Network = "ask") -> Jail:
+    """The jail of a place's project under one sandbox."""
     jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=sandbox)
     jail.policy()
     return jail

@@ -35,6 +35,9 @@ class ExtraTools(Protocol):
     def starting(self) -> bool:
         """Whether some may still come that are on their way."""
 
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out because they are still starting; each once."""
+
     def tools(self) -> list[Tool]: ...
 
     def offered(self, limits: Limits) -> list[OfferedTool]: ...
@@ -109,6 +112,10 @@ class Toolbox:
     def starting(self) -> bool:
         """Whether tools of servers that are starting may still come."""
         return self._extra is not None and self._extra.starting
+
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out; each is named once."""
+        return self._extra.late() if self._extra is not None else []
 
     def context(self) -> ToolContext:
         """What a call made now may use."""

@@ -76,6 +76,9 @@ class TurnRelay:
         self._background.attach(message, binding.conversation.view())
         self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
+        if late := self._toolbox.late():
+            line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
+            self._hub.publish(Notice("warning", line, "mcp"))
         self._accounts.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(

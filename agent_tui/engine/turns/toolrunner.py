@@ -32,6 +32,7 @@ from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
 from agent_tui.tools.registry import ToolRegistry
+from agent_tui.tools.sandbox.stopped import Stopped
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +162,8 @@ class ToolRunner:
             started = time.monotonic()
             if verdict.allowed:
                 outcome = await self._execute(job, emit, verdict)
+                if outcome.stopped is not None and verdict.again is not None:
+                    outcome = await self._once_more(job, emit, verdict.again, outcome, outcome.stopped)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
         lasted = time.monotonic() - started
@@ -192,6 +195,31 @@ class ToolRunner:
             return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
         return verdict
 
+    async def _once_more(
+        self,
+        job: _Job,
+        emit: Emit,
+        again: Callable[[Stopped], Awaitable[Verdict]],
+        looked: ToolOutcome,
+        stopped: Stopped,
+    ) -> ToolOutcome:
+        """What becomes of a command that wanted more than to look: it runs again with that, or what it said stands."""
+        self._kept[job.call.call_id] = self._context().secrets.mask(looked.text)
+        asked = time.monotonic()
+        try:
+            verdict = await again(stopped)
+        except Exception as error:
+            verdict = Verdict(False, _unexpected(job.call, error))
+        waited = time.monotonic() - asked
+        self._kept.pop(job.call.call_id, None)
+        if not verdict.allowed:
+            return replace(
+                looked, text=f"{looked.text}\n[it wanted {stopped.what}: {verdict.text}]", is_error=True, waited=waited
+            )
+        emit(ToolOutput(job.call.call_id, "\n[again, and let]\n"))
+        outcome = await self._execute(job, emit, verdict)
+        return replace(outcome, waited=outcome.waited + waited)
+
     async def _execute(self, job: _Job, emit: Emit, verdict: Verdict) -> ToolOutcome:
         assert job.tool is not None and job.intent is not None
         call = job.call
@@ -217,6 +245,7 @@ class ToolRunner:
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
+            first_look=verdict.again is not None,
         )
         try:
             outcome = await job.tool.run(job.arguments or {}, context)

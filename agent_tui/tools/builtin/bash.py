@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
@@ -19,6 +20,10 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.stopped import Stopped
+
+if TYPE_CHECKING:
+    from agent_tui.tools.sandbox.attempts import Attempts
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -70,13 +75,21 @@ class BashTool:
         if args.background:
             summary = f"in the background: {summary}"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
+        return Intent(
+            "command",
+            summary,
+            command=args.command,
+            display=display,
+            outside=args.outside,
+            goes_on=bool(args.background),
+        )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        attempts: Attempts | None = None
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 
@@ -84,13 +97,15 @@ class BashTool:
         elif jail is None:
             launch = free(command, environment())
         else:
-            launch = await jail.launch(command, context.domain, cwd, context.network)
+            if context.first_look and context.domain == "look" and not args.background and jail.holds("look"):
+                attempts = jail.attempts()
+            launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
         if args.background:
             from agent_tui.tools.background.starting import start
 
             return await start(args.command, launch, cwd, context, args.timeout)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain).outcome(timeout)
+        return await _Run(group, context, launch.domain, attempts).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -113,8 +128,10 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
-        self._group, self._context, self._domain = group, context, domain
+    def __init__(
+        self, group: ProcessGroup, context: ToolContext, domain: Domain, attempts: Attempts | None = None
+    ) -> None:
+        self._group, self._context, self._domain, self._attempts = group, context, domain, attempts
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -159,6 +176,8 @@ class _Run:
             self._group.close()
             await asyncio.gather(reading, waiting, return_exceptions=True)
             self._collector.close()
+            if self._attempts is not None:
+                self._attempts.end()
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -197,16 +216,25 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
+        from agent_tui.tools.sandbox.stopped import stopped
         from agent_tui.tools.sandbox.words import refused, undone
 
         notes += undone(self._group.kept)
-        if code != 0:
+        found: Stopped | None = None
+        if self._attempts is not None:
+            tried = self._attempts.end()
+            # One that was ended may be half through: whether it did its work is not known.
+            if not ended and code >= 0:
+                found = stopped(text, code == 0, tried, self._context.root.resolve())
+        if found is None:
             jail, network = self._context.jail, self._context.network
-            notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
+            shares = jail is not None and jail.shares(network)
+            notes += refused(text, self._domain, network, shares, failed=code != 0)
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
-        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display)
+        is_error = ended or code != 0
+        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=is_error, display=display, stopped=found)
 
 
 def _signal_name(number: int) -> str:

@@ -103,12 +103,14 @@ class PromptEntry:
 
 @dataclass(slots=True, frozen=True)
 class Entries:
-    """What a connected server offers, in its order; ``instructions`` are what it says of its use."""
+    """What a connected server offers, in its order; ``instructions`` are what it says of its use. ``left_out`` names
+    what it listed against the protocol."""
 
     tools: list[ToolEntry] = field(default_factory=list)
     instructions: str = ""
     resources: list[ResourceEntry] = field(default_factory=list)
     prompts: list[PromptEntry] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)

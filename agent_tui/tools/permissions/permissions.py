@@ -134,7 +134,11 @@ class Permissions:
 
     def decide(self, tool: str, intent: Intent) -> Decision:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
-        decision = self._decide(tool, intent)
+        return self.put(tool, intent, self._decide(tool, intent))
+
+    def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
+        """``decision`` on a call as it holds here: where nobody can be asked, a question is a refusal that says how
+        to allow it."""
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
@@ -148,7 +152,8 @@ class Permissions:
         try:
             for further in _REACH[_REACH.index(mode) + 1 :]:
                 self.mode = further
-                if self._decide(tool, intent).action == "allow":
+                decision = self._decide(tool, intent)
+                if decision.action == "allow" and decision.if_stopped is None:
                     return further
         finally:
             self.mode = mode

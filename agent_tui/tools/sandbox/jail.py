@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,11 +16,22 @@ from typing import Literal
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
 from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
 from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
+
+TRYING = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "npm_config_fetch_retries": "0",
+    "PIP_RETRIES": "1",
+    "CARGO_NET_RETRY": "0",
+}
+"""For a command that may have to run again: it leaves be what it need not write, and does not try for minutes to reach
+what is out of its reach."""
 
 _probed: dict[tuple[str, str], Sandbox] = {}
 
@@ -68,6 +80,12 @@ class Jail:
     def holds(self, domain: Domain) -> bool:
         """Whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
+
+    def expects(self, domain: Domain) -> bool:
+        """The same, and before it was tried whether most systems of this kind hold commands."""
+        if self.sandbox is not None:
+            return self.holds(domain)
+        return sys.platform == "linux" and self.config.mode != "off"
 
     def has_ports(self) -> bool:
         """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
@@ -148,10 +166,29 @@ class Jail:
             }
         return env
 
-    async def launch(self, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None = None) -> Launch:
-        """The process for ``argv``. Raises ToolError with one line where none may run."""
+    def attempts(self) -> Attempts:
+        """Listens to what a command of ``look`` would change that it could in ``work``."""
+        policy = self.policy()
+        return Attempts(
+            policy.folders, [path for folder in policy.folders for path in places.protected(folder, policy)]
+        )
+
+    async def launch(
+        self,
+        argv: Sequence[str],
+        domain: Domain,
+        cwd: Path,
+        network: Network | None = None,
+        attempts: Attempts | None = None,
+    ) -> Launch:
+        """The process for ``argv``; what it tries to change is told to ``attempts``. Raises ToolError with one line
+        where none may run."""
         await self.ready()
-        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        if attempts is None:
+            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, TRYING)
+        launch.pass_fds = (*launch.pass_fds, attempts.begin())
+        return launch
 
     def wrapped(
         self,

@@ -18,7 +18,7 @@ Domain = Literal["look", "work", "free"]
 
 DOMAINS: tuple[Domain, ...] = ("look", "work", "free")
 
-Network = Literal["ask", "allow", "deny"]
+Network = Literal["ask", "allow", "deny", "registries"]
 
 Loopback = Literal["own", "machine", "deny"]
 """Ports on 127.0.0.1 and ::1 while the network is closed: ``own`` ones that nobody else reaches, those of the

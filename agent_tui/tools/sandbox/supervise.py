@@ -96,17 +96,24 @@ class Supervisor:
                     signal.signal(getattr(signal, name), signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
             os.setsid()
-            if self._spec.get("confine") is not None:
-                confine.lay_on(self._spec["confine"])
-            # Last: a change of what the process may do can take it off again.
-            confine.die_with_parent(signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
+            self._stay(parent)
+            spec = self._spec.get("confine")
+            if spec is not None:
+                confine.lay_on(spec)
+                # Again: a change of what the process may do can take it off. Among its own, it has another parent.
+                self._stay(1 if spec.get("mounts") else parent)
             os.execvpe(self._argv[0], self._argv, os.environ)
         except OSError as error:
             os.write(started, str(error.errno or 0).encode())
         finally:
             os._exit(127)
+
+    @staticmethod
+    def _stay(parent: int) -> None:
+        """Stays as long as ``parent`` does."""
+        confine.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
     def _loop(self, wake: int) -> None:
         watched = [wake] + ([self._control] if self._control is not None else [])

@@ -15,6 +15,7 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support.commands import World, lines, make_world, sections
@@ -77,16 +78,12 @@ class Held:
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
+def held(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> Held:
     base = tmp_path_factory.mktemp("held")
     make_world(base / "kept")
     folders = [base / f"lane{number}" for number in range(LANES)]
-    found = [Lane(folder, Jail(SandboxConfig(), folder / "live/project", folder / "cache")) for folder in folders]
-    sandbox = found[0].jail.tried()
-    if not (sandbox.holds("look") and sandbox.holds("work")):
-        pytest.skip(f"no sandbox holds here: {'; '.join(sandbox.failed)}")
-    for lane in found:
-        lane.jail.sandbox = sandbox
+    jails = [Jail(SandboxConfig(), folder / "live/project", folder / "cache", sandbox=sandbox) for folder in folders]
+    found = [Lane(folder, jail) for folder, jail in zip(folders, jails, strict=True)]
     return Held(found, unasked(found[0]))
 
 

@@ -35,14 +35,10 @@ def base() -> Iterator[Path]:
     shutil.rmtree(base, ignore_errors=True)
 
 
-@pytest.fixture(params=["bubblewrap", "Landlock"])
-def context(request: pytest.FixtureRequest, base: Path) -> ToolContext:
-    backend = world.available(base).get(request.param, "not on this system")
-    if isinstance(backend, str):
-        pytest.skip(backend)
+@pytest.fixture
+def context(sandbox: Sandbox, base: Path) -> ToolContext:
     world.make_repository(base / "project")
-    jail = Jail(SandboxConfig(), base / "project", base / "cache")
-    jail.sandbox = Sandbox(backend, frozenset(("look", "work")))
+    jail = Jail(SandboxConfig(), base / "project", base / "cache", sandbox=sandbox)
     return replace(make_context(base / "project"), jail=jail, domain="work")
 
 
