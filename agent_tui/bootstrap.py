@@ -137,6 +137,13 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return settings
 
 
+def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
+    """What the project's configuration allows, as far as its user did not say the same on the command line."""
+    layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
+    rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
+    return [rule for rule in rules if rule not in options.allow]
+
+
 def _check_rules(layers: Sequence[Layer]) -> None:
     """Every rule of every layer, also of lists that another one replaces. Raises ConfigError naming its place."""
     for layer in layers:
@@ -238,6 +245,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
         protected=[paths.config, paths.data],
         remembered=store.permission_rules(root, trust.identity),
+        brought=_brought_rules(options, paths, root, trusted),
         save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
@@ -22,7 +22,7 @@ from agent_tui.tools.git.config import starts_when_fetched
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, plain_start, url_matches
 from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -47,6 +47,7 @@ class Permissions:
     ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
     False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
     cannot be read.
+    ``brought`` are the rules of ``config`` that came with the project.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Permissions:
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         remembered: Iterable[str] = (),
+        brought: Iterable[str] = (),
         save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
@@ -80,6 +82,8 @@ class Permissions:
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
         self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        theirs = frozenset(brought)
+        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
         self._session: list[Rule] = []
         self._when_changed: list[Callable[[], None]] = []
         self._save = save
@@ -167,7 +171,8 @@ class Permissions:
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            told = _refusal(decision, self._mode_for(tool, intent), self._network_ways(decision, intent))
+            ways = self._network_ways(decision, intent)
+            told = _refusal(decision, self._mode_for(tool, intent), ways, self._names_for(intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
 
@@ -182,6 +187,15 @@ class Permissions:
         if wanted and not self._tells_hosts_apart():
             return []
         return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
+
+    def _names_for(self, intent: Intent) -> list[str]:
+        """The rules that name all that a call of our own tools would change, where all of it is protected."""
+        rules: list[str] = []
+        for path in intent.paths if intent.kind == "edit" else ():
+            if not self.protected(path) or is_within(path, self._protected) or not self._path_patterns(path):
+                return []
+            rules += self._path_patterns(path)
+        return rules
 
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
@@ -334,13 +348,27 @@ class Permissions:
             return Decision("ask", f"{path} is read-only")
         if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
             return ALLOWED
-        if decision.action != "ask" or self.protected(path):
+        if decision.action != "ask":
             return decision
+        if self.protected(path):
+            asked = any(self._path_rule(rule, tool, kind, path) for rule in self._ask)
+            return ALLOWED if kind == "edit" and not asked and self._is_named(tool, path) else decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
             self._path_rule(rule, tool, kind, path) for rule in self._ask
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _is_named(self, tool: str, path: Path) -> bool:
+        """Whether the user's own rules, not remembered ones or the project's, say by its name that a protected place of
+        the project may be changed."""
+        if not path.is_relative_to(self.root) or is_within(path, self._protected):
+            return False
+        return any(
+            self._path_rule(rule, tool, "edit", path) and is_protected(PurePath(plain_start(rule.pattern)))
+            for rule in self._own
+            if rule.pattern is not None
+        )
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
@@ -435,11 +463,14 @@ def _flag_for(rule: str) -> str:
     return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
 
 
-def _refusal(decision: Decision, mode: PermissionMode | None, network: Sequence[str] = ()) -> str:
-    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
+def _refusal(
+    decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
+) -> str:
+    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not.
+    ``names`` are rules for what is protected."""
     ways = []
-    if decision.reason != PLAN_REASON and decision.patterns:
-        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
+    if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
+        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))
     elif "outside the project" in decision.reason and not any(
         f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
     ):
