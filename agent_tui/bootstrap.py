@@ -34,6 +34,7 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.permissions.reach import ProjectHosts, Reach
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
 
@@ -246,6 +247,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         temporary=jail.policy().temporary,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
+        reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
     parts = AgentParts(
         settings=settings,

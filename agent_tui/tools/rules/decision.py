@@ -23,7 +23,8 @@ class Decision:
     program ends. ``domain`` is that of the sandbox in which a
     command runs, at once or once it was asked about; ``network``: it needs to reach out of it. ``if_stopped`` is the
     question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
-    yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice."""
+    yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice. ``grants``
+    is what a yes allows until the session ends."""
 
     action: Action
     reason: str = ""
@@ -33,6 +34,7 @@ class Decision:
     domain: Domain = "look"
     network: bool = False
     if_stopped: Decision | None = None
+    grants: str = ""
 
 
 ALLOWED = Decision("allow")
