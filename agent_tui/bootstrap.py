@@ -137,6 +137,14 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return settings
 
 
+def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+    """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
+    settings = load_settings(options, paths, root, trusted)
+    if not options.headless:
+        settings.agent.answer_timeout = 0.0
+    return settings
+
+
 def _check_rules(layers: Sequence[Layer]) -> None:
     """Every rule of every layer, also of lists that another one replaces. Raises ConfigError naming its place."""
     for layer in layers:
@@ -197,7 +205,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
-    settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
+    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
@@ -274,7 +282,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: load_settings(options, paths, root, trust.trusted),
+        reload=lambda: _settings_of_run(options, paths, root, trust.trusted),
         added_dirs=added,
         jail=jail,
         model_key=options.model,
