@@ -62,6 +62,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     said = {
         ("permissions", "mode", "permission_mode"): options.permission_mode,
         ("agent", "step_limit", "max_turns"): options.max_turns,
+        ("sandbox", "network", "network"): "deny" if options.network == "none" else options.network,
     }
     for (table, key, name), value in said.items():
         if value is not None:
@@ -252,11 +253,13 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         sees=jail.sees,
         network=settings.sandbox.network,
         has_ports=jail.has_ports,
+        tells_hosts_apart=jail.tells_hosts_apart,
         temporary=jail.policy().temporary,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
         reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
+    jail.granted = permissions.grants
     parts = AgentParts(
         settings=settings,
         paths=paths,

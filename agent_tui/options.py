@@ -57,6 +57,7 @@ class Options(Compared):
     plain: bool | None = None
     add_dirs: list[Path] = field(default_factory=list)
     permission_mode: PermissionMode | None = None
+    network: Literal["registries", "allow", "none", "ask"] | None = None
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
     max_turns: int | None = None

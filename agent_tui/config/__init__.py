@@ -112,7 +112,7 @@ class SandboxConfig(Compared):
     and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
-    network: Literal["ask", "allow", "deny"] = "ask"
+    network: Literal["ask", "allow", "deny", "registries"] = "ask"
     loopback: Literal["own", "machine", "deny"] = "own"
     readable: list[str] = field(default_factory=list)
     writable: list[str] = field(default_factory=list)

@@ -59,6 +59,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("resume", "text", _SESSION, "go on with a session; no ID: choose", "ID", "r", optional=True),
     Flag("session", "text", _SESSION, "go on with the session of this name, or begin it", "ID"),
     Flag("permission-mode", "text", _MAY, "what the agent may do unasked", choices=PERMISSION_MODES),
+    Flag("network", "text", _MAY, "what commands in the sandbox reach", choices=("registries", "allow", "none", "ask")),
     Flag("allow", "texts", _MAY, "calls that need no question, as 'bash(npm test*)'; repeatable", "RULE"),
     Flag("deny", "texts", _MAY, "calls that are never made, as 'read(.env)'; repeatable", "RULE"),
     Flag("add-dir", "paths", _MAY, "may be worked in too; repeatable", "DIR", field="add_dirs"),

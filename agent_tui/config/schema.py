@@ -98,7 +98,7 @@ class ToolsSchema(Strict):
 
 class SandboxSchema(Strict):
     mode: Literal["auto", "required", "off"] | None = None
-    network: Literal["ask", "allow", "deny"] | None = None
+    network: Literal["ask", "allow", "deny", "registries"] | None = None
     loopback: Literal["own", "machine", "deny"] | None = None
     readable: list[str] | None = None
     writable: list[str] | None = None

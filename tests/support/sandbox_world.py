@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -21,9 +22,9 @@ from agent_tui.config import SandboxConfig
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox import box, places
 from agent_tui.tools.sandbox.box import Sandbox, backends, probe
-from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.confine import abi
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.policy import Domain, Network
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"
@@ -67,7 +68,7 @@ time.sleep(100_000)  # agent-tui-victim
 MEANS = ("bubblewrap", "namespaces", "Landlock with a network namespace", "Landlock")
 """What can hold a command on Linux, the strongest first. Tests run on each of them, whatever is installed."""
 
-GIVEN = "AGENT_TUI_TEST_BWRAP"
+GIVEN = os.environ.get("AGENT_TUI_TEST_BWRAP")
 """The path of a bubblewrap that is not installed, for the tests alone: the program looks only where the system keeps
 its own."""
 
@@ -79,11 +80,10 @@ def means() -> dict[str, Sandbox | str]:
     found: dict[str, Sandbox | str] = dict.fromkeys(MEANS, "this system has none")
     if sys.platform != "linux":
         return found
-    found["bubblewrap"] = f"bubblewrap is not installed, and {GIVEN} names none"
-    given = os.environ.get(GIVEN)
+    found["bubblewrap"] = "bubblewrap is not installed, and AGENT_TUI_TEST_BWRAP names none"
     # Not below /tmp, of which some means give a command its own.
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="agent-tui-test-") as base:
-        for backend in [*([Bubblewrap(given, abi())] if given else []), *backends()]:
+        for backend in [*([Bubblewrap(GIVEN, abi())] if GIVEN else []), *backends()]:
             name = _means(backend.name)
             if not isinstance(found[name], Sandbox):
                 with pytest.MonkeyPatch.context() as patch:
@@ -327,15 +327,20 @@ def shared_memory() -> Iterator[int]:
 
 
 async def run(jail: Jail, domain: Domain, place: Place, script: str, more: dict[str, str]) -> tuple[int, str]:
-    """Runs a script as the bash tool would, to its end or for ten seconds; its exit code and output."""
-    import asyncio
+    """Runs a script in a project as the bash tool would, to its end or for ten seconds; its exit code and output."""
+    return await run_in(place.project, jail, domain, PRELUDE + script, more, 10)
 
-    launch = jail.wrapped(["bash", "-c", PRELUDE + script], domain, place.project, more=more)
-    group = await ProcessGroup.start(launch, place.project, held=jail.held)
+
+async def run_in(
+    folder: Path, jail: Jail, domain: Domain, script: str, more: dict[str, str] | None = None, seconds: float = 10
+) -> tuple[int, str]:
+    """The same in a folder, with nothing defined for it; -1000 is the code of what was ended after ``seconds``."""
+    launch = jail.wrapped(["bash", "-c", script], domain, folder, more=more)
+    group = await ProcessGroup.start(launch, folder, held=jail.held)
     output = b""
     code = -1
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds):
             reading = asyncio.ensure_future(_all(group))
             code = await group.wait()
             await asyncio.wait({reading}, timeout=0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -68,7 +68,9 @@ class PermissionDesk:
         that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
-            if intent.kind == "command":
+            # What commands may read is no question for a file tool either.
+            held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+            if held:
                 if self._ready is not None:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.
@@ -93,12 +95,15 @@ class PermissionDesk:
     ) -> Verdict:
         """Whether a command that was let look may run once more and do what the sandbox ``stopped``."""
         async with self._one_at_a_time:
-            network = question.network or (stopped.network and self.permissions.network == "ask")
+            open_already = self.permissions.granted_network is not None and self.permissions.opens(stopped.hosts)
+            network = question.network or (
+                stopped.network and not open_already and self.permissions.network in ("ask", "registries")
+            )
             question = replace(question, reason=f"wants {stopped.what}", network=network)
             decision = self.permissions.put(name, intent, question)
             if decision.action == "deny":
                 return self._denied(intent, decision)
-            return await self._ask(call, name, intent, decision, asker, again=True)
+            return await self._ask(call, name, intent, decision, asker, again=True, hosts=stopped.hosts)
 
     def _denied(self, intent: Intent, decision: Decision) -> Verdict:
         if not self.permissions.can_ask:
@@ -107,8 +112,19 @@ class PermissionDesk:
         return Verdict(False, decision.message or decision.reason)
 
     async def _ask(
-        self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str, again: bool = False
+        self,
+        call: ToolCallPart,
+        name: str,
+        intent: Intent,
+        decision: Decision,
+        asker: str,
+        again: bool = False,
+        hosts: Sequence[str] = (),
     ) -> Verdict:
+        if intent.kind == "command" and decision.network and decision.domain == "work":
+            # What is granted holds for every command; "yes, this once" opens the whole network to this one.
+            rules = self.permissions.network_rules(intent.command or "", hosts)
+            decision = replace(decision, patterns=[*rules, *decision.patterns], session=[*rules, *decision.session])
         request_id = new_id("ask")
         future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
         self._open[request_id] = _Open(future, name, intent, again)
@@ -142,6 +158,8 @@ class PermissionDesk:
             elif answer.pattern is not None:
                 # What was chosen and no more: a question about two programs is no answer for both.
                 self.permissions.remember([answer.pattern])
+            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
+                decision = replace(decision, network=False)
             return self._allowed(call, name, intent, decision, asker)
         feedback = answer.feedback.strip()
         rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
@@ -151,7 +169,7 @@ class PermissionDesk:
         self.permissions.passed(name, intent, decision)
         if intent.kind != "command":
             return Verdict(True)
-        network: Network | None = "allow" if decision.network else None
+        network = "allow" if decision.network else self.permissions.granted_network
         again: Callable[[Stopped], Awaitable[Verdict]] | None = None
         if decision.if_stopped is not None and decision.domain == "look":
             again = partial(self._again, call, name, intent, decision.if_stopped, asker)

@@ -40,8 +40,8 @@ SUBAGENT = (
 
 class ToldMode:
     """Puts the mode into messages that go out while the model does not know it: what is sent says what it knows, so
-    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody. ``jail`` holds its
-    commands."""
+    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody. ``jail``
+    holds its commands."""
 
     def __init__(self, permissions: Permissions, subagent: bool = False, jail: Jail | None = None) -> None:
         self._permissions = permissions

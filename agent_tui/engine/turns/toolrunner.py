@@ -26,6 +26,7 @@ from agent_tui.models.messages import (
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import MASK, Redactor
 from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -79,7 +80,8 @@ class ToolRunner:
             batch = [self._job(calls[position], cut_off)]
             while self._parallel(batch[-1]) and position + len(batch) < len(calls):
                 following = self._job(calls[position + len(batch)], cut_off)
-                if not self._parallel(following):
+                # What is wrong now may be right when its turn comes: a file is read first, then written.
+                if following.error is not None or not self._parallel(following):
                     break
                 batch.append(following)
             if asked and not self._harmless(batch[0]):
@@ -108,8 +110,7 @@ class ToolRunner:
     def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
         job = _Job(call)
         try:
-            job.tool = self._registry.get(call.name)
-            job.arguments = parse_arguments(call.arguments)
+            job.tool, job.arguments = self._understood(call)
             job.note = _passed_over(job.tool, job.arguments)
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
@@ -120,6 +121,14 @@ class ToolRunner:
         except Exception as error:
             job.error = _unexpected(call, error)
         return job
+
+    def _understood(self, call: ToolCallPart) -> tuple[Tool, Metadata]:
+        """The tool that is meant, and its arguments in its words. What a server's tool takes is the server's to say."""
+        tool = self._registry.get(call.name)
+        if tool.group != "builtin":
+            return tool, parse_arguments(call.arguments)
+        name, arguments = understood(call.name, parsed(call.name, call.arguments), self._context().cwd)
+        return self._registry.get(name), arguments
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
         if len(jobs) == 1:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,7 @@ class _Run:
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
+        self._begun = time.monotonic()
 
     async def outcome(self, timeout: float) -> ToolOutcome:
         notes: list[str] = []
@@ -217,7 +219,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.stopped import stopped
-        from agent_tui.tools.sandbox.words import refused, undone
+        from agent_tui.tools.sandbox.words import kept_from, refused, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None
@@ -230,6 +232,7 @@ class _Run:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
             notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()

@@ -6,6 +6,7 @@ allow rules; the mode. Nothing a model says takes part: only what the call would
 
 from __future__ import annotations
 
+import fnmatch
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -24,6 +25,7 @@ from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_m
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
+from agent_tui.tools.sandbox.registries import hosts_named, is_registry
 
 _REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
 """The modes, by how much runs unasked in them."""
@@ -36,7 +38,7 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
     not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
     temporary files. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
     ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
@@ -61,6 +63,7 @@ class Permissions:
         network: Network = "ask",
         has_ports: Callable[[], bool] = lambda: False,
         trusted: Callable[[], bool] = lambda: True,
+        tells_hosts_apart: Callable[[], bool] = lambda: False,
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
@@ -79,6 +82,7 @@ class Permissions:
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
+        self._tells_hosts_apart = tells_hosts_apart
         self.has_ports, self._temporary = has_ports, temporary
         self.reach = reach or Reach()
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
@@ -125,7 +129,7 @@ class Permissions:
                 self._save(text)
 
     def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, a folder outside the project, a server's tool."""
+        """Allows what a rule says until the program ends: edits, a folder outside the project, hosts, a server's tool."""
         rule = parse_rule(text)
         if rule.tool.startswith("mcp__"):
             self.reach.grant(rule.tool)
@@ -150,9 +154,21 @@ class Permissions:
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            told = _refusal(decision, self._mode_for(tool, intent))
+            told = _refusal(decision, self._mode_for(tool, intent), self._network_ways(decision, intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
+
+    def _network_ways(self, decision: Decision, intent: Intent) -> list[str]:
+        """The flags that would open what a command needs of the network."""
+        return [_flag_for(rule) for rule in self.network_rules(intent.command or "")] if decision.network else []
+
+    def network_rules(self, command: str, hosts: Sequence[str] = ()) -> list[str]:
+        """The rules that would let a command reach what it names, or the ``hosts`` it was kept from; one for the
+        registries where it names none."""
+        wanted = [host for host in hosts_named(command) or hosts if not is_registry(host)]
+        if wanted and not self._tells_hosts_apart():
+            return []
+        return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
 
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
@@ -169,9 +185,7 @@ class Permissions:
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
-            from agent_tui.tools.judge.commands import judge
-
-            return judge(self, intent.command or "", intent.outside)
+            return self._command(intent)
         if intent.kind in ("read", "edit"):
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -226,6 +240,62 @@ class Permissions:
         """Whether a file is neither the project's, ours, nor there for every command that is held."""
         return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
 
+    def _command(self, intent: Intent) -> Decision:
+        from agent_tui.tools.judge.commands import judge
+
+        source = intent.command or ""
+        if self.network not in ("ask", "registries") or not self.opens(hosts_named(source)):
+            return judge(self._reaching("ask") if self.network == "registries" else self, source, intent.outside)
+        if self._tells_hosts_apart():
+            return judge(self._reaching("registries"), source, intent.outside)
+        # No host can be told from another here: what was granted is open to a command that needs it, and to no other.
+        found = judge(self._reaching("ask"), source, intent.outside)
+        question = found.if_stopped or found
+        if question.action != "ask" or not question.network:
+            return found
+        opened = judge(self._reaching("allow"), source, intent.outside)
+        wider = replace(opened.if_stopped, network=True) if opened.if_stopped is not None else None
+        return replace(opened, network=opened.domain == "work", if_stopped=wider)
+
+    def _reaching(self, network: Network) -> Permissions:
+        """A copy that judges as where the network is this."""
+        other = copy(self)
+        other.network = network
+        return other
+
+    def opens(self, hosts: Sequence[str]) -> bool:
+        """Whether hosts that a command names were granted; of one that names none, whether the registries were."""
+        return all(self.grants(host, is_registry(host)) for host in hosts) if hosts else self._registries
+
+    def grants(self, host: str, registry: bool) -> bool:
+        """Whether commands may reach a host; ``registry``: packages come from there."""
+
+        def named(rules: Sequence[Rule]) -> bool:
+            hosts = [rule.pattern for rule in rules if rule.tool == "network" and rule.pattern]
+            return any(fnmatch.fnmatchcase(host, pattern.lower()) for pattern in hosts)
+
+        return not named(self._deny) and (named(self._granted) or (registry and self._registries))
+
+    @property
+    def granted_network(self) -> Network | None:
+        """What a command in ``work`` reaches by what was granted; None for what the configuration says."""
+        granted = self.network == "registries" or any(rule.tool == "network" for rule in self._granted)
+        return "registries" if granted and self.network in ("ask", "registries") else None
+
+    @property
+    def tells_hosts_apart(self) -> bool:
+        return self._tells_hosts_apart()
+
+    @property
+    def _granted(self) -> list[Rule]:
+        return [*self._allow, *self._session]
+
+    @property
+    def _registries(self) -> bool:
+        denied = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._deny)
+        granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
+        return not denied and (self.network == "registries" or granted)
+
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
 
@@ -255,6 +325,8 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
+        if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
+            return ALLOWED
         if decision.action != "ask" or self.protected(path):
             return decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
@@ -262,6 +334,16 @@ class Permissions:
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _commands_read(self, tool: str, path: Path) -> bool:
+        """Whether a path outside the project is there for every command that is held: asking about it would be no
+        protection."""
+        return (
+            not is_within(path, self.folders)
+            and self.holds("look")
+            and self.sees(path, "read")
+            and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
+        )
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
         """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
@@ -274,6 +356,10 @@ class Permissions:
             return []
         inside = folder.relative_to(self.root).as_posix()
         return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
+
+    def inside(self, paths: Iterable[Path]) -> bool:
+        """Whether all of these resolved paths lie in the project, an added folder or what may be read besides."""
+        return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
@@ -334,7 +420,11 @@ def _not_known_to_look(tool: str) -> str:
     )
 
 
-def _refusal(decision: Decision, mode: PermissionMode | None) -> str:
+def _flag_for(rule: str) -> str:
+    return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
+
+
+def _refusal(decision: Decision, mode: PermissionMode | None, network: Sequence[str] = ()) -> str:
     """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
     ways = []
     if decision.reason != PLAN_REASON and decision.patterns:
@@ -343,6 +433,7 @@ def _refusal(decision: Decision, mode: PermissionMode | None) -> str:
         f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
     ):
         ways.append("--add-dir for the folder")
+    ways += network
     if mode is not None:
         ways.append(f"--permission-mode {mode}")
     way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."

@@ -46,7 +46,6 @@ CACHES = {
     "PRE_COMMIT_HOME": "pre-commit",
     "MPLCONFIGDIR": "matplotlib",
     "npm_config_cache": "npm",
-    "npm_config_store_dir": "pnpm",
     "YARN_CACHE_FOLDER": "yarn",
     "BUN_INSTALL_CACHE_DIR": "bun",
     "DENO_DIR": "deno",

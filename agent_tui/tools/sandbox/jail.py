@@ -18,7 +18,9 @@ from agent_tui.hardening import hide_memory
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
+from agent_tui.tools.sandbox.host_proxy import HostProxy, proxy_env
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.registries import is_registry, users_own
 from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
@@ -40,7 +42,7 @@ _probed: dict[tuple[str, str], Sandbox] = {}
 class Jail:
     """``cache`` is our own cache folder. ``hidden`` is never readable inside, ``readable`` always. ``secrets`` gives
     the keys that are configured, ``secret_names`` the variables they come from, ``env_allow`` what stays all the
-    same."""
+    same. ``granted`` says of a host, and whether packages come from there, that the user lets ``work`` reach it."""
 
     config: SandboxConfig
     root: Path
@@ -51,7 +53,10 @@ class Jail:
     env_allow: Sequence[str] = ()
     secrets: Callable[[], Collection[str]] = tuple
     secret_names: Collection[str] = ()
+    granted: Callable[[str, bool], bool] = lambda host, registry: False
     sandbox: Sandbox | None = None
+    _proxy: HostProxy | None = None
+    _own_registries: frozenset[tuple[str, int]] | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _base: SandboxPolicy | None = None
     _shared: SessionNetwork | None = None
@@ -95,6 +100,23 @@ class Jail:
         """Whether a command of ``work`` reaches the ports that others opened, as far as was tried by now."""
         closed = (network or self.config.network) != "allow"
         return closed and self.has_ports() and self.sandbox is not None and self.sandbox.shares
+
+    def tells_hosts_apart(self) -> bool:
+        """Whether ``work`` can be let to some hosts and no others, as far as was tried by now."""
+        return self.shares("registries")
+
+    def refused_hosts(self, since: float) -> list[str]:
+        """The hosts that commands were kept from, from a moment of ``time.monotonic`` on."""
+        return self._proxy.refused(since) if self._proxy is not None else []
+
+    def _lets(self, host: str, port: int) -> bool:
+        return self.granted(host, is_registry(host) or self._is_own(host, port))
+
+    def _is_own(self, host: str, port: int) -> bool:
+        """Whether the user's own settings, of before any command ran, name it as where packages come from."""
+        if self._own_registries is None:
+            self._own_registries = users_own(os.environ, self.policy().folders)
+        return (host, port) in self._own_registries and self.granted(host, True)
 
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
@@ -155,7 +177,7 @@ class Jail:
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
         if held:
             policy = self.policy(network)
-            env |= cache_env(policy.cache, policy.network == "allow" and domain == "work")
+            env |= cache_env(policy.cache, policy.network in ("allow", "registries") and domain == "work")
             # Their own files are not readable: without these some programs stop at the refusal.
             env |= {
                 "TMPDIR": str(policy.temporary),
@@ -209,6 +231,8 @@ class Jail:
         env = self.environment(domain, network) | dict(more or {})
         if domain == "work" and self.shares(network):
             policy = replace(policy, shared=self._session_network())
+            if policy.network == "registries" and (way := self._way_out()) is not None:
+                env |= proxy_env(way.port)
         return sandbox.wrap(argv, domain, policy, cwd, env)
 
     def _session_network(self) -> SessionNetwork | None:
@@ -216,6 +240,14 @@ class Jail:
             if self._shared is None:
                 self._shared = session_network()
             return self._shared
+
+    def _way_out(self) -> HostProxy | None:
+        with self._sharing:
+            listener = self._shared.listener if self._shared is not None else None
+            if self._proxy is None and listener is not None:
+                self._is_own("", 0)
+                self._proxy = HostProxy(listener, self._lets, self._is_own)
+            return self._proxy
 
     def hold(self, pid: int, holds: bool) -> None:
         """Whether the temporary files of this process's commands are needed as long as the process ``pid`` runs."""
@@ -232,6 +264,9 @@ class Jail:
         """Removes the temporary files of this process's commands, and of those that could not do so themselves, and
         leaves the network they shared."""
         self._shared = None
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
         if self._base is None:
             return
         import shutil

@@ -147,7 +147,7 @@ def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
     bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "write")
     hidden, names = set(secrets), [str(path) for path in secrets]
     mounts: list[Mount] = [*_links(), ("read", "/sys", "/sys"), ("write", str(policy.temporary), "/tmp")]
-    if not any(path.is_relative_to("/var/tmp") for path in bound):
+    if not any(path.is_relative_to("/var/tmp") for path in (*bound, home)):
         mounts.append(("link", "/tmp", "/var/tmp"))
     mounts.append(("dir", "", str(home)))
     for path in sorted(bound, key=lambda path: len(path.parts)):

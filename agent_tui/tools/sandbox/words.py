@@ -46,6 +46,8 @@ def network_words(network: Network, loopback: Loopback) -> str:
     """What ``work`` reaches, in the words that /status lists."""
     if network == "allow":
         return "network open"
+    if network == "registries":
+        return "no network but package registries and hosts you granted"
     ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
     return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
 
@@ -99,6 +101,17 @@ def _path(output: str, problem: str) -> str:
     named = next(group for group in found[-1].groups() if group)
     below = str(Path.home())
     return "~" + named[len(below) :] if named == below or named.startswith(below + "/") else named
+
+
+def kept_from(hosts: Sequence[str]) -> list[str]:
+    """A line for hosts that were refused, with what would open them."""
+    if not hosts:
+        return []
+    named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    return [
+        f"[sandbox: {named}: not open to commands here. The user can open it with the rule network({hosts[0]}), "
+        'or be asked by "outside": true.]'
+    ]
 
 
 def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
