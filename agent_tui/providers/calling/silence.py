@@ -1,5 +1,5 @@
-"""The limits on the time of one call: seconds without a byte, seconds in which bytes come but nothing of the answer, and
-seconds for all of it."""
+"""The limits on the time of one call: seconds without a byte, seconds in which bytes come but nothing of the answer,
+and seconds for all of it."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
-    not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
-    temporary files. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
-    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
-    False what would be asked is refused, and the refusal says how to allow it.
-    ``reach`` is what may leave the machine. Raises ConfigError for a rule that cannot be read.
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
+    on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``temporary`` is where commands that are held keep their temporary files. ``looking_tools`` are the tools of MCP
+    servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where
+    their server says the same of them. With ``can_ask`` False what would be asked is refused, and the refusal says how
+    to allow it. ``reach`` is what may leave the machine. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Permissions:
                 self._save(text)
 
     def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, a folder outside the project, hosts, a server's tool."""
+        """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
         rule = parse_rule(text)
         if rule.tool.startswith("mcp__"):
             self.reach.grant(rule.tool)

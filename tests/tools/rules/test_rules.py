@@ -24,7 +24,7 @@ README = (REPOSITORY / "README.md").read_text("utf-8")
 
 def test_every_tool_there_is_can_be_named() -> None:
     own = {tool.schema.name for tool in builtin_tools()} | {
-        *("outside", "mcp", SkillTool.schema.name, SEARCH, CALL),
+        *("outside", "network", "mcp", SkillTool.schema.name, SEARCH, CALL),
     }
     assert own == KNOWN
 
