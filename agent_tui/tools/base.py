@@ -22,6 +22,17 @@ from agent_tui.tools.sandbox.stopped import Stopped
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
 
+@dataclass(slots=True, frozen=True)
+class ServerTool:
+    """A tool of an MCP server, and what the server claims of it: that it ``only_looks``, and whether it reaches an
+    ``open_world`` beyond the server. Claims can make a question needless that a user's consent covers, never more."""
+
+    server: str
+    tool: str
+    only_looks: bool = False
+    open_world: bool = True
+
+
 @dataclass(slots=True)
 class Intent:
     """What a call would do, known before it is done: permissions judge it and the user is shown it.
@@ -29,7 +40,7 @@ class Intent:
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
     call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``goes_on``: one that
-    runs beside the turns. ``only_looks``: a server says of its tool that it changes nothing.
+    runs beside the turns. ``server``: the tool of an MCP server that is called.
     """
 
     kind: IntentKind
@@ -41,7 +52,7 @@ class Intent:
     tool: str | None = None
     outside: bool = False
     goes_on: bool = False
-    only_looks: bool = False
+    server: ServerTool | None = None
 
 
 @dataclass(slots=True)

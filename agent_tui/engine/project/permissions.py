@@ -78,6 +78,9 @@ class PermissionDesk:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.
                 decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            elif intent.kind == "network":
+                # It may ask git what the project names.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
             else:
                 decision = self.permissions.decide(name, intent)
             question = decision.if_stopped
@@ -167,6 +170,7 @@ class PermissionDesk:
         return Verdict(False, f"{REFUSED} {rest}")
 
     def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+        self.permissions.passed(name, intent, decision)
         if intent.kind != "command":
             return Verdict(True)
         network = "allow" if decision.network else self.permissions.granted_network

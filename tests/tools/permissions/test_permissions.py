@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
-from agent_tui.tools.base import Intent
+from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.permissions import Make, bash, edit, read
 
@@ -41,9 +41,9 @@ def test_reading_is_free_inside_and_asked_about_outside(make: Make, root: Path, 
 @pytest.mark.parametrize(
     ("url", "auto", "rule"),
     [
-        ("https://docs.python.org/3/", "allow", "allow"),
-        ("https://docs.python.org.evil.com/", "allow", "ask"),
-        ("https://evil.com/docs.python.org", "allow", "ask"),
+        ("https://docs.python.org/3/", "ask", "allow"),
+        ("https://docs.python.org.evil.com/", "ask", "ask"),
+        ("https://evil.com/docs.python.org", "ask", "ask"),
         ("http://localhost:8000/", "ask", "ask"),
         ("http://127.1/", "ask", "ask"),
         ("http://0x7f000001/", "ask", "ask"),
@@ -64,8 +64,9 @@ def test_fetching(make: Make, url: str, auto: str, rule: str) -> None:
 
 
 def test_mcp_and_internal_tools(make: Make) -> None:
-    intent = Intent("mcp", "call")
-    assert make().decide("github__push", intent).patterns == ["github__push"]
+    intent = Intent("mcp", "call", server=ServerTool("github", "push"))
+    asked = make().decide("mcp__github__push", intent)
+    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp__github__push"])
     assert make(allow=["github__*"]).decide("github__push", intent).action == "allow"
     assert make("auto", deny=["github__*"]).decide("github__push", intent).action == "deny"
     assert make("plan").decide("todo", Intent("internal", "todo")).action == "allow"
