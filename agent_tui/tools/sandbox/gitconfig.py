@@ -12,6 +12,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from agent_tui.tools.git.own import find_git
+
 KEPT = re.compile(
     r"user\.(?:name|email)|init\.defaultbranch|core\.(?:autocrlf|eol|quotepath|abbrev|filemode|ignorecase)|color\.ui"
     r"|pull\.(?:rebase|ff)|push\.default|fetch\.prune|merge\.(?:conflictstyle|ff)|rebase\.(?:autosquash|autostash)"
@@ -26,24 +28,25 @@ _MAX_BYTES = 200_000
 _INCLUDES = 5
 
 
-def write_git_config(target: Path) -> None:
-    """Writes what is kept of the user's configuration to ``target``, unless that was done lately. Raises OSError."""
+def write_git_config(target: Path, path: str) -> None:
+    """Writes what is kept of the user's configuration to ``target``, unless that was done lately; ``path`` are the
+    folders in which git is. Raises OSError."""
     try:
         if time.time() - target.stat().st_mtime < _FRESH:
             return
     except FileNotFoundError:
         pass
     temporary = target.with_name(f"{target.name}.{os.getpid()}")
-    temporary.write_text(_text(_listed()), "utf-8")
+    temporary.write_text(_text(_listed(path)), "utf-8")
     temporary.replace(target)
 
 
-def _listed() -> list[tuple[str, str]]:
+def _listed(path: str) -> list[tuple[str, str]]:
     """The global configuration. It names files to include at most, so reading it runs nothing."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
-            ["git", "config", "--global", "--includes", "--list", "-z"],
+            [find_git(None, path) or "git", "config", "--global", "--includes", "--list", "-z"],
             cwd="/",
             env=env,
             stdin=subprocess.DEVNULL,
