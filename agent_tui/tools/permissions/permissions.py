@@ -36,7 +36,7 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports on
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, ``has_ports`` whether it may use ports on
     127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``temporary`` is where commands that are held keep their temporary files. ``looking_tools`` are the tools of MCP
     servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where
@@ -310,9 +310,9 @@ class Permissions:
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
-        protection."""
+        protection. Their ``/tmp`` is another one than that of file tools."""
         return (
-            not is_within(path, self.folders)
+            not is_within(path, [*self.folders, Path("/tmp")])
             and self.holds("look")
             and self.sees(path, "read")
             and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
