@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
-from agent_tui.tools.base import Intent
+from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.permissions import Make, bash, edit, read
 
@@ -41,9 +41,9 @@ def test_reading_is_free_inside_and_asked_about_outside(make: Make, root: Path, 
 @pytest.mark.parametrize(
     ("url", "auto", "rule"),
     [
-        ("https://docs.python.org/3/", "allow", "allow"),
-        ("https://docs.python.org.evil.com/", "allow", "ask"),
-        ("https://evil.com/docs.python.org", "allow", "ask"),
+        ("https://docs.python.org/3/", "ask", "allow"),
+        ("https://docs.python.org.evil.com/", "ask", "ask"),
+        ("https://evil.com/docs.python.org", "ask", "ask"),
         ("http://localhost:8000/", "ask", "ask"),
         ("http://127.1/", "ask", "ask"),
         ("http://0x7f000001/", "ask", "ask"),
@@ -64,8 +64,9 @@ def test_fetching(make: Make, url: str, auto: str, rule: str) -> None:
 
 
 def test_mcp_and_internal_tools(make: Make) -> None:
-    intent = Intent("mcp", "call")
-    assert make().decide("github__push", intent).patterns == ["github__push"]
+    intent = Intent("mcp", "call", server=ServerTool("github", "push"))
+    asked = make().decide("mcp__github__push", intent)
+    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp__github__push"])
     assert make(allow=["github__*"]).decide("github__push", intent).action == "allow"
     assert make("auto", deny=["github__*"]).decide("github__push", intent).action == "deny"
     assert make("plan").decide("todo", Intent("internal", "todo")).action == "allow"
@@ -163,3 +164,14 @@ def test_file_tools_read_unasked_what_held_commands_can_read(make: Make) -> None
     assert read(make(**held, deny=["read(//**/os-release)"]), seen).action == "deny"
     assert read(make(**held), Path("/var/beside")).action == "ask"
     assert edit(make("auto", **held), seen).action == "ask"
+
+
+def test_a_file_that_its_owner_may_not_write_is_asked_about(make: Make, root: Path) -> None:
+    path = root / "src/a.py"
+    path.chmod(0o444)
+    assert edit(make("auto", allow=["edit(**)"]), path).action == "ask"
+    assert edit(make("auto", allow=["edit(**)"]), path).reason.endswith("a.py is read-only")
+    assert (edit(make("bypass"), path).action, edit(make("plan"), path).action) == ("allow", "deny")
+    assert read(make(), path).action == "allow"
+    path.chmod(0o644)
+    assert edit(make("auto"), path).action == "allow"
