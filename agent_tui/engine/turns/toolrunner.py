@@ -246,6 +246,7 @@ class ToolRunner:
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
+            remotes=verdict.remotes,
             first_look=verdict.again is not None,
         )
         try:
