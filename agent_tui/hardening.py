@@ -1,5 +1,5 @@
-"""Keeping other processes of the same user out of ours, whose memory and environment hold keys, and ours from taking the
-machine's memory."""
+"""Keeping other processes of the same user out of ours, whose memory and environment hold keys, and ours from taking
+the machine's memory."""
 
 from __future__ import annotations
 
