@@ -138,6 +138,13 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return settings
 
 
+def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
+    """What the project's configuration allows, as far as its user did not say the same on the command line."""
+    layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
+    rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
+    return [rule for rule in rules if rule not in options.allow]
+
+
 def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
     """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
     settings = load_settings(options, paths, root, trusted)
@@ -247,6 +254,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
         protected=[paths.config, paths.data],
         remembered=store.permission_rules(root, trust.identity),
+        brought=_brought_rules(options, paths, root, trusted),
         save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,
@@ -255,6 +263,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         has_ports=jail.has_ports,
         tells_hosts_apart=jail.tells_hosts_apart,
         temporary=jail.policy().temporary,
+        remotes=jail.remotes,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
         reach=Reach(await asyncio.to_thread(ProjectHosts, root)),

@@ -11,6 +11,14 @@ from typing import Any, Literal
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
 Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
+MODES_ELSEWHERE: dict[str, PermissionMode] = {
+    "default": "ask",
+    "acceptEdits": "accept-edits",
+    "auto_edit": "accept-edits",
+    "bypassPermissions": "bypass",
+    "yolo": "bypass",
+}
+"""What other agents call them."""
 NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
 """What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""
 

@@ -43,6 +43,7 @@ class _Status(asyncio.Protocol):
         self.exited: asyncio.Future[int] = loop.create_future()
         self.alone, self.over = asyncio.Event(), asyncio.Event()
         self.kept: list[tuple[str, Path]] = []
+        self.refused = ""
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:
@@ -53,6 +54,8 @@ class _Status(asyncio.Protocol):
                 self._settle(self.started, int(rest))
             elif word == "failed":
                 self._settle(self.started, -int(rest))
+            elif word == "refused":
+                self.refused = os.fsdecode(bytes.fromhex(rest))
             elif word == "exit":
                 self._settle(self.exited, int(rest))
             elif word == "alone":
@@ -103,8 +106,10 @@ class ProcessGroup:
         errors: bool = True,
         held: Path | None = None,
         log: KeptLog | None = None,
+        streams: tuple[int, int] | None = None,
     ) -> ProcessGroup:
         """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
+        ``streams`` are what it reads and writes instead of nothing and the output, which then is its errors alone.
         ``held`` is the folder that takes what the command made and may not make. With ``log`` it can be left running.
         Raises ToolError when the program or the folder is missing."""
         # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
@@ -125,7 +130,7 @@ class ProcessGroup:
                 starter("supervise", spec, launch.command),
                 cwd,
                 launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
-                output[1],
+                streams or (subprocess.DEVNULL, output[1]),
                 output[1] if errors else subprocess.DEVNULL,
                 passed,
             )
@@ -160,6 +165,11 @@ class ProcessGroup:
         if pid <= 0:
             await group.end()
             group.close()
+            if words.refused:
+                raise ToolError(
+                    f"Not run: with {words.refused} protected folders hold more than can be put back after a command "
+                    "(20,000 files, 64 MB). Move some of it away, or install bubblewrap."
+                )
             why = os.strerror(-pid) if pid else "the supervisor ended"
             raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {why}")
         return group
@@ -254,7 +264,7 @@ class ProcessGroup:
 
 
 def _spawned(
-    argv: list[str], cwd: Path, env: dict[str, str], out: int, errors: int, passed: list[int]
+    argv: list[str], cwd: Path, env: dict[str, str], streams: tuple[int, int], errors: int, passed: list[int]
 ) -> subprocess.Popen[bytes]:
     """A process that is not asyncio's, which would kill what is left running when the loop is closed. Raises OSError,
     ValueError."""
@@ -262,8 +272,8 @@ def _spawned(
         argv,
         cwd=cwd,
         env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
+        stdin=streams[0],
+        stdout=streams[1],
         stderr=errors,
         start_new_session=True,
         pass_fds=passed,

@@ -11,17 +11,21 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.beneath import is_read_only
 from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.git.config import starts_when_fetched
+from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.permissions.reach import Reach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
@@ -40,10 +44,11 @@ class Permissions:
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
     reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
     on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
-    ``temporary`` is where commands that are held keep their temporary files. ``looking_tools`` are the tools of MCP
-    servers that the user declares to only look (names, with ``*``): they run in every mode without a question, where
-    their server says the same of them. With ``can_ask`` False what would be asked is refused, and the refusal says how
-    to allow it. ``reach`` is what may leave the machine. Raises ConfigError for a rule that cannot be read.
+    ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
+    repositories, and ``reach`` is what may leave the machine. ``looking_tools`` are the tools of MCP servers that the
+    user declares to only look (names, with ``*``): they run in every mode without a question, where their server says
+    the same of them. ``brought`` are the rules of ``config`` that came with the project. With ``can_ask`` False what
+    would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class Permissions:
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         remembered: Iterable[str] = (),
+        brought: Iterable[str] = (),
         save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
@@ -67,6 +73,7 @@ class Permissions:
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
+        remotes: Remotes | None = None,
         reach: Reach | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
@@ -77,13 +84,15 @@ class Permissions:
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
         self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        theirs = frozenset(brought)
+        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
         self._session: list[Rule] = []
         self._when_changed: list[Callable[[], None]] = []
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
-        self.has_ports, self._temporary = has_ports, temporary
+        self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
         self.reach = reach or Reach()
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
@@ -133,8 +142,21 @@ class Permissions:
         rule = parse_rule(text)
         if rule.tool.startswith("mcp__"):
             self.reach.grant(rule.tool)
-        else:
+        elif rule not in self._session:
             self._session.append(rule)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program ends."""
+        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._session:
+            return False
+        self._session.remove(rule)
+        return True
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -154,7 +176,8 @@ class Permissions:
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            told = _refusal(decision, self._mode_for(tool, intent), self._network_ways(decision, intent))
+            ways = self._network_ways(decision, intent)
+            told = _refusal(decision, self._mode_for(tool, intent), ways, self._names_for(intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
 
@@ -169,6 +192,15 @@ class Permissions:
         if wanted and not self._tells_hosts_apart():
             return []
         return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
+
+    def _names_for(self, intent: Intent) -> list[str]:
+        """The rules that name all that a call of our own tools would change, where all of it is protected."""
+        rules: list[str] = []
+        for path in intent.paths if intent.kind == "edit" else ():
+            if not self.protected(path) or is_within(path, self._protected) or not self._path_patterns(path):
+                return []
+            rules += self._path_patterns(path)
+        return rules
 
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
@@ -185,7 +217,7 @@ class Permissions:
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
-            return self._command(intent)
+            return self._with_remotes(self._command(intent))
         if intent.kind in ("read", "edit"):
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -296,6 +328,33 @@ class Permissions:
         granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
         return not denied and (self.network == "registries" or granted)
 
+    def _with_remotes(self, decision: Decision) -> Decision:
+        """With what its git commands may reach: a rule was given for the remotes of the session's beginning. Others are
+        asked about, and where no sandbox holds so is a repository whose configuration or hooks would be run."""
+        if self._remotes is None or not decision.remotes:
+            return decision
+        reaches = [self._remotes.reach(remote.argv, remote.folder) for remote in decision.remotes]
+        remotes = tuple(replace(r, reach=reach) for r, reach in zip(decision.remotes, reaches, strict=True))
+        decision = replace(decision, remotes=remotes)
+        why: list[str] = []
+        for reach in reaches:
+            new = self._remotes.unfamiliar(reach) if self.trusted else [address.text for address in reach.addresses]
+            if new:
+                why.append(f"git {reach.argv[1]} would use {', '.join(new[:3])}, not seen before")
+            if not self.holds("work") and starts_when_fetched(reach.folder):
+                why.append("the repository's hooks or configuration name programs that would run")
+        if not why or decision.action == "deny":
+            return decision
+        patterns = decision.patterns if decision.action == "ask" else []
+        reason = "; ".join(dict.fromkeys([*([decision.reason] if decision.reason else []), *why]))
+        return replace(decision, action="ask", reason=reason, patterns=patterns)
+
+    def seen_remotes(self, decision: Decision) -> None:
+        """The user was asked about a command and said yes: what it reaches is known from now on."""
+        for remote in decision.remotes:
+            if self._remotes is not None and remote.reach is not None:
+                self._remotes.learn(remote.reach)
+
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
 
@@ -325,15 +384,31 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
+            return Decision("ask", f"{path} is read-only")
         if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
             return ALLOWED
-        if decision.action != "ask" or self.protected(path):
+        if decision.action != "ask":
             return decision
+        if self.protected(path):
+            asked = any(self._path_rule(rule, tool, kind, path) for rule in self._ask)
+            return ALLOWED if kind == "edit" and not asked and self._is_named(tool, path) else decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
             self._path_rule(rule, tool, kind, path) for rule in self._ask
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _is_named(self, tool: str, path: Path) -> bool:
+        """Whether the user's own rules, not remembered ones or the project's, say by its name that a protected place of
+        the project may be changed."""
+        if not path.is_relative_to(self.root) or is_within(path, self._protected):
+            return False
+        return any(
+            self._path_rule(rule, tool, "edit", path) and is_protected(PurePath(plain_start(rule.pattern)))
+            for rule in self._own
+            if rule.pattern is not None
+        )
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
@@ -368,7 +443,9 @@ class Permissions:
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
+        shortest = min(inside, key=lambda p: len(p.parts), default=path)
+        return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
@@ -424,11 +501,14 @@ def _flag_for(rule: str) -> str:
     return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
 
 
-def _refusal(decision: Decision, mode: PermissionMode | None, network: Sequence[str] = ()) -> str:
-    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
+def _refusal(
+    decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
+) -> str:
+    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not.
+    ``names`` are rules for what is protected."""
     ways = []
-    if decision.reason != PLAN_REASON and decision.patterns:
-        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
+    if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
+        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))
     elif "outside the project" in decision.reason and not any(
         f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
     ):

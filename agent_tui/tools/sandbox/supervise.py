@@ -5,9 +5,10 @@ children where the system can do that, so that all of them are found, however th
 to, when whoever started it is gone, and when it is asked to end itself.
 
 Words it writes to ``status``, one a line: ``started PID``, ``failed ERRNO``, ``exit CODE`` (negative: the signal),
-``alone`` once nothing of the command is left, ``kept``, ``held`` and ``changed`` with paths in hexadecimal, ``bye``. It
-reads from ``control``: ``t`` asks the command to end; ``k`` and ``u`` say whether it is to go on when nobody holds
-``control`` any more; the end of it is its own, unless it is to go on: then it takes the output over.
+``refused`` with the path of what is too large to be put back, ``alone`` once nothing of the command is left, ``kept``,
+``held`` and ``changed`` with paths in hexadecimal, ``bye``. It reads from ``control``: ``t`` asks the command to end;
+``k`` and ``u`` say whether it is to go on when nobody holds ``control`` any more; the end of it is its own, unless it
+is to go on: then it takes the output over.
 """
 
 import _signal as signal  # type: ignore[import-not-found]
@@ -115,9 +116,13 @@ class Supervisor:
                 os.set_inheritable(fd, False)
         confine.unreadable()
         if self._spec.get("watch"):
-            from watch import Keeper  # type: ignore[import-not-found]
+            from watch import Keeper, TooLarge  # type: ignore[import-not-found]
 
-            self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
+            try:
+                self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
+            except TooLarge as large:
+                self._say(f"refused {os.fsencode(large.args[0]).hex()}")
+                os._exit(1)
         wake, write = os.pipe()
         for fd in (wake, write):
             os.set_blocking(fd, False)
