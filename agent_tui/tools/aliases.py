@@ -40,7 +40,7 @@ _NAMES: Mapping[str, str] = {
     "present_plan": "exitplanmode planexit",
     "skill": "activateskill",
 }
-"""What our tools are called elsewhere, in small letters without signs: ``TodoWrite`` and ``todo_write`` are one."""
+"""What our tools are called elsewhere, in small letters without signs: `TodoWrite` and `todo-write` are one."""
 
 _EDITOR = ("strreplaceeditor", "strreplacebasededittool", "texteditor")
 """One tool of several commands, each of which is a tool here; most of its calls are edits."""

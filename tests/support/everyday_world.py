@@ -126,7 +126,8 @@ class Project:
                 self._copy(path, self.root / path.name)
         shutil.rmtree(self.base / "remote.git")
         self._copy(self._kept / "remote.git", self.base / "remote.git")
-        (self.base / "beside.txt").unlink(missing_ok=True)
+        for left in (self.base / "beside.txt", Path("/tmp/everyday.diff")):
+            left.unlink(missing_ok=True)
 
     def holds(self, case: Case, said: str) -> bool:
         """Whether what must hold after a command does."""

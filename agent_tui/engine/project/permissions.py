@@ -78,6 +78,9 @@ class PermissionDesk:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.
                 decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            elif intent.kind == "network":
+                # It may ask git what the project names.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
             else:
                 decision = self.permissions.decide(name, intent)
             question = decision.if_stopped
@@ -167,6 +170,7 @@ class PermissionDesk:
         return Verdict(False, f"{REFUSED} {rest}")
 
     def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+        self.permissions.passed(name, intent, decision)
         if intent.kind != "command":
             return Verdict(True)
         network = "allow" if decision.network else self.permissions.granted_network
@@ -182,8 +186,10 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        runs = "runs again" if again else "runs"
-        return f" · {runs} in the sandbox" + (", with the network open" if decision.network else "")
+        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        if again:
+            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""

@@ -11,17 +11,21 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
-from agent_tui.tools.base import Intent
+from agent_tui.text.clean import pictured_line
+from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.beneath import is_read_only
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.git.config import starts_when_fetched
 from agent_tui.tools.git.remotes import Remotes
+from agent_tui.tools.permissions.reach import Reach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
@@ -41,10 +45,10 @@ class Permissions:
     reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
     on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
     ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
-    repositories. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
-    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
-    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
-    cannot be read.
+    repositories, and ``reach`` is what may leave the machine. ``looking_tools`` are the tools of MCP servers that the
+    user declares to only look (names, with ``*``): they run in every mode without a question, where their server says
+    the same of them. ``brought`` are the rules of ``config`` that came with the project. With ``can_ask`` False what
+    would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class Permissions:
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         remembered: Iterable[str] = (),
+        brought: Iterable[str] = (),
         save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
@@ -69,6 +74,7 @@ class Permissions:
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
         remotes: Remotes | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -78,6 +84,8 @@ class Permissions:
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
         self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        theirs = frozenset(brought)
+        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
         self._session: list[Rule] = []
         self._when_changed: list[Callable[[], None]] = []
         self._save = save
@@ -85,6 +93,7 @@ class Permissions:
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
         self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
+        self.reach = reach or Reach()
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -129,8 +138,25 @@ class Permissions:
                 self._save(text)
 
     def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, a folder outside the project, hosts."""
-        self._session.append(parse_rule(text))
+        """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
+        rule = parse_rule(text)
+        if rule.tool.startswith("mcp__"):
+            self.reach.grant(rule.tool)
+        elif rule not in self._session:
+            self._session.append(rule)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program ends."""
+        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._session:
+            return False
+        self._session.remove(rule)
+        return True
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -150,7 +176,8 @@ class Permissions:
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            told = _refusal(decision, self._mode_for(tool, intent), self._network_ways(decision, intent))
+            ways = self._network_ways(decision, intent)
+            told = _refusal(decision, self._mode_for(tool, intent), ways, self._names_for(intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
 
@@ -165,6 +192,15 @@ class Permissions:
         if wanted and not self._tells_hosts_apart():
             return []
         return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
+
+    def _names_for(self, intent: Intent) -> list[str]:
+        """The rules that name all that a call of our own tools would change, where all of it is protected."""
+        rules: list[str] = []
+        for path in intent.paths if intent.kind == "edit" else ():
+            if not self.protected(path) or is_within(path, self._protected) or not self._path_patterns(path):
+                return []
+            rules += self._path_patterns(path)
+        return rules
 
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
@@ -190,16 +226,51 @@ class Permissions:
             return denied_by(rule)
         if intent.kind in ("internal", "question"):
             return ALLOWED
+        called = intent.server or ServerTool(tool, tool)
+        if rule := self._of_server(self._deny, called):
+            return denied_by(rule)
+        asks = self._matching(self._ask, tool, None) or self._of_server(self._ask, called)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
-        looks = intent.only_looks and any(rule.names(tool) for rule in self._looking_tools)
-        if self.mode == "plan" and not looks:
+            return Decision("ask", "a rule says to ask") if asks else ALLOWED
+        declared = called.only_looks and any(rule.names(tool) for rule in self._looking_tools)
+        if self.mode == "plan" and not declared:
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
-        if self._matching(self._ask, tool, None):
+        if asks:
             return Decision("ask", "a rule says to ask", patterns=[])
-        if looks or self._matching(self._allow, tool, None) or self.mode == "auto":
+        if declared or self._matching(self._allow, tool, None) or self._of_server(self._allow, called, whole=False):
             return ALLOWED
-        return Decision("ask", "a tool of an MCP server", patterns=[tool])
+        consent = any(rule.tool == "mcp" and rule.pattern == called.server for rule in self._allow)
+        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), consent)
+
+    @staticmethod
+    def _of_server(rules: Sequence[Rule], called: ServerTool, whole: bool = True) -> Rule | None:
+        """The rule ``mcp(server.tool)`` that is about a tool; ``whole``: also one that names just its server."""
+        name = f"{called.server}.{called.tool}"
+
+        def meant(pattern: str | None) -> bool:
+            if pattern is None or pattern == called.server:
+                return pattern is None or whole
+            return "." in pattern and command_matches(pattern, name)
+
+        return next((rule for rule in rules if rule.tool == "mcp" and meant(rule.pattern)), None)
+
+    def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
+        """A call may run now, the user's yes included."""
+        if decision.action == "ask" and decision.grants:
+            self.reach.grant(decision.grants)
+        outside = [path for path in intent.paths if self._is_outside(path)] if intent.kind == "read" else []
+        left = intent.kind == "command" and decision.domain == "free" and self.holds("work")
+        self.reach.passed(intent, outside, left)
+
+    def attached(self, paths: Iterable[Path]) -> None:
+        """Files went with a message."""
+        for path in paths:
+            if path.is_absolute() and self._is_outside(path):
+                self.reach.read(pictured_line(str(path)))
+
+    def _is_outside(self, path: Path) -> bool:
+        """Whether a file is neither the project's, ours, nor there for every command that is held."""
+        return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
 
     def _command(self, intent: Intent) -> Decision:
         from agent_tui.tools.judge.commands import judge
@@ -313,15 +384,31 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
+            return Decision("ask", f"{path} is read-only")
         if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
             return ALLOWED
-        if decision.action != "ask" or self.protected(path):
+        if decision.action != "ask":
             return decision
+        if self.protected(path):
+            asked = any(self._path_rule(rule, tool, kind, path) for rule in self._ask)
+            return ALLOWED if kind == "edit" and not asked and self._is_named(tool, path) else decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
             self._path_rule(rule, tool, kind, path) for rule in self._ask
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _is_named(self, tool: str, path: Path) -> bool:
+        """Whether the user's own rules, not remembered ones or the project's, say by its name that a protected place of
+        the project may be changed."""
+        if not path.is_relative_to(self.root) or is_within(path, self._protected):
+            return False
+        return any(
+            self._path_rule(rule, tool, "edit", path) and is_protected(PurePath(plain_start(rule.pattern)))
+            for rule in self._own
+            if rule.pattern is not None
+        )
 
     def _commands_read(self, tool: str, path: Path) -> bool:
         """Whether a path outside the project is there for every command that is held: asking about it would be no
@@ -356,7 +443,9 @@ class Permissions:
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
+        shortest = min(inside, key=lambda p: len(p.parts), default=path)
+        return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
@@ -382,9 +471,7 @@ class Permissions:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
         if matching(self._ask):
             return Decision("ask", "a rule says to ask")
-        if matching(self._allow) or self.mode == "auto":
-            return ALLOWED
-        return Decision("ask", f"fetches from {parsed.host}", patterns=[f"{tool}({parsed.host})"])
+        return ALLOWED if matching(self._allow) else self.reach.fetch(parsed)
 
     def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
         # A patch creates files too: what is said of ``write`` holds for it.
@@ -414,11 +501,14 @@ def _flag_for(rule: str) -> str:
     return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
 
 
-def _refusal(decision: Decision, mode: PermissionMode | None, network: Sequence[str] = ()) -> str:
-    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
+def _refusal(
+    decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
+) -> str:
+    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not.
+    ``names`` are rules for what is protected."""
     ways = []
-    if decision.reason != PLAN_REASON and decision.patterns:
-        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
+    if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
+        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))
     elif "outside the project" in decision.reason and not any(
         f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
     ):

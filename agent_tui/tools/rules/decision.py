@@ -37,7 +37,8 @@ class Decision:
     question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
     yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice.
     ``remotes`` are the git commands of the line that talk to a remote: the line itself runs in ``domain``, and these
-    alone outside of it, as they stand here and with options of our own."""
+    alone outside of it, as they stand here and with options of our own. ``grants`` is what a yes allows until the
+    session ends."""
 
     action: Action
     reason: str = ""
@@ -48,6 +49,7 @@ class Decision:
     network: bool = False
     if_stopped: Decision | None = None
     remotes: tuple[RemoteGit, ...] = ()
+    grants: str = ""
 
 
 ALLOWED = Decision("allow")

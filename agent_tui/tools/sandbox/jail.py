@@ -194,9 +194,9 @@ class Jail:
     def attempts(self) -> Attempts:
         """Listens to what a command of ``look`` would change that it could in ``work``."""
         policy = self.policy()
-        return Attempts(
-            policy.folders, [path for folder in policy.folders for path in places.protected(folder, policy)]
-        )
+        kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
+        own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
+        return Attempts(policy.folders, kept, policy.temporary, own_tmp)
 
     @property
     def remotes(self) -> Remotes:
