@@ -34,6 +34,7 @@ from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.permissions.reach import ProjectHosts, Reach
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
 
@@ -144,6 +145,14 @@ def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) ->
     return [rule for rule in rules if rule not in options.allow]
 
 
+def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+    """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
+    settings = load_settings(options, paths, root, trusted)
+    if not options.headless:
+        settings.agent.answer_timeout = 0.0
+    return settings
+
+
 def _check_rules(layers: Sequence[Layer]) -> None:
     """Every rule of every layer, also of lists that another one replaces. Raises ConfigError naming its place."""
     for layer in layers:
@@ -204,7 +213,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
-    settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
+    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
@@ -254,8 +263,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         has_ports=jail.has_ports,
         tells_hosts_apart=jail.tells_hosts_apart,
         temporary=jail.policy().temporary,
+        remotes=jail.remotes,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
+        reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
     jail.granted = permissions.grants
     parts = AgentParts(
@@ -283,7 +294,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: load_settings(options, paths, root, trust.trusted),
+        reload=lambda: _settings_of_run(options, paths, root, trust.trusted),
         added_dirs=added,
         jail=jail,
         model_key=options.model,

@@ -182,11 +182,13 @@ class UiConfig(Compared):
 @dataclass(slots=True, eq=False, repr=False)
 class AgentConfig(Compared):
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
-    ``content_timeout`` seconds in which it sends something but nothing of the answer; ``retries`` attempts."""
+    ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
+    all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts."""
 
     step_limit: int = 100
     timeout: float = 120.0
     content_timeout: float = 600.0
+    answer_timeout: float = 3_600.0
     retries: int = 4
     development: bool = False
 

@@ -149,6 +149,7 @@ class AgentSchema(Strict):
     step_limit: Positive | None = None
     timeout: Seconds | None = None
     content_timeout: Seconds | None = None
+    answer_timeout: Seconds | None = None
     retries: Annotated[int, Field(ge=1, le=20)] | None = None
     development: bool | None = None
 

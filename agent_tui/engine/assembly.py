@@ -103,7 +103,19 @@ def assemble(parts: AgentParts) -> Objects:
         hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, background, binder.prepare_step
     )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
-    sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
+    sessions = SessionControl(
+        hub,
+        bindings,
+        opened,
+        binder,
+        accounts,
+        waiting,
+        runner,
+        toolbox,
+        workspace,
+        background,
+        parts.permissions.reach,
+    )
     branches = BranchControl(hub, bindings, accounts, runner, toolbox)
     models = ModelControl(hub, states, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)

@@ -209,6 +209,7 @@ class Run:
         agent = self.agent
         if agent.parts.extensions is not None:
             await agent.parts.extensions.ready()
+        agent.heard(typed)
         prompt = await expanded(agent, typed, piped)
         found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:

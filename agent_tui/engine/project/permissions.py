@@ -10,6 +10,7 @@ from functools import partial
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -19,13 +20,15 @@ from agent_tui.tools.sandbox.stopped import Stopped
 @dataclass(slots=True, frozen=True)
 class Verdict:
     """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
-    ``network`` what it may reach; None: what the mode and the configuration say. ``again`` is there for a command that
+    ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git commands
+    may reach besides. ``again`` is there for a command that
     is only let look: the verdict on running it once more, to do what was stopped, for which the user is asked."""
 
     allowed: bool
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
     again: Callable[[Stopped], Awaitable[Verdict]] | None = None
 
 
@@ -74,6 +77,9 @@ class PermissionDesk:
                 if self._ready is not None:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            elif intent.kind == "network":
+                # It may ask git what the project names.
                 decision = await asyncio.to_thread(self.permissions.decide, name, intent)
             else:
                 decision = self.permissions.decide(name, intent)
@@ -150,6 +156,7 @@ class PermissionDesk:
             return Verdict(False, answer.message or answer.reason)
         self._publish(PermissionAnswered(request_id, answer.allow))
         if answer.allow:
+            self.permissions.seen_remotes(decision)
             if answer.pattern is not None and answer.pattern in decision.session:
                 self.permissions.allow_for_session(answer.pattern)
             elif answer.pattern is not None:
@@ -163,13 +170,15 @@ class PermissionDesk:
         return Verdict(False, f"{REFUSED} {rest}")
 
     def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+        self.permissions.passed(name, intent, decision)
         if intent.kind != "command":
             return Verdict(True)
         network = "allow" if decision.network else self.permissions.granted_network
         again: Callable[[Stopped], Awaitable[Verdict]] | None = None
         if decision.if_stopped is not None and decision.domain == "look":
             again = partial(self._again, call, name, intent, decision.if_stopped, asker)
-        return Verdict(True, domain=decision.domain, network=network, again=again)
+        reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
+        return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
 
     def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
         """What the answer "yes" means for a command where the sandbox holds others."""
@@ -177,8 +186,10 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        runs = "runs again" if again else "runs"
-        return f" · {runs} in the sandbox" + (", with the network open" if decision.network else "")
+        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        if again:
+            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""

@@ -29,6 +29,7 @@ from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
 from agent_tui.tools.registry import ToolRegistry
@@ -245,6 +246,7 @@ class ToolRunner:
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
+            remotes=verdict.remotes,
             first_look=verdict.again is not None,
         )
         try:
@@ -312,7 +314,8 @@ def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> 
         return ""
     for path in intent.paths:
         try:
-            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+            with at(path) as place:
+                text = place.read()[0].decode("utf-8", "replace")
         except OSError:
             continue
         if context.secrets.mask(text) != text:
@@ -329,10 +332,8 @@ def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
 
 
 def _version(path: Path) -> tuple[int, ...] | None:
-    try:
-        return version(path.lstat())
-    except OSError:
-        return None
+    info = info_of(path)
+    return None if info is None else version(info)
 
 
 def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:

@@ -61,7 +61,7 @@ def _as_error(data: str | bytes, fault: ValidationError) -> types.JSONRPCError |
 def read_leniently() -> None:
     """Has the SDK read messages this way. Idempotent."""
     types.jsonrpc_message_adapter = _Reader()  # type: ignore[assignment]
-    streamable_http.jsonrpc_message_adapter = types.jsonrpc_message_adapter
+    streamable_http.jsonrpc_message_adapter = types.jsonrpc_message_adapter  # type: ignore[attr-defined]
 
 
 class LenientLists:
@@ -72,7 +72,7 @@ class LenientLists:
         session = client.session
         self._inner, self._session = session._dispatcher, session
         self.left_out: dict[str, list[str]] = {}
-        session._dispatcher = self  # type: ignore[assignment]
+        session._dispatcher = self
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -72,12 +72,16 @@ Request = CallTool | ReadResource | FillPrompt
 
 @dataclass(slots=True, frozen=True)
 class ToolEntry:
-    """A tool as its server describes it. ``schema`` should be a JSON Schema object."""
+    """A tool as its server describes it. ``schema`` should be a JSON Schema object. The server's claims: that it only
+    reads, that it may destroy, that it reaches beyond the server; what it does not say is taken as the protocol has it.
+    """
 
     name: str
     description: str
     schema: Metadata
-    read_only: bool
+    read_only: bool = False
+    destructive: bool = True
+    open_world: bool = True
 
 
 @dataclass(slots=True, frozen=True)

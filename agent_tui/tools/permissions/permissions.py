@@ -15,11 +15,17 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
-from agent_tui.tools.base import Intent
+from agent_tui.text.clean import pictured_line
+from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.beneath import is_read_only
 from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.git.config import starts_when_fetched
+from agent_tui.tools.git.remotes import Remotes
+from agent_tui.tools.permissions.reach import Reach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
@@ -36,13 +42,13 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
-    not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
-    temporary files. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
-    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
-    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
-    cannot be read.
-    ``brought`` are the rules of ``config`` that came with the project.
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
+    on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
+    repositories, and ``reach`` is what may leave the machine. ``looking_tools`` are the tools of MCP servers that the
+    user declares to only look (names, with ``*``): they run in every mode without a question, where their server says
+    the same of them. ``brought`` are the rules of ``config`` that came with the project. With ``can_ask`` False what
+    would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -67,6 +73,8 @@ class Permissions:
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
+        remotes: Remotes | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -84,7 +92,8 @@ class Permissions:
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
         self._tells_hosts_apart = tells_hosts_apart
-        self.has_ports, self._temporary = has_ports, temporary
+        self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
+        self.reach = reach or Reach()
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -129,8 +138,25 @@ class Permissions:
                 self._save(text)
 
     def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, a folder outside the project, hosts."""
-        self._session.append(parse_rule(text))
+        """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
+        rule = parse_rule(text)
+        if rule.tool.startswith("mcp__"):
+            self.reach.grant(rule.tool)
+        elif rule not in self._session:
+            self._session.append(rule)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program ends."""
+        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._session:
+            return False
+        self._session.remove(rule)
+        return True
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -191,7 +217,7 @@ class Permissions:
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
-            return self._command(intent)
+            return self._with_remotes(self._command(intent))
         if intent.kind in ("read", "edit"):
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -200,16 +226,51 @@ class Permissions:
             return denied_by(rule)
         if intent.kind in ("internal", "question"):
             return ALLOWED
+        called = intent.server or ServerTool(tool, tool)
+        if rule := self._of_server(self._deny, called):
+            return denied_by(rule)
+        asks = self._matching(self._ask, tool, None) or self._of_server(self._ask, called)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
-        looks = intent.only_looks and any(rule.names(tool) for rule in self._looking_tools)
-        if self.mode == "plan" and not looks:
+            return Decision("ask", "a rule says to ask") if asks else ALLOWED
+        declared = called.only_looks and any(rule.names(tool) for rule in self._looking_tools)
+        if self.mode == "plan" and not declared:
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
-        if self._matching(self._ask, tool, None):
+        if asks:
             return Decision("ask", "a rule says to ask", patterns=[])
-        if looks or self._matching(self._allow, tool, None) or self.mode == "auto":
+        if declared or self._matching(self._allow, tool, None) or self._of_server(self._allow, called, whole=False):
             return ALLOWED
-        return Decision("ask", "a tool of an MCP server", patterns=[tool])
+        consent = any(rule.tool == "mcp" and rule.pattern == called.server for rule in self._allow)
+        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), consent)
+
+    @staticmethod
+    def _of_server(rules: Sequence[Rule], called: ServerTool, whole: bool = True) -> Rule | None:
+        """The rule ``mcp(server.tool)`` that is about a tool; ``whole``: also one that names just its server."""
+        name = f"{called.server}.{called.tool}"
+
+        def meant(pattern: str | None) -> bool:
+            if pattern is None or pattern == called.server:
+                return pattern is None or whole
+            return "." in pattern and command_matches(pattern, name)
+
+        return next((rule for rule in rules if rule.tool == "mcp" and meant(rule.pattern)), None)
+
+    def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
+        """A call may run now, the user's yes included."""
+        if decision.action == "ask" and decision.grants:
+            self.reach.grant(decision.grants)
+        outside = [path for path in intent.paths if self._is_outside(path)] if intent.kind == "read" else []
+        left = intent.kind == "command" and decision.domain == "free" and self.holds("work")
+        self.reach.passed(intent, outside, left)
+
+    def attached(self, paths: Iterable[Path]) -> None:
+        """Files went with a message."""
+        for path in paths:
+            if path.is_absolute() and self._is_outside(path):
+                self.reach.read(pictured_line(str(path)))
+
+    def _is_outside(self, path: Path) -> bool:
+        """Whether a file is neither the project's, ours, nor there for every command that is held."""
+        return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
 
     def _command(self, intent: Intent) -> Decision:
         from agent_tui.tools.judge.commands import judge
@@ -267,6 +328,33 @@ class Permissions:
         granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
         return not denied and (self.network == "registries" or granted)
 
+    def _with_remotes(self, decision: Decision) -> Decision:
+        """With what its git commands may reach: a rule was given for the remotes of the session's beginning. Others are
+        asked about, and where no sandbox holds so is a repository whose configuration or hooks would be run."""
+        if self._remotes is None or not decision.remotes:
+            return decision
+        reaches = [self._remotes.reach(remote.argv, remote.folder) for remote in decision.remotes]
+        remotes = tuple(replace(r, reach=reach) for r, reach in zip(decision.remotes, reaches, strict=True))
+        decision = replace(decision, remotes=remotes)
+        why: list[str] = []
+        for reach in reaches:
+            new = self._remotes.unfamiliar(reach) if self.trusted else [address.text for address in reach.addresses]
+            if new:
+                why.append(f"git {reach.argv[1]} would use {', '.join(new[:3])}, not seen before")
+            if not self.holds("work") and starts_when_fetched(reach.folder):
+                why.append("the repository's hooks or configuration name programs that would run")
+        if not why or decision.action == "deny":
+            return decision
+        patterns = decision.patterns if decision.action == "ask" else []
+        reason = "; ".join(dict.fromkeys([*([decision.reason] if decision.reason else []), *why]))
+        return replace(decision, action="ask", reason=reason, patterns=patterns)
+
+    def seen_remotes(self, decision: Decision) -> None:
+        """The user was asked about a command and said yes: what it reaches is known from now on."""
+        for remote in decision.remotes:
+            if self._remotes is not None and remote.reach is not None:
+                self._remotes.learn(remote.reach)
+
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
 
@@ -296,6 +384,8 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
+            return Decision("ask", f"{path} is read-only")
         if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
             return ALLOWED
         if decision.action != "ask":
@@ -353,7 +443,9 @@ class Permissions:
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
+        shortest = min(inside, key=lambda p: len(p.parts), default=path)
+        return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
@@ -379,9 +471,7 @@ class Permissions:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
         if matching(self._ask):
             return Decision("ask", "a rule says to ask")
-        if matching(self._allow) or self.mode == "auto":
-            return ALLOWED
-        return Decision("ask", f"fetches from {parsed.host}", patterns=[f"{tool}({parsed.host})"])
+        return ALLOWED if matching(self._allow) else self.reach.fetch(parsed)
 
     def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
         # A patch creates files too: what is said of ``write`` holds for it.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import socket
 import stat
 import struct
@@ -33,10 +34,19 @@ MOST = 200
 
 
 class Attempts:
-    """Listens to one command. ``folders`` are those that it might write in if it were let, but for ``kept``."""
+    """Listens to one command. ``folders`` are those that it might write in if it were let, but for ``kept``.
+    ``temporary`` is where its temporary files are; ``own_tmp``: it finds them in ``/tmp``, too."""
 
-    def __init__(self, folders: Sequence[Path], kept: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        kept: Sequence[Path] = (),
+        temporary: Path | None = None,
+        own_tmp: bool = False,
+    ) -> None:
         self._folders, self._kept = list(folders), list(kept)
+        self._temporary, self._own_tmp = temporary, own_tmp
+        self._made: dict[str, None] = {}
         self._found: dict[Path, bool] = {}
         self._calls = filters.numbers(filters.CHANGES)
         self._ours, self._theirs = socket.socketpair()
@@ -66,6 +76,19 @@ class Attempts:
             self._thread.join(2.0)
         self._theirs.close()
         return dict(self._found)
+
+    def undo(self) -> None:
+        """Takes away what the command made in its folder for temporary files, so that it finds it as it was when it
+        runs once more. What lies in folders that were there before stays."""
+        if self._temporary is None:
+            return
+        for name in self._made:
+            path = self._temporary / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def _listen(self) -> None:
         with self._ours:
@@ -102,10 +125,27 @@ class Attempts:
 
     def _note(self, pid: int, call: str, arguments: Sequence[int]) -> None:
         paths = [_path(pid, None if at is None else arguments[at], arguments[name]) for at, name in self._named(call)]
+        self._note_temporary(paths)
         if len(self._found) < MOST and all(os.path.lexists(path) for path in paths[:-1]):
             self._found |= {
                 path: call.startswith("mkdir") or path.is_dir() for path in paths if self._changes(call, path)
             }
+
+    def _note_temporary(self, paths: Sequence[Path]) -> None:
+        """Keeps the names of what is new in the temporary folder. They are names in that folder itself, which no
+        command can exchange: what is taken away later is nowhere else."""
+        temporary = self._temporary
+        if temporary is None or len(self._made) >= MOST:
+            return
+        for path in paths:
+            for place in (temporary, *((Path("/tmp"),) if self._own_tmp else ())):
+                if path != place and path.is_relative_to(place) and not self._within(path):
+                    name = path.relative_to(place).parts[0]
+                    if not os.path.lexists(temporary / name):
+                        self._made[name] = None
+
+    def _within(self, path: Path) -> bool:
+        return any(map(path.is_relative_to, self._folders))
 
     @staticmethod
     def _named(call: str) -> Sequence[tuple[int | None, int]]:
@@ -113,7 +153,8 @@ class Attempts:
 
     def _changes(self, call: str, path: Path) -> bool:
         """Whether the call might have changed something here, had it not been for the sandbox."""
-        if not any(map(path.is_relative_to, self._folders)) or any(map(path.is_relative_to, self._kept)):
+        meant = path.with_name(path.name.removesuffix(".lock") or path.name)
+        if not self._within(path) or any(map(meant.is_relative_to, self._kept)):
             return False
         try:
             mode: int | None = path.lstat().st_mode

@@ -169,11 +169,15 @@ def _apart(mounts: list[tuple[str, str, str]], cwd: str, network: bool) -> None:
     if os.getppid() != parent:
         os._exit(1)
     told, tell = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # not to be had while the root changes
     first = os.fork()
     if first:
+        _left_with(told, nothing)
         _stand_in(first, told)
     os.close(told)
     die_with_parent(_SIGKILL)
+    if not _heard(tell):
+        os._exit(1)
     from newroot import make  # type: ignore[import-not-found]
 
     make(mounts, cwd)
@@ -181,21 +185,19 @@ def _apart(mounts: list[tuple[str, str, str]], cwd: str, network: bool) -> None:
     _checked(_libc.capset((ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)()), "capabilities")
     command = os.fork()
     if command:
-        _left_with(tell)
-        if not _heard(tell):
-            os._exit(1)
+        _left_with(tell, nothing)
         pid, status = 0, 0
         while pid != command:
             pid, status = os.waitpid(-1, 0)
         os.write(tell, status.to_bytes(4, "little"))
         os._exit(0)
     os.close(tell)
+    os.close(nothing)
     os.setsid()
 
 
 def _stand_in(first: int, told: int) -> None:
     """Ends as the command does that ``first`` has started."""
-    _left_with(told)
     said = os.read(told, 4)
     _, ended = os.waitpid(first, 0)
     code = os.waitstatus_to_exitcode(int.from_bytes(said, "little") if said else ended)
@@ -215,9 +217,8 @@ def _heard(tell: int) -> bool:
     return not poll.poll(0)
 
 
-def _left_with(fd: int) -> None:
+def _left_with(fd: int, nothing: int) -> None:
     """Closes all files but one: whoever reads what the command writes waits for no other."""
-    nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     os.closerange(3, fd)

@@ -15,6 +15,8 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.tools.git.own import outside_path
+from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
@@ -57,6 +59,7 @@ class Jail:
     sandbox: Sandbox | None = None
     _proxy: HostProxy | None = None
     _own_registries: frozenset[tuple[str, int]] | None = None
+    _remotes: Remotes | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _base: SandboxPolicy | None = None
     _shared: SessionNetwork | None = None
@@ -191,9 +194,16 @@ class Jail:
     def attempts(self) -> Attempts:
         """Listens to what a command of ``look`` would change that it could in ``work``."""
         policy = self.policy()
-        return Attempts(
-            policy.folders, [path for folder in policy.folders for path in places.protected(folder, policy)]
-        )
+        kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
+        own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
+        return Attempts(policy.folders, kept, policy.temporary, own_tmp)
+
+    @property
+    def remotes(self) -> Remotes:
+        """The remotes of the repositories in the folders that commands may write in."""
+        if self._remotes is None:
+            self._remotes = Remotes(self.policy().folders)
+        return self._remotes
 
     async def launch(
         self,
@@ -202,12 +212,14 @@ class Jail:
         cwd: Path,
         network: Network | None = None,
         attempts: Attempts | None = None,
+        more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> Launch:
-        """The process for ``argv``; what it tries to change is told to ``attempts``. Raises ToolError with one line
-        where none may run."""
+        """The process for ``argv``; what it tries to change is told to ``attempts``. ``more`` is added to its
+        environment, ``readable`` to what it may read. Raises ToolError with one line where none may run."""
         await self.ready()
         if attempts is None:
-            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
         launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, TRYING)
         launch.pass_fds = (*launch.pass_fds, attempts.begin())
         return launch
@@ -219,16 +231,18 @@ class Jail:
         cwd: Path,
         network: Network | None = None,
         more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> Launch:
-        """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        """The same for a thread of the caller's own."""
         from agent_tui.tools.sandbox.gitconfig import write_git_config
 
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
                 policy.prepare()
-                write_git_config(self._git_config)
+                write_git_config(self._git_config, outside_path(policy.folders))
         env = self.environment(domain, network) | dict(more or {})
+        policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         if domain == "work" and self.shares(network):
             policy = replace(policy, shared=self._session_network())
             if policy.network == "registries" and (way := self._way_out()) is not None:

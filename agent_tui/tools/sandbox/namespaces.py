@@ -20,13 +20,13 @@ _SCOPED = 6
 
 Kind = Literal["read", "write", "link", "dir", "empty", "lock", "proc", "dev"]
 Mount = tuple[Kind, str, str]
-"""What is to be at a place: ``read`` and ``write`` show a ``source`` there, ``link`` points to it; the others have none:
-an ``empty`` folder of its own, and ``lock`` lets nobody write in such a one any more."""
+"""What is to be at a place: ``read`` and ``write`` show a source there, ``link`` points to it. The others have none: an
+``empty`` folder of its own, and ``lock`` lets nobody write in such a one any more."""
 
 
 class Namespaces:
-    """Our own, by ``confine``. ``landlock`` is the kernel's version of that, 0 for none: it is a second wall inside. With
-    the network open it keeps a command from the unix sockets that have no file, which namespaces then do not."""
+    """Our own, by ``confine``. ``landlock`` is the kernel's version of that, 0 for none: it is a second wall inside.
+    With the network open it keeps a command from the unix sockets that have no file, which namespaces then do not."""
 
     subtracts = True
     own_tmp = True
@@ -177,8 +177,9 @@ def _links() -> list[Mount]:
 def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
     """Nothing in the place of every secret that ``bound`` would show."""
     mounts: list[Mount] = []
-    for path in secrets:
-        if not places.is_within(path, bound):
+    masked = "\0"
+    for path in sorted((path for path in secrets if places.is_within(path, bound)), key=lambda path: path.split("/")):
+        if places.is_within(path, masked):
             continue
         try:
             mode = os.lstat(path).st_mode
@@ -186,6 +187,7 @@ def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
             continue
         if stat.S_ISDIR(mode):
             mounts.append(("empty", "", path))
+            masked = path
         elif not stat.S_ISLNK(mode):
             mounts.append(("read", "/dev/null", path))
     return mounts

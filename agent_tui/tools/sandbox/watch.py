@@ -8,9 +8,10 @@ import os
 import stat
 import time
 
-MAX_ENTRIES = 1_000
-MAX_BYTES = 4_000_000
-"""How much is remembered of one place, so that a command's start stays quick; what is beyond is told, not restored."""
+MAX_ENTRIES = 20_000
+MAX_BYTES = 64_000_000
+"""How much is remembered of the places of one folder: where there is more no command is run, as it could not be put
+back."""
 
 _NOFOLLOW = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -18,8 +19,12 @@ Word = tuple[str, str]
 """("kept" or "held", path)"""
 
 
+class TooLarge(Exception):
+    """There is more at a path, the argument, than is remembered."""
+
+
 class Keeper:
-    """Remembers ``names`` below ``folder``. ``held`` takes what was not there before."""
+    """Remembers ``names`` below ``folder``. ``held`` takes what was not there before. Raises TooLarge."""
 
     def __init__(self, folder: str, names: "tuple[str, ...]", held: str) -> None:
         self._folder, self._names = folder, names
@@ -34,7 +39,6 @@ class Keeper:
     def put_back(self) -> "list[Word]":
         """Undoes what changed and says so. What cannot be undone is said to be changed: ("changed", path)."""
         words: list[Word] = []
-        self._entries = self._bytes = 0
         for path, mode in self._ways.items():
             self._open_way(path, mode, words)
         for name in self._parents:
@@ -83,13 +87,15 @@ class Keeper:
         except OSError:
             return None
         self._entries += 1
+        if self._entries > MAX_ENTRIES:
+            raise TooLarge(path)
         kind = stat.S_IFMT(info.st_mode)
         key = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         if kind == stat.S_IFLNK:
             return ("link", os.readlink(path))  # noqa: PTH115
         if kind == stat.S_IFDIR:
             try:
-                names = sorted(os.listdir(path)) if self._entries < MAX_ENTRIES else []  # noqa: PTH208
+                names = sorted(os.listdir(path))  # noqa: PTH208
             except OSError:  # closed to its owner
                 return ("folder", info.st_mode, None)
             return ("folder", info.st_mode, {name: self._state(f"{path}/{name}") for name in names})
@@ -98,9 +104,9 @@ class Keeper:
         return ("other", key)
 
     def _content(self, path: str, size: int) -> "bytes | None":
-        if self._entries > MAX_ENTRIES or self._bytes + size > MAX_BYTES:
-            return None
         self._bytes += size
+        if self._bytes > MAX_BYTES:
+            raise TooLarge(path)
         try:
             with os.fdopen(os.open(path, _NOFOLLOW), "rb") as file:
                 return file.read()
@@ -118,7 +124,16 @@ class Keeper:
     # What is to be there
 
     def _mend(self, path: str, before: "tuple[object, ...] | None", words: "list[Word]") -> None:
-        after = self._state(path)
+        self._entries = self._bytes = 0
+        try:
+            after = self._state(path)
+        except TooLarge:  # made by the command: all of it goes
+            if before is None:
+                self._away(path)
+            else:
+                self._restore(path, before, occupied=True)
+            words.append(("held" if before is None else "kept", path))
+            return
         if after == before or (after is not None and before is not None and _alike(before, after)):
             return
         if before is None:

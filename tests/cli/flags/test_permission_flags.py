@@ -34,7 +34,7 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
     [
         ("ask", 'name = "bash", arguments = { command = "touch made" }', "--allow 'bash(touch"),
         ("plan", 'name = "bash", arguments = { command = "touch made" }', "--permission-mode "),
-        ("auto", 'name = "read", arguments = { path = "/etc/passwd" }', "--add-dir"),
+        ("auto", 'name = "read", arguments = { path = "../beside" }', "--add-dir"),
         ("ask", 'name = "fetch", arguments = { url = "https://example.com/" }', "--allow 'fetch(example.com)'"),
     ],
 )

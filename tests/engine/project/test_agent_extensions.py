@@ -37,7 +37,7 @@ async def started(
     skill.parent.mkdir(parents=True)
     skill.write_text("---\ndescription: keeps things tidy\n---\nPut it away.")
     (project / "AGENTS.md").write_text("Use tabs.")
-    settings = Settings(permissions=PermissionsConfig(mode="auto"))
+    settings = Settings(permissions=PermissionsConfig(mode="auto", allow=["mcp(test.*)"]))
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()

@@ -11,18 +11,21 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig
+from agent_tui.errors import ToolError
 from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support.commands import World, lines, make_world, sections
-from tests.support.forms import LONG
+from tests.support.forms import LONG, some
 from tests.support.sandbox_world import run_in
 
 SECRET = "SECRET-OF-THE-USER"
 SECONDS = 2.0
 LANES = 8
+LOOK_EVERY = 3
+"""Of what runs in ``look``, where nothing can be written at all, so many commands make one that is tried."""
 MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto") if LONG else ("plan", "auto")
 """The one that lets least pass and the one that lets most; the others too in the long form."""
 
@@ -131,7 +134,10 @@ async def reached(lane: Lane, command: str, domain: Domain) -> str:
     world = lane.refresh()
     lane.untouched = False
     before, outside = contents(world.root), contents(world.outside)
-    _, said = await run_in(world.root, lane.jail, domain, command, seconds=SECONDS)
+    try:
+        _, said = await run_in(world.root, lane.jail, domain, command, seconds=SECONDS)
+    except ToolError as error:
+        return f"{command!r} was not started: {error}"
     if SECRET in said:
         return f"{command!r} read the secret"
     around = sorted(path.name for path in world.root.parent.iterdir())
@@ -150,6 +156,7 @@ async def test_what_the_sandbox_holds_reaches_nothing(held: Held, domain: Domain
     assert held.unasked["free"] == [] and len(commands) > 300
     tried = one_of_each([command for command in commands if not command.startswith(UNTRIED)])
     assert len(tried) > 80
+    tried = [*some(tried, LOOK_EVERY if domain == "look" else 1)]
 
     async def along(lane: Lane, share: list[str]) -> list[str]:
         return [await reached(lane, command, domain) for command in share]

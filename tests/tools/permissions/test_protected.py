@@ -41,6 +41,31 @@ sub/.envrc
 .mcp.json
 my.code-workspace
 .cargo/config.toml
+.kiro/settings/mcp.json
+.qwen/settings.json
+.amazonq/rules/a.md
+.kilocode/mcp.json
+.junie/guidelines.md
+.trae/rules.md
+.factory/droids/a.md
+.roo/mcp.json
+.opencode/plugin/a.ts
+opencode.json
+.crush.json
+.gdbinit
+.yarn/releases/yarn.cjs
+mise.toml
+.mise.local.toml
+sub/mise.production.toml
+.config/mise/config.toml
+.config/mise.toml
+.mise/config.toml
+mise/config.toml
+.gitea/workflows/ci.yml
+.forgejo/workflows/ci.yml
+.drone.yml
+.woodpecker.yml
+azure-pipelines.yml
 """
 FREE = """
 src/a.py
@@ -58,6 +83,9 @@ envrc
 .env
 workflows/ci.yml
 my.code-workspace.md
+.yarn/cache/a.zip
+mise.md
+.config/app.toml
 """
 
 

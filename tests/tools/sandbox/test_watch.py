@@ -152,12 +152,28 @@ def test_a_new_configuration_that_names_programs_goes(config: str, tmp_path: Pat
     assert keeper.put_back() == [("held", str(tmp_path / ".git" / "config"))]
 
 
-def test_what_is_too_much_to_remember_is_said_to_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_BYTES", 3)
-    (tmp_path / ".envrc").write_text("long enough")
-    keeper = watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
-    (tmp_path / ".envrc").write_text("other")
-    assert keeper.put_back() == [("changed", str(tmp_path / ".envrc"))]
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_ENTRIES"])
+def test_what_is_too_much_to_remember_is_not_begun(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(tmp_path)
+    monkeypatch.setattr(watch, limit, 3)
+    with pytest.raises(watch.TooLarge) as refused:
+        watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
+    assert refused.value.args[0].startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [".vscode", "deep/er/place"])
+def test_what_a_command_makes_too_much_of_goes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "project"
+    before(folder)
+    was = state(folder)
+    keeper = watch.Keeper(str(folder), NAMES, str(tmp_path / "held"))
+    monkeypatch.setattr(watch, "MAX_ENTRIES", 8)
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for number in range(9):
+        (folder / name / f"{number}").write_text("evil")
+    keeper.put_back()
+    assert {path: what for path, what in state(folder).items() if not path.startswith("deep")} == was
+    assert not (folder / "deep" / "er" / "place").exists()
 
 
 def test_starters_import_nothing_of_the_program() -> None:
