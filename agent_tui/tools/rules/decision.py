@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.rules.rule import Rule
@@ -17,13 +18,23 @@ PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the use
 
 
 @dataclass(slots=True, frozen=True)
+class RemoteGit:
+    """A git command that talks to a remote: its words, beginning with ``git``, and the folder it is to run in."""
+
+    argv: tuple[str, ...]
+    folder: Path
+
+
+@dataclass(slots=True, frozen=True)
 class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
     an answer "always" adds; empty where nothing may be remembered. ``session`` are rules that may be added until the
     program ends. ``domain`` is that of the sandbox in which a
     command runs, at once or once it was asked about; ``network``: it needs to reach out of it. ``if_stopped`` is the
     question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
-    yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice."""
+    yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice.
+    ``remotes`` are the git commands of the line that talk to a remote: the line itself runs in ``domain``, and these
+    alone outside of it, as they stand here and with options of our own."""
 
     action: Action
     reason: str = ""
@@ -33,6 +44,7 @@ class Decision:
     domain: Domain = "look"
     network: bool = False
     if_stopped: Decision | None = None
+    remotes: tuple[RemoteGit, ...] = ()
 
 
 ALLOWED = Decision("allow")
