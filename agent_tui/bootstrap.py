@@ -23,16 +23,18 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, package_themes, private_dir, project_root, user_paths
+from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
 from agent_tui.providers.demo.provider import DemoProvider
 from agent_tui.providers.failures.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.damage.reading import open_for_reading
 from agent_tui.store.passing import remove_left_behind
-from agent_tui.store.store import Store
+from agent_tui.store.store import UNSEEN_TIMEOUT, Store
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.remembered import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.permissions.reach import ProjectHosts, Reach
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
 from agent_tui.tools.sandbox.jail import Jail
 
@@ -60,6 +62,7 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     said = {
         ("permissions", "mode", "permission_mode"): options.permission_mode,
         ("agent", "step_limit", "max_turns"): options.max_turns,
+        ("sandbox", "network", "network"): "deny" if options.network == "none" else options.network,
     }
     for (table, key, name), value in said.items():
         if value is not None:
@@ -135,6 +138,21 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return settings
 
 
+def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
+    """What the project's configuration allows, as far as its user did not say the same on the command line."""
+    layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
+    rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
+    return [rule for rule in rules if rule not in options.allow]
+
+
+def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+    """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
+    settings = load_settings(options, paths, root, trusted)
+    if not options.headless:
+        settings.agent.answer_timeout = 0.0
+    return settings
+
+
 def _check_rules(layers: Sequence[Layer]) -> None:
     """Every rule of every layer, also of lists that another one replaces. Raises ConfigError naming its place."""
     for layer in layers:
@@ -154,8 +172,7 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     start_logging(paths.log_file, redactor)
     cwd = Path.cwd()
     root = project_root(cwd)
-    opening = open_for_reading if looking else Store.ephemeral if options.ephemeral else Store.open
-    store = opening(paths.database)
+    store = _opened(options, paths.database, looking)
     await asyncio.to_thread(remove_left_behind, paths.cache / "output")
     try:
         if not looking or store.folder is not None:
@@ -164,6 +181,14 @@ async def make_agent(options: Options, looking: bool = False) -> Agent:
     except BaseException:
         store.close()
         raise
+
+
+def _opened(options: Options, database: Path, looking: bool) -> Store:
+    """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
+    if looking:
+        return open_for_reading(database)
+    opening = Store.ephemeral if options.ephemeral else Store.open
+    return opening(database, UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) if options.headless else opening(database)
 
 
 def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
@@ -188,7 +213,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
-    settings = await asyncio.to_thread(load_settings, options, paths, root, trusted)
+    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
@@ -207,6 +232,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         catalogue.find(options.model)
     extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store, root))
     notices += extensions.notices()
+    if (theirs := strangers_root(cwd)) is not None:
+        line = f"The repository {theirs} belongs to another user, so {root} is the project; git's own safe.directory"
+        notices.append(Notice("info", f"{plain_line(line, 400)} makes it yours.", "project"))
     jail = Jail(
         settings.sandbox,
         root,
@@ -226,16 +254,21 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         readable=[paths.cache / "output", jail.policy().temporary, *extensions.skills.folders],
         protected=[paths.config, paths.data],
         remembered=store.permission_rules(root, trust.identity),
+        brought=_brought_rules(options, paths, root, trusted),
         save=lambda rule: store.add_permission_rule(root, trust.identity, rule),
         can_ask=options.can_ask,
         holds=jail.holds,
         sees=jail.sees,
         network=settings.sandbox.network,
         has_ports=jail.has_ports,
+        tells_hosts_apart=jail.tells_hosts_apart,
         temporary=jail.policy().temporary,
+        remotes=jail.remotes,
         trusted=lambda: trust.trusted,
         looking_tools=settings.permissions.mcp_read_only,
+        reach=Reach(await asyncio.to_thread(ProjectHosts, root)),
     )
+    jail.granted = permissions.grants
     parts = AgentParts(
         settings=settings,
         paths=paths,
@@ -261,7 +294,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: load_settings(options, paths, root, trust.trusted),
+        reload=lambda: _settings_of_run(options, paths, root, trust.trusted),
         added_dirs=added,
         jail=jail,
         model_key=options.model,

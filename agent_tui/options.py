@@ -34,15 +34,16 @@ class Options(Compared):
     """Flags of the chat and of headless mode, described in ``config.run_flags``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
-    environment say. ``budget`` is in dollars. ``instructions``: what the run itself adds to the system prompt.
-    ``variables``: of each field how many of its values came from its environment variable; those are the first."""
+    environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.
+    ``instructions``: what the run itself adds to the system prompt. ``variables``: of each field how many of its values
+    came from its environment variable; those are the first."""
 
     prompt: str = ""
     headless: bool = False
     wait_for_input: bool = False
     output_format: OutputFormat = "text"
     input_format: InputFormat = "text"
-    output_schema: Path | None = None
+    output_schema: Path | str | None = None
     images: list[Path] = field(default_factory=list)
     final: bool = True
     verbose: bool = False
@@ -57,6 +58,7 @@ class Options(Compared):
     plain: bool | None = None
     add_dirs: list[Path] = field(default_factory=list)
     permission_mode: PermissionMode | None = None
+    network: Literal["registries", "allow", "none", "ask"] | None = None
     allow: list[str] = field(default_factory=list)
     deny: list[str] = field(default_factory=list)
     max_turns: int | None = None

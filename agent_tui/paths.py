@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,13 +86,105 @@ def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
 
 
 def project_root(cwd: Path) -> Path:
-    """The project a folder belongs to: the nearest parent that holds ``.git`` or ``.agent-tui``, else the folder."""
-    cwd = cwd.resolve()
+    """The project a folder belongs to: the nearest parent that is a repository of the user's or holds an ``.agent-tui``
+    of theirs, else the folder itself."""
+    return next((folder for folder, theirs in _roots(cwd.resolve()) if theirs), cwd.resolve())
+
+
+def strangers_root(cwd: Path) -> Path | None:
+    """The nearer parent that would be the project if it were the user's, and is somebody else's; None where there is
+    none."""
+    folder, theirs = next(_roots(cwd.resolve()), (cwd, True))
+    return None if theirs or folder == cwd.resolve() else folder
+
+
+def _roots(cwd: Path) -> Iterator[tuple[Path, bool]]:
+    """The folders upwards that look like a project, and whether each is the user's."""
     home = Path.home()
     for folder in (cwd, *cwd.parents):
-        if (folder / ".git").exists() or ((folder / ".agent-tui").is_dir() and folder != home):
-            return folder
-    return cwd
+        git, own = git_folder(folder), folder / ".agent-tui"
+        if folder != cwd and _is_shared(folder):
+            continue
+        if git is not None:
+            yield folder, belongs_to_user(folder, folder / ".git", git)
+        elif own.is_dir() and folder != home:
+            yield folder, belongs_to_user(folder, own)
+
+
+def git_folder(folder: Path) -> Path | None:
+    """The repository that ``folder`` is the top of, as git tells it: with a HEAD, objects and references, also where
+    ``.git`` is a file that says where it lies. None for anything else that is called ``.git``."""
+    git = folder / ".git"
+    try:
+        if git.is_file():
+            with git.open("rb") as file:
+                word, _, place = os.fsdecode(file.read(4_096)).partition(":")
+            git = folder / place.strip() if word == "gitdir" and place.strip() else git
+        pointer = git / "commondir"
+        common = git / pointer.read_text("utf-8", "surrogateescape")[:4_096].strip() if pointer.is_file() else git
+        whole = (git / "HEAD").is_file() and (common / "objects").is_dir() and (common / "refs").is_dir()
+    except (OSError, ValueError):
+        return None
+    return git if whole else None
+
+
+def belongs_to_user(folder: Path, *parts: Path) -> bool:
+    """Whether a project folder and the ``parts`` of it that make it one are the user's own, by git's rule: owned by
+    them (under sudo also by whoever called it), or named by ``safe.directory`` of their git configuration."""
+    if not hasattr(os, "geteuid"):
+        return True
+    users = {os.geteuid()}
+    if 0 in users and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
+        users.add(int(caller))
+    try:
+        if all(os.lstat(place).st_uid in users for place in (folder, *parts)):
+            return True
+    except OSError:
+        return False
+    name = str(folder)
+    return any(
+        safe == "*" or name == safe or (safe.endswith("/*") and name.startswith(safe[:-1]))
+        for safe in _safe_directories()
+    )
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether anyone may put something into a folder, as into /tmp: nobody's project lies all over it."""
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return True
+    return bool(mode & stat.S_IWOTH and mode & stat.S_ISVTX)
+
+
+def from_a_stranger(path: Path) -> bool:
+    """Whether a file in a folder that anyone may write into is another user's."""
+    try:
+        return _is_shared(path.parent) and hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()
+    except OSError:
+        return True
+
+
+def _safe_directories() -> list[str]:
+    """``safe.directory`` of the system's and the user's git configuration; what these include is not read."""
+    home = Path.home()
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    users = os.environ.get("GIT_CONFIG_GLOBAL")
+    files = [Path(os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig")]
+    files += [Path(users)] if users else [base / "git" / "config", home / ".gitconfig"]
+    found: list[str] = []
+    for file in files:
+        section = ""
+        with contextlib.suppress(OSError):
+            for line in file.read_text("utf-8", "surrogateescape").splitlines():
+                if heading := re.match(r"\s*\[\s*([\w.-]+)\s*(\"|\])", line):
+                    section = heading[1].lower() if heading[2] == "]" else ""
+                value = re.match(r"(?:\s*\[[^]]*\])?\s*directory\s*=\s*(.*?)\s*$", line, re.IGNORECASE)
+                if section == "safe" and value is not None:
+                    said = value[1].strip('"')
+                    # An empty one takes back what was named before.
+                    found = [*found, os.path.expanduser(said)] if said else []  # noqa: PTH111
+    return found
 
 
 def in_project(path: str, folder: Path) -> str:

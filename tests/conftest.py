@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 
 from agent_tui.pipes.lines import STRICT
+from agent_tui.tools.sandbox.box import Sandbox
+from tests.support import sandbox_world
 from tests.support.forms import examples
 from tests.support.mcp_servers import PREPARE_SERVER, servers_from
 from tests.support.nursery import HOST, PREPARE_HOST, PREPARE_PROGRAM, PREPARE_WORKER, WORKER, forked, nursery
@@ -29,6 +31,13 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_for_tests_alone() -> None:
+    """What is said to the tests was read while they were collected; to the program, such variables are unknown."""
+    for name in [name for name in os.environ if name.startswith(("AGENT_TUI_TEST_", "AGENT_TUI_LONG_"))]:
+        del os.environ[name]
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +57,27 @@ def bell(tmp_path: Path) -> Iterator[Callable[[str], Bell]]:
     """Makes named pipes in the test's folder, by which other processes tell something."""
     with contextlib.ExitStack() as stack:
         yield lambda name: stack.enter_context(Bell(tmp_path / name))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs what takes ``sandbox`` once by every means that holds a command here, and what takes ``sandbox_or_none`` by
+    none as well. Those that are not here are skipped once: in ``tests/tools/sandbox/test_means.py``."""
+    for name, more in (("sandbox", ()), ("sandbox_or_none", ("none",))):
+        if name in metafunc.fixturenames:
+            here = [means for means, found in sandbox_world.means().items() if not isinstance(found, str)]
+            metafunc.parametrize(name, [*here, *more], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """The sandbox of one means after the other."""
+    return sandbox_world.held_by(request.param)
+
+
+@pytest.fixture(scope="session")
+def sandbox_or_none(request: pytest.FixtureRequest) -> Sandbox:
+    """The same, and that of a system on which nothing holds a command."""
+    return sandbox_world.held_by(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -125,7 +125,13 @@ def _valid(argument: str) -> str:
 def parse_options(arguments: Sequence[str]) -> Options:
     """Flags, and the variables that stand for them, as Options. Wrong usage ends the program with exit code 2, as
     argparse does; ConfigError for flags that contradict each other."""
+    if any(a.startswith("--") and a.partition("=")[0] not in _FLAGS for a in arguments):
+        from agent_tui.cli.other_agents import in_our_flags
+
+        arguments = in_our_flags(arguments)
     values = build_parser().parse_intermixed_args(arguments)
+    if values.headless is None and values.prompt[:1] in (["exec"], ["run"]) and len(values.prompt) > 1:
+        values.headless, values.prompt = "", values.prompt[1:]  # what other agents call it
     headless = values.headless is not None
     said = given(values)
     if not headless:
@@ -138,6 +144,11 @@ def parse_options(arguments: Sequence[str]) -> Options:
     prompts = [text for text in prompts if text != "-"]
     if wait and not headless:
         raise ConfigError("- (standard input) goes with -p/--print.")
+    if prompts and not headless and prompts[0].isalpha() and "--" not in arguments:
+        from agent_tui.cli.other_agents import no_command
+
+        if problem := no_command(prompts[0], SUBCOMMANDS):
+            raise ConfigError(problem)
     if len(prompts) > 1:
         raise ConfigError(f"Two prompts: {prompts[0]!r} and {prompts[1]!r}. Put one in quotes.")
     sessions = {name: flag for name, flag in _ONE_SESSION.items() if said.get(name) not in (None, False)}
@@ -156,6 +167,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
     return options
 
 
+_FLAGS = frozenset(f"--{flag.name}" for flag in FLAGS)
 _HEADLESS = frozenset(flag.dest for flag in FLAGS if flag.headless)
 _ONE_SESSION = {
     "continue_newest": "-c/--continue",

@@ -84,12 +84,14 @@ def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
         kind |= {"metavar": flag.metavar}
         if flag.kind == "path":
             kind["type"] = _path
+        elif flag.kind == "schema":
+            kind["type"] = _schema
         elif flag.kind == "number":
             kind["type"] = int
         elif flag.kind == "dollars":
             kind["type"] = float
         if flag.choices:
-            kind |= {"choices": flag.choices}
+            kind |= {"choices": flag.choices, "type": lambda text: flag.also.get(text, text)}
         if flag.optional:
             kind |= {"nargs": "?", "const": ""}
     group.add_argument(*flag.spellings, **kind)
@@ -100,6 +102,11 @@ def _path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return Path(text)
+
+
+def _schema(text: str) -> Path | str:
+    """A file, or the schema itself."""
+    return text if text.lstrip().startswith("{") else _path(text)
 
 
 def given(values: argparse.Namespace, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -155,7 +162,10 @@ def _of_variable(flag: Flag, text: str) -> Any:
             return [Path(entry) for entry in entries] if flag.kind == "paths" else entries
         case "path":
             return Path(text)
+        case "schema":
+            return _schema(text)
         case "text":
+            text = flag.also.get(text, text)
             if flag.choices and text not in flag.choices:
                 raise ConfigError(f"environment: {flag.variable} is one of {', '.join(flag.choices)}, not {text!r}.")
             return text

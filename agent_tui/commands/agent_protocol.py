@@ -244,6 +244,9 @@ class ReadsAttachments(Protocol):
     def cwd(self) -> Path: ...
     @property
     def folders(self) -> list[Path]: ...
+    def heard(self, own_words: str) -> None:
+        """The user wrote this themselves: hosts named in it may be fetched from."""
+
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]: ...
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         """The parts, a line for each image that was scaled down, and one for each that was left out."""

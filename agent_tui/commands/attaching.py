@@ -21,7 +21,8 @@ async def collect(
     agent: ReadsAttachments, text: str, given: Sequence[AttachmentPart], say: Says, may_attach: MayAttach
 ) -> list[AttachmentPart]:
     """``given``, and what ``text`` names, as the model takes them. What could not be read, was changed or left out is
-    said."""
+    said. ``text`` is the user's own: hosts named in it may be fetched from."""
+    agent.heard(text)
     if "@" not in text:
         return await _fitting(agent, given, say)
     from agent_tui.commands.mentions import expand_mentions, outside

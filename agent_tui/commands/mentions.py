@@ -16,6 +16,7 @@ from agent_tui.models.image_header import image_type
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import seen
+from agent_tui.tools.files.beneath import at, entered, names_in
 from agent_tui.tools.files.paths import is_within
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
@@ -33,9 +34,9 @@ LISTED = 1_000
 """Entries of a folder that are listed."""
 
 # A word after `@`, in quotes or not, perhaps with lines (`:10-20`). `@server:uri` is not a file: those are resources
-# of MCP servers.
+# of MCP servers. A group is atomic here and not possessive: Python 3.11 goes back into those before 3.11.5.
 _MENTION = re.compile(
-    r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]++))(?::(\d+)(?:-(\d+))?(?![\w/-]))?+(?!:[^\s"'`,;:)\]}>.!?])"""
+    r"""(?<![\w@.])@(?:"([^"\n]+)"|([^\s"'`,;:)\]}>]++))(?>(?::(\d+)(?:-(\d+))?(?![\w/-]))?)(?!:[^\s"'`,;:)\]}>.!?])"""
 )
 
 
@@ -99,7 +100,7 @@ def expand_mentions(
             continue
         try:
             # What was judged is read, not where a link may lead by now.
-            part = attachment(real, cwd) if mention.first is None else _lines(real, cwd, mention)
+            part = attachment(real, cwd, real) if mention.first is None else _lines(real, cwd, mention)
             if real != path:
                 part.name = part.name.replace(_name(real, cwd), _name(path, cwd), 1)
         except (OSError, ValueError) as error:
@@ -109,16 +110,18 @@ def expand_mentions(
     return parts, problems
 
 
-def attachment(path: Path, cwd: Path) -> AttachmentPart:
-    """A file as an attachment, a folder as the list of what is in it. Raises ``OSError`` when it cannot be read,
-    ``ValueError`` when it is too large or is neither text nor an image."""
+def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentPart:
+    """A file as an attachment, a folder as the list of what is in it. ``judged`` is where the path was found to lead
+    when that was judged; None: wherever it leads. Raises ``OSError`` when it cannot be read, ``ValueError`` when it is
+    too large or is neither text nor an image."""
     name = _name(path, cwd)
     if path.is_dir():
-        entries = sorted(p.name + ("/" if p.is_dir() else "") for p in path.iterdir())
+        with entered(judged or path.resolve()) as folder:
+            entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in names_in(folder))
         more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
         text = "\n".join(entries[:LISTED] + more) or "(empty)"
         return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
-    raw, read = _bytes(path, PICTURE_BYTES)
+    raw, read = _bytes(judged or path.resolve(), PICTURE_BYTES)
     # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
     if (image := image_type(raw[:16])) is not None:
         return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))
@@ -148,7 +151,8 @@ def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
 
 def _bytes(path: Path, limit: int) -> tuple[bytes, Metadata]:
     """A regular file's content, and what tells later that it was read: a pipe or a device would never end."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with at(path) as place:
+        descriptor = place.open(os.O_RDONLY)
     with os.fdopen(descriptor, "rb") as file:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import command
 from agent_tui.commands.result import CommandResult, Submit, Text
-from agent_tui.config import PERMISSION_MODES
+from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.store.tables.learned import forgotten_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
@@ -48,6 +48,7 @@ async def permissions(agent: CommandAgent, args: str) -> CommandResult:
     Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through the first three. Rules added with
     "always" can be removed with /permissions remove RULE.
     """
+    args = MODES_ELSEWHERE.get(args, args)
     for mode in PERMISSION_MODES:
         if args == mode == "bypass" != agent.mode:
             line = "bypass is for the start: --permission-mode bypass, or mode in your own configuration."

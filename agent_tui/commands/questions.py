@@ -36,7 +36,7 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
     always = [
         PermissionChoice(
             "a" if i == 0 else str(i + 2),
-            f"Always allow {shorten(spelled(pattern, line=True), LONG_PATTERN)} in this project",
+            _always(pattern),
             True,
             pattern,
         )
@@ -55,8 +55,22 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
     ]
 
 
+def _always(rule: str) -> str:
+    if rule.startswith("network("):
+        return f"Always, {_reach(rule)} in this project"
+    return f"Always allow {shorten(spelled(rule, line=True), LONG_PATTERN)} in this project"
+
+
+def _reach(rule: str) -> str:
+    """What a rule like ``network(pypi.org)`` opens, in words."""
+    where = rule.removesuffix(")").removeprefix("network(")
+    return "package registries" if where == "registries" else shorten(spelled(where, line=True), 100)
+
+
 def _for_session(rule: str) -> str:
     """A rule like ``edit(./src/**)`` in words."""
+    if rule.startswith("network("):
+        return f"Yes, {_reach(rule)} this session"
     what, _, where = rule.removesuffix(")").partition("(")
     where = where.removesuffix("/**").removeprefix("./")
     verb = "edits" if what == "edit" else "reading"

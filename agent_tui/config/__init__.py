@@ -11,6 +11,14 @@ from typing import Any, Literal
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
 Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
+MODES_ELSEWHERE: dict[str, PermissionMode] = {
+    "default": "ask",
+    "acceptEdits": "accept-edits",
+    "auto_edit": "accept-edits",
+    "bypassPermissions": "bypass",
+    "yolo": "bypass",
+}
+"""What other agents call them."""
 NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
 """What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""
 
@@ -112,7 +120,7 @@ class SandboxConfig(Compared):
     and ``writable`` are folders besides the project."""
 
     mode: Literal["auto", "required", "off"] = "auto"
-    network: Literal["ask", "allow", "deny"] = "ask"
+    network: Literal["ask", "allow", "deny", "registries"] = "ask"
     loopback: Literal["own", "machine", "deny"] = "own"
     readable: list[str] = field(default_factory=list)
     writable: list[str] = field(default_factory=list)
@@ -174,11 +182,13 @@ class UiConfig(Compared):
 @dataclass(slots=True, eq=False, repr=False)
 class AgentConfig(Compared):
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
-    ``content_timeout`` seconds in which it sends something but nothing of the answer; ``retries`` attempts."""
+    ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
+    all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts."""
 
     step_limit: int = 100
     timeout: float = 120.0
     content_timeout: float = 600.0
+    answer_timeout: float = 3_600.0
     retries: int = 4
     development: bool = False
 

@@ -5,12 +5,13 @@ The parser and ``--help`` are made of it; the configuration leaves the variables
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from agent_tui.config import PERMISSION_MODES
+from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 
 Group = Literal["model and session", "what it may do", "instructions", "answers without a screen (-p)", "program"]
-Kind = Literal["text", "path", "number", "dollars", "switch", "texts", "paths"]
+Kind = Literal["text", "path", "schema", "number", "dollars", "switch", "texts", "paths"]
 
 _SESSION: Group = "model and session"
 _MAY: Group = "what it may do"
@@ -21,7 +22,8 @@ _PROGRAM: Group = "program"
 
 class Flag(NamedTuple):
     """``name`` is the long spelling without dashes, ``field`` its field in ``Options``. ``optional``: its value may be
-    left out, which is an empty one. ``negatable``: a switch that can be said to be off, too (``--no-…``)."""
+    left out, which is an empty one. ``also``: what choices are called elsewhere. ``negatable``: a switch that can be
+    said to be off, too (``--no-…``)."""
 
     name: str
     kind: Kind
@@ -31,6 +33,7 @@ class Flag(NamedTuple):
     short: str = ""
     field: str = ""
     choices: tuple[str, ...] = ()
+    also: Mapping[str, str] = {}
     optional: bool = False
     negatable: bool = False
 
@@ -58,7 +61,10 @@ FLAGS: tuple[Flag, ...] = (
     Flag("continue", "switch", _SESSION, "go on with this project's newest session", None, "c", "continue_newest"),
     Flag("resume", "text", _SESSION, "go on with a session; no ID: choose", "ID", "r", optional=True),
     Flag("session", "text", _SESSION, "go on with the session of this name, or begin it", "ID"),
-    Flag("permission-mode", "text", _MAY, "what the agent may do unasked", choices=PERMISSION_MODES),
+    Flag(
+        "permission-mode", "text", _MAY, "what the agent may do unasked", choices=PERMISSION_MODES, also=MODES_ELSEWHERE
+    ),
+    Flag("network", "text", _MAY, "what commands in the sandbox reach", choices=("registries", "allow", "none", "ask")),
     Flag("allow", "texts", _MAY, "calls that need no question, as 'bash(npm test*)'; repeatable", "RULE"),
     Flag("deny", "texts", _MAY, "calls that are never made, as 'read(.env)'; repeatable", "RULE"),
     Flag("add-dir", "paths", _MAY, "may be worked in too; repeatable", "DIR", field="add_dirs"),
@@ -69,7 +75,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("mcp-config", "paths", _TOLD, "MCP servers, as in .mcp.json; repeatable", "FILE"),
     Flag("output-format", "text", _PRINT, "default: text", choices=("text", "json", "stream-json")),
     Flag("input-format", "text", _PRINT, "stream-json: a message a line", choices=("text", "stream-json")),
-    Flag("output-schema", "path", _PRINT, "the answer is JSON that fits this JSON Schema", "FILE"),
+    Flag("output-schema", "schema", _PRINT, "the answer is JSON that fits this JSON Schema", "FILE"),
     Flag("image", "paths", _PRINT, "goes with the prompt; repeatable", "FILE", field="images"),
     Flag("ephemeral", "switch", _PRINT, "keep nothing of the session"),
     Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come", negatable=True),

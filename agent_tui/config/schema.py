@@ -98,7 +98,7 @@ class ToolsSchema(Strict):
 
 class SandboxSchema(Strict):
     mode: Literal["auto", "required", "off"] | None = None
-    network: Literal["ask", "allow", "deny"] | None = None
+    network: Literal["ask", "allow", "deny", "registries"] | None = None
     loopback: Literal["own", "machine", "deny"] | None = None
     readable: list[str] | None = None
     writable: list[str] | None = None
@@ -149,6 +149,7 @@ class AgentSchema(Strict):
     step_limit: Positive | None = None
     timeout: Seconds | None = None
     content_timeout: Seconds | None = None
+    answer_timeout: Seconds | None = None
     retries: Annotated[int, Field(ge=1, le=20)] | None = None
     development: bool | None = None
 

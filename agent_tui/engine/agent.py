@@ -268,6 +268,10 @@ class Agent:
         """After ``close``: a line for each command that goes on."""
         return self._own.background.left_running()
 
+    def heard(self, own_words: str) -> None:
+        """The user wrote this themselves: hosts named in it may be fetched from."""
+        self.parts.permissions.reach.name(own_words)
+
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         """Attachments as the model in use takes them: a line for each image that was scaled down, and one for each
         that had to be left out."""

@@ -69,10 +69,10 @@ def assemble(parts: AgentParts) -> Objects:
     mode = ModeControl(hub, bindings, parts.permissions, parts.jail)
     desk = PermissionDesk(parts.permissions, hub.publish, parts.jail.ready if parts.jail else None)
     questions = QuestionDesk(parts.permissions, hub.publish, mode.set)
-    told_mode = ToldMode(parts.permissions)
+    told_mode = ToldMode(parts.permissions, jail=parts.jail)
 
     async def subagent(title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        told = ToldMode(parts.permissions, subagent=True)
+        told = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
         runtime = bindings.current.runtime
         return await run_subagent(
             runtime, toolbox, counter, desk.judge, told, title, prompt, emit, lambda: accounts.tell()
@@ -103,7 +103,19 @@ def assemble(parts: AgentParts) -> Objects:
         hub, bindings, fixed, accounts, waiting, toolbox, desk, workspace, told_mode, background, binder.prepare_step
     )
     runner = Runner(hub, states, bindings, waiting, relay, secrets)
-    sessions = SessionControl(hub, bindings, opened, binder, accounts, waiting, runner, toolbox, workspace, background)
+    sessions = SessionControl(
+        hub,
+        bindings,
+        opened,
+        binder,
+        accounts,
+        waiting,
+        runner,
+        toolbox,
+        workspace,
+        background,
+        parts.permissions.reach,
+    )
     branches = BranchControl(hub, bindings, accounts, runner, toolbox)
     models = ModelControl(hub, states, bindings, binder, accounts, runner, parts.catalogue, parts.store)
     project = ProjectFacts(parts, hub, bindings, fixed, accounts, binder, toolbox, trusting)

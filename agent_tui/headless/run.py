@@ -35,9 +35,6 @@ from agent_tui.options import Options
 
 log = logging.getLogger(__name__)
 
-SERVER_PATIENCE = 20.0
-"""Seconds that MCP servers get to start before the prompt is sent without them."""
-
 
 class Run:
     """Messages, one turn each. ``stopped`` is set when no further turn is to begin, ``broken`` when the message that is
@@ -211,7 +208,8 @@ class Run:
         """
         agent = self.agent
         if agent.parts.extensions is not None:
-            await agent.parts.extensions.ready(SERVER_PATIENCE)
+            await agent.parts.extensions.ready()
+        agent.heard(typed)
         prompt = await expanded(agent, typed, piped)
         found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
         if "@" in typed:

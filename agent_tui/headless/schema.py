@@ -139,15 +139,18 @@ def _validator(schema: dict[str, Any]) -> Any:
     return cls(schema, registry=Registry(), format_checker=cls.FORMAT_CHECKER)
 
 
-def read_schema(path: Path, flag: str = "--output-schema") -> OutputSchema:
-    """The schema in a file, which ``flag`` named. Raises ConfigError for what is none."""
+def read_schema(source: Path | str, flag: str = "--output-schema") -> OutputSchema:
+    """The schema in a file, or as it is, which ``flag`` gave. Raises ConfigError for what is none."""
     from jsonschema.exceptions import SchemaError
     from jsonschema.validators import validator_for
 
-    flag = f"{flag} {path}"
+    flag = f"{flag} {source}"[:200]
     try:
-        with path.expanduser().open("rb") as file:
-            data = file.read(MAX_FILE + 1)
+        if isinstance(source, str):
+            data = source.encode("utf-8", "replace")
+        else:
+            with source.expanduser().open("rb") as file:
+                data = file.read(MAX_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{flag}: {error.strerror or error}.") from None
     if len(data) > MAX_FILE:

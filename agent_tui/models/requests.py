@@ -125,7 +125,8 @@ class Reckoned:
 class ModelRequest:
     """One model call. ``messages`` are the conversation as it will be sent; ``documents`` and the system blocks are
     ephemeral. ``fixed_fingerprint`` covers system and tools. ``timeout`` is seconds without a byte,
-    ``content_timeout`` seconds in which bytes come but nothing of the answer. ``kind`` says what the call is for: a
+    ``content_timeout`` seconds in which bytes come but nothing of the answer, ``answer_timeout`` seconds for all of it,
+    0 for as long as it takes. ``kind`` says what the call is for: a
     provider sends all kinds alike, a scripted one answers them differently. ``output_schema``: the JSON Schema that
     the last answer of the run has to fit; ``output_due``: this request is for that answer, no tool is needed for it.
     ``reckoned``: None while its parts are still being counted, and outside this process."""
@@ -141,6 +142,7 @@ class ModelRequest:
     fixed_fingerprint: str = ""
     timeout: float = 120.0
     content_timeout: float = 600.0
+    answer_timeout: float = 0.0
     documents: list[SystemBlock] = field(default_factory=list)
     kind: StepKind = "turn"
     replay: ReplayRule = field(default_factory=ReplayRule)

@@ -30,6 +30,8 @@ class SessionState:
     ``budget`` are the limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none.
     ``back`` is the end of the branch that was left last, ``going`` the end of the one that was being gone to when files
     were put back; it is None unless the program was killed meanwhile.
+    ``named_hosts`` are those the user named, ``read_outside`` what of outside the project was read, in words: by them
+    is known what may leave the machine unasked.
     ``newer`` holds what a later version keeps beside these, written back as it was found.
     """
 
@@ -42,6 +44,8 @@ class SessionState:
     budget: Mapping[str, float | None] = field(default_factory=lambda: _NO_LIMITS, hash=False)
     back: str | None = None
     going: str | None = None
+    named_hosts: tuple[str, ...] = ()
+    read_outside: tuple[str, ...] = ()
     newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
 
 

@@ -37,6 +37,10 @@ BUSY_TIMEOUT = 3.0
 WRITE_TIMEOUT = 0.05
 """Seconds a statement may block afterwards: the UI's loop stands still meanwhile, so whoever can waits outside."""
 
+UNSEEN_TIMEOUT = 120.0
+"""Seconds for both where no screen stands still meanwhile: ten runs at once that each store 100 MB hold each other up
+for that long on a slow disk."""
+
 
 class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
     """Synchronous, for one thread. Every write is one transaction (``transaction`` groups several), stored when the
@@ -73,7 +77,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
         return cls(database)
 
     @classmethod
-    def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
+    def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
         """A store that is gone when it is closed. It knows the facts that outlive sessions in the database at ``path``
         (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the
         day. That database may be one that cannot be written, or not be there; else raises ``StoreError`` as ``open``
@@ -85,7 +89,7 @@ class Store(ForkTables, FactTables, LearnedTables, OfferTables, WaitingTables):
             writable = False
         folder = PassingFolder(sessions=True)
         try:
-            store = cls.open(folder.path / path.name, busy_timeout)
+            store = cls.open(folder.path / path.name, busy_timeout, write_timeout)
         except BaseException:
             folder.cleanup()
             raise

@@ -14,10 +14,23 @@ from agent_tui.models.questions import PlanAnswer, QuestionAnswer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.dialects.image_limits import USUAL, ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network
+from agent_tui.tools.sandbox.stopped import Stopped
 
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
+
+
+@dataclass(slots=True, frozen=True)
+class ServerTool:
+    """A tool of an MCP server, and what the server claims of it: that it ``only_looks``, and whether it reaches an
+    ``open_world`` beyond the server. Claims can make a question needless that a user's consent covers, never more."""
+
+    server: str
+    tool: str
+    only_looks: bool = False
+    open_world: bool = True
 
 
 @dataclass(slots=True)
@@ -26,8 +39,8 @@ class Intent:
 
     ``summary`` is one line (``edit app.py``); ``display`` is ``{"kind": "diff"|"command"|"text", "text": …,
     "path": …}``. ``paths`` are absolute, links resolved. ``tool`` is the name that rules are asked about where the
-    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``only_looks``: a server
-    says of its tool that it changes nothing.
+    call stands for one of another tool. ``outside``: a command that asks to leave the sandbox. ``goes_on``: one that
+    runs beside the turns. ``server``: the tool of an MCP server that is called.
     """
 
     kind: IntentKind
@@ -38,7 +51,8 @@ class Intent:
     display: Metadata | None = None
     tool: str | None = None
     outside: bool = False
-    only_looks: bool = False
+    goes_on: bool = False
+    server: ServerTool | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +60,7 @@ class ToolOutcome:
     """A tool's answer. ``text`` goes to the model, ``display`` to people: ``{"kind": "diff"|"text"|"list"}`` with a
     ``summary`` of a few words; ``text`` is in it where it differs from the answer's own text (a diff).
     ``ends_turn``: the model is not asked to go on. ``waited``: seconds of its run in which the user was waited for.
+    ``stopped``: what a command that was only let look wanted besides, once it has ended by itself.
     """
 
     text: str
@@ -54,6 +69,7 @@ class ToolOutcome:
     attachments: list[AttachmentPart] = field(default_factory=list)
     ends_turn: bool = False
     waited: float = 0.0
+    stopped: Stopped | None = None
 
 
 class User(Protocol):
@@ -133,12 +149,25 @@ class BackgroundJobs(Protocol):
         jail: Jail | None = None,
         network: Network | None = None,
         timeout: float | None = None,
+        keeping: Keeping | None = None,
     ) -> BackgroundJob:
-        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``. Raises ToolError."""
+        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
+        ``keeping``. Raises ToolError."""
 
     def all(self) -> Sequence[BackgroundJob]: ...
     def get(self, id: str) -> BackgroundJob: ...
     async def stop(self, id: str, by: StoppedBy) -> BackgroundJob: ...
+
+
+class Keeping(Protocol):
+    """What a command destroys or changes comes back."""
+
+    async def before(self) -> None:
+        """A command is about to run."""
+
+    async def after(self) -> list[str]:
+        """It has ended; what there is to say of it, one line each. To be called once for each ``before``."""
+        ...
 
 
 @dataclass(slots=True)
@@ -149,11 +178,13 @@ class ToolContext:
     as long as the session. ``allowed_paths`` are those the call was allowed for; None
     where nothing was judged by path. ``secrets`` takes the user's keys out of what a tool says: before it is capped,
     which might cut a key in two. ``hidden`` files are those a search passes over: the user denies reading them.
-    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration.
+    ``domain`` is what a command is held to by ``jail``, ``network`` what it was allowed besides the configuration,
+    ``remotes`` what its git commands may reach from there;
+    ``first_look``: it is only let look until the user was asked about the rest, so what is stopped has to be told.
     ``keep`` takes what a tool that is being interrupted has to tell; it becomes part of the call's result.
     ``images`` is what the model takes of them: larger ones are scaled down before they become part of an answer.
-    ``user`` is who can be asked; None for a subagent's call. ``jobs`` are the commands in the
-    background; None where nothing can run there."""
+    ``keeping`` is told of every command that may write. ``user`` is who can be asked; None for a subagent's call.
+    ``jobs`` are the commands in the background; None where nothing can run there."""
 
     cwd: Path
     root: Path
@@ -172,10 +203,13 @@ class ToolContext:
     jail: Jail | None = None
     domain: Domain = "free"
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
+    first_look: bool = False
     secrets: Redactor = field(default_factory=Redactor)
     images: ImageLimits = USUAL
     user: User | None = None
     jobs: BackgroundJobs | None = None
+    keeping: Keeping | None = None
 
 
 class Tool(Protocol):

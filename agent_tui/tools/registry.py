@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
+from agent_tui.tools.aliases import own_name
 from agent_tui.tools.base import Tool
 
 
@@ -33,10 +34,11 @@ class ToolRegistry:
         return list(found.values())
 
     def get(self, name: str) -> Tool:
-        """The tool called ``name``. Raises ToolError, naming the nearest ones, when there is none."""
+        """The tool called ``name``, here or by other agents. Raises ToolError, naming the nearest ones, when there is
+        none."""
         tools = {tool.schema.name: tool for tool in self.tools()}
-        if name in tools:
-            return tools[name]
+        if found := tools.get(name) or tools.get(own_name(name)):
+            return found
         near = difflib.get_close_matches(name, tools, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(tools) or 'none'}."
         raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")

@@ -21,6 +21,9 @@ class SessionTools:
     def starting(self) -> bool:
         return self._mcp.starting
 
+    def late(self) -> list[str]:
+        return self._mcp.late()
+
     def tools(self) -> list[Tool]:
         own: list[Tool] = [self._skill] if self._skill.names() else []
         return own + self._mcp.tools()

@@ -1,20 +1,21 @@
-"""How often real work asks: three small tasks on three real packages, in two permission modes.
+"""How often real work asks: four small tasks on four real packages, in three permission modes.
 
-    python tests/benchmarks/real_tasks.py FOLDER... [--mode MODE]... [--texts]
+    python tests/benchmarks/real_tasks.py FOLDER... [--mode MODE]... [--means NAME] [--texts] [--json FILE]
 
-FOLDER is an unpacked source distribution of itsdangerous, tabulate or more-itertools, by name: a git repository without
-changes, whose ``.venv`` holds pytest (and freezegun) and the package, editable. Nothing is downloaded; what the task
-commits there is taken back. The calls are those of ``tests/support/real_tasks.py``, made by the demo model in a real
-process without a screen: a call that is refused there is a question in the chat. A call that fails is shown with the
-end of its result (one edit misses on purpose), and with ``--texts`` every result is, as the model reads it.
-
-With bubblewrap, in both modes: itsdangerous 2.2.0, 18 calls; tabulate 0.10.0, 21; more-itertools 11.2.1, 20; no
-question in any, and no call that fails but the one that is meant to.
+FOLDER is an unpacked source distribution of itsdangerous, tabulate, more-itertools or markupsafe, by name: a git
+repository without changes (``.venv`` and what a build leaves in ``.git/info/exclude``), whose ``.venv`` holds pytest,
+build, what the package needs to be built (and freezegun for itsdangerous) and the package, editable. Nothing is
+downloaded; what the task commits there is taken back. The calls are those of ``tests/support/real_tasks.py`` (looks,
+edits, tests, build, install, commit), made by the demo model in the whole agent; questions are counted, shown and
+answered with yes. A call that fails is shown with the end of its result (one edit misses on purpose), and with
+``--texts`` every result is, as the model reads it. ``--means`` is that of ``everyday.py``; without it the best of this
+machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import subprocess
@@ -25,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.benchmarks.everyday import only
 from tests.support.real_tasks import TASKS, Call
 
 SHOWN = 600
@@ -44,32 +46,50 @@ def script(calls: list[Call]) -> str:
 
 
 def run(folder: Path, calls: list[Call], mode: str) -> dict[str, Any]:
-    """What the program prints of the task. The folder is afterwards as it was before."""
+    """The questions and the results of the task. The folder is afterwards as it was before."""
     if git(folder, "status", "--porcelain"):
         raise SystemExit(f"{folder} has changes; it must be as it was unpacked and committed.")
     start = git(folder, "rev-parse", "HEAD")
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(dir=Path.home(), prefix="real-tasks-") as home:
         demo = Path(home, "script.toml")
         demo.write_text(script(calls), "utf-8")
-        command = [sys.executable, "-m", "agent_tui", "-p", "Do the task.", "-m", "demo", "--permission-mode", mode]
-        env = {**os.environ, "AGENT_TUI_HOME": home, "AGENT_TUI_DEMO_SCRIPT": str(demo)}
-        env["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+        os.environ |= {"AGENT_TUI_HOME": home, "AGENT_TUI_DEMO_SCRIPT": str(demo)}
+        os.chdir(folder)
         try:
-            done = subprocess.run(
-                [*command, "--trust", "--output-format", "json"],
-                cwd=folder,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-            )
+            return asyncio.run(_worked(mode))
         finally:
             git(folder, "reset", "-q", "--hard", start)
             git(folder, "clean", "-fdq")
-    if not done.stdout:
-        raise SystemExit(done.stderr)
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+
+
+async def _worked(mode: str) -> dict[str, Any]:
+    from agent_tui.bootstrap import make_agent
+    from agent_tui.models.events import PermissionAsked
+    from agent_tui.models.messages import ToolResultPart
+    from agent_tui.options import Options
+
+    agent = await make_agent(Options(model="demo", permission_mode=mode, trust=True))  # type: ignore[arg-type]
+    asked: list[str] = []
+
+    def answer(event: object) -> None:
+        if isinstance(event, PermissionAsked):
+            asked.append(f"{event.summary[:90]} ({event.reason})")
+            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request_id, True)
+
+    agent.subscribe(answer)
+    await agent.start()
+    try:
+        agent.submit("Do the task.")
+        await agent.join()
+        made = [call for message in agent.messages for call in message.tool_calls]
+        results = {p.call_id: p for m in agent.messages for p in m.parts if isinstance(p, ToolResultPart)}
+        calls = [
+            {"name": call.name, "arguments": json.loads(call.arguments), "result": results.get(call.call_id)}
+            for call in made
+        ]
+        return {"asked": asked, "calls": calls}
+    finally:
+        await agent.close()
 
 
 def line(call: dict[str, Any]) -> str:
@@ -81,21 +101,31 @@ def line(call: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    parser.add_argument("--mode", action="append", help="default: auto and accept-edits")
+    parser.add_argument("--mode", action="append", help="default: ask, accept-edits and auto")
+    parser.add_argument("--means", help="the beginning of a name, or none")
     parser.add_argument("--texts", action="store_true", help="every result, as the model reads it")
+    parser.add_argument("--json", type=Path, help="where the figures are kept")
     options = parser.parse_args()
+    only(options.means or "")
     table = [f"{'task':16} {'mode':14} {'calls':>6} {'questions':>10} {'failed':>7}"]
-    for folder in options.folders:
-        for mode in options.mode or ["auto", "accept-edits"]:
-            found = run(folder.resolve(), TASKS[folder.resolve().name], mode)
-            calls = found["tool_calls"]
-            failed = [call for call in calls if call["result"] is None or call["result"]["is_error"]]
-            table.append(f"{folder.name:16} {mode:14} {len(calls):6} {found['denied_calls']:10} {len(failed):7}")
+    figures: list[dict[str, Any]] = []
+    for folder in (one.resolve() for one in options.folders):
+        for mode in options.mode or ["ask", "accept-edits", "auto"]:
+            found = run(folder, TASKS[folder.name], mode)
+            calls = found["calls"]
+            failed = [call for call in calls if call["result"] is None or call["result"].is_error]
+            table.append(f"{folder.name:16} {mode:14} {len(calls):6} {len(found['asked']):10} {len(failed):7}")
+            counts = {"calls": len(calls), "questions": len(found["asked"]), "failed": len(failed)}
+            figures.append({"task": folder.name, "mode": mode, "asked": found["asked"], **counts})
+            for asked in found["asked"]:
+                print(f"? {folder.name} {mode}: {asked}")
             for call in calls if options.texts else failed:
-                text = call["result"]["text"] if call["result"] else "(none)"
+                text = call["result"].text if call["result"] else "(none)"
                 mark = "!" if call in failed else " "
                 print(f"{mark} {folder.name} {mode}: {line(call)}\n{text if options.texts else text[-SHOWN:]}\n")
     print("\n".join(table))
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1), "utf-8")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_projects_root_is_the_nearest_repository_or_configured_folder(tmp_path
     deep.mkdir(parents=True)
     (tmp_path / "a" / ".agent-tui").mkdir()
     assert project_root(deep) == (tmp_path / "a").resolve()
-    (deep / ".git").mkdir()
+    subprocess.run(["git", "init", "-q", str(deep)], check=True)
     assert project_root(deep) == deep.resolve()
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.context.project.prompt import SYSTEM_PROMPT
-from agent_tui.engine.project.told_mode import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT
+from agent_tui.engine.project.told_mode import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.box import Sandbox
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.landlock import Landlock
 from tests.benchmarks.tool_tokens import encoding
 
 MOST = 700
-MOST_OF_A_MODE = 80
+MOST_OF_A_MODE = 120
 
 
 def tokens(text: str) -> int:
@@ -26,16 +33,35 @@ def test_the_prompt_keeps_its_budget() -> None:
 
 
 @pytest.mark.parametrize("mode", MEANINGS)
+@pytest.mark.parametrize("network", ["ask", "registries", "allow"])
 @pytest.mark.parametrize("more", ["", NOBODY, NOBODY_PLANS, SUBAGENT])
-def test_what_is_told_of_a_mode_keeps_its_budget(mode: str, more: str) -> None:
-    assert tokens(f"Permission mode: {mode}. {MEANINGS[mode]} {more}") <= MOST_OF_A_MODE + (tokens(more) if more else 0)
+def test_what_is_told_of_a_mode_keeps_its_budget(tmp_path: Path, mode: Any, network: Any, more: str) -> None:
+    jail = Jail(
+        SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=Sandbox(Landlock(6), frozenset({"look", "work"}))
+    )
+    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode), network=network)
+    text = ToldMode(permissions, jail=jail).text
+    assert ("sandbox: they read" in text) is (mode != "bypass")
+    assert tokens(f"{text} {more}") <= MOST_OF_A_MODE + (tokens(more) if more else 0)
+
+
+def test_what_is_told_of_the_place_is_what_holds_there(tmp_path: Path) -> None:
+    def told(mode: Any, sandbox: Sandbox, **more: Any) -> str:
+        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode), **more)
+        return ToldMode(permissions, jail=Jail(SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=sandbox)).text
+
+    held = Sandbox(Landlock(6), frozenset({"look", "work"}))
+    assert "write $TMPDIR alone, have no network." in told("ask", held)
+    assert "write the project and $TMPDIR, have no network; ports on 127.0.0.1" in told("auto", held)
+    assert "no network but package registries" in told("auto", held, network="registries")
+    assert "sandbox: they" not in told("auto", Sandbox())
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "One plain command per call",
-        "git commit -F",
+        "Pipes, chains, loops",
+        "`python -c` are fine",
         "starts in the working directory",
         "Keep going until",
         "A subagent",

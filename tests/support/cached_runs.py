@@ -166,7 +166,7 @@ class CachedRun:
         await agent.start()
         await agent.ready()
         if agent.parts.extensions is not None:
-            await agent.parts.extensions.ready(30)
+            await agent.parts.extensions.ready()
         return agent
 
     def _edit_memory(self) -> None:

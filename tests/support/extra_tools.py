@@ -19,6 +19,9 @@ class Tickets:
         self.changed: Callable[[], None] = lambda: None
         self.starting = False
 
+    def late(self) -> list[str]:
+        return []
+
     def tools(self) -> list[Tool]:
         return []
 

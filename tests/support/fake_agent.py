@@ -321,6 +321,9 @@ class FakeAgent:
     def mcp_resources(self) -> list[tuple[str, str]]:
         return self.resources
 
+    def heard(self, own_words: str) -> None:
+        return None
+
     async def fit_images(self, parts: Sequence[AttachmentPart]) -> tuple[list[AttachmentPart], list[str], list[str]]:
         return fit_attachments(parts, CLAUDE)
 

@@ -1,4 +1,4 @@
-"""Three small tasks on real packages, each as the tool calls that a strong model makes for it."""
+"""Four small tasks on real packages, each as the tool calls that a strong model makes for it."""
 
 # ruff: noqa: E501 - commands stand on one line, as models write them
 
@@ -20,6 +20,9 @@ def read(path: str, **more: Any) -> Call:
 def edit(path: str, *pairs: tuple[str, str]) -> Call:
     return "edit", {"path": path, "edits": [{"old_string": old, "new_string": new} for old, new in pairs]}
 
+
+BUILD = ".venv/bin/python -m build --no-isolation --wheel -o /tmp/wheels . 2>&1 | tail -2 && ls /tmp/wheels"
+INSTALL = ".venv/bin/pip install -q --no-index --no-build-isolation --no-deps -e ."
 
 ITSDANGEROUS: list[Call] = [
     bash("git status --short && git --no-pager log -3 --oneline && ls -la"),
@@ -58,6 +61,7 @@ ITSDANGEROUS: list[Call] = [
         ),
     ),
     bash("git diff --stat && git --no-pager diff -- src | head -40"),
+    bash(f"{BUILD} && {INSTALL}"),
     bash(
         'PYTHONPATH=src timeout 120 .venv/bin/python -m pytest -q --co 2>/dev/null | tail -2; echo "exit ${PIPESTATUS[0]}"'
     ),
@@ -119,6 +123,8 @@ TABULATE: list[Call] = [
         ".venv/bin/python -m black --check tabulate test 2>&1 || .venv/bin/python -m compileall -q tabulate && echo compiled"
     ),
     bash("time .venv/bin/python -m pytest -q 2>&1 | tail -4"),
+    bash(BUILD),
+    bash(f"set -e; {INSTALL}; .venv/bin/python -c 'import tabulate; print(tabulate.__version__)'"),
     bash(
         "git add tabulate test/test_isbool.py && git commit -m 'Take booleans as bytes' -m 'They were text before.' && git show --stat HEAD"
     ),
@@ -171,6 +177,7 @@ MORE_ITERTOOLS: list[Call] = [
     bash(
         "git diff > /tmp/change.diff && wc -l /tmp/change.diff && git stash -q && .venv/bin/python -m pytest -q tests/test_more.py -k NthOrLast | tail -1; git stash pop"
     ),
+    bash(f"{INSTALL} && {BUILD}; git status --short"),
     bash(
         "git apply --check -R /tmp/change.diff && echo applies; mkdir -p build && git diff > build/change.diff; rm -rf build"
     ),
@@ -183,4 +190,51 @@ MORE_ITERTOOLS: list[Call] = [
     bash("git -C . status -sb; git --no-pager log --oneline -n 3"),
 ]
 
-TASKS = {"itsdangerous": ITSDANGEROUS, "tabulate": TABULATE, "more-itertools": MORE_ITERTOOLS}
+MARKUPSAFE: list[Call] = [
+    bash("git log --oneline -3; ls; cat pyproject.toml | head -40; cat setup.py | head -60"),
+    ("grep", {"pattern": "escape_silent", "path": "."}),
+    read("src/markupsafe/__init__.py", offset=40, limit=30),
+    bash("sed -n '170,190p' tests/test_markupsafe.py; cat tests/conftest.py; wc -l src/markupsafe/*"),
+    bash(".venv/bin/python -m pytest -q 2>&1 | tail -6"),
+    bash(
+        "gcc --version | head -1 && .venv/bin/python setup.py -q build_ext --inplace 2>&1 | tail -3; ls src/markupsafe"
+    ),
+    bash(".venv/bin/python -c 'from markupsafe import _speedups; print(_speedups.__file__)'"),
+    edit(
+        "src/markupsafe/__init__.py",
+        (
+            "def escape_silent(s: t.Any | None, /) -> Markup:\n",
+            'def escape_silent(s: t.Any | None, /, default: str = "") -> Markup:\n',
+        ),
+        (
+            "        return Markup()\n\n    return escape(s)\n",
+            "        return escape(default)\n\n    return escape(s)\n",
+        ),
+    ),
+    bash(
+        "python3 - <<'EOF'\nfrom pathlib import Path\np = Path('tests/test_markupsafe.py')\ns = p.read_text()\n"
+        'old = \'    assert escape_silent("<foo>") == Markup("&lt;foo&gt;")\\n\'\nassert s.count(old) == 1\n'
+        'p.write_text(s.replace(old, old + \'    assert escape_silent(None, "<n>") == Markup("&lt;n&gt;")\\n\'))\nEOF\n'
+        "git diff --stat"
+    ),
+    bash(".venv/bin/pytest -q tests/test_markupsafe.py -k silent && .venv/bin/python -m pytest -q -x 2>&1 | tail -3"),
+    bash(
+        "for m in _native _speedups; do .venv/bin/python -c \"import markupsafe.$m as m; print(m._escape_inner('<a>'))\"; done"
+    ),
+    bash(
+        "touch src/markupsafe/_speedups.c && rm -rf build && .venv/bin/python setup.py build_ext --inplace 2>&1 | grep -c gcc"
+    ),
+    bash(BUILD),
+    bash(f"{INSTALL} && .venv/bin/pip list 2>/dev/null | grep -i markupsafe"),
+    bash(
+        "python3 -m venv --without-pip /tmp/fresh && unzip -q -o /tmp/wheels/*.whl -d /tmp/fresh/lib && "
+        "PYTHONPATH=/tmp/fresh/lib /tmp/fresh/bin/python -c 'import markupsafe; print(markupsafe.escape_silent(None, \"n\"))'"
+    ),
+    bash(
+        "diff <(git show HEAD:src/markupsafe/__init__.py) src/markupsafe/__init__.py | head; git --no-pager diff --stat"
+    ),
+    bash("git add -A && git commit -q -m 'Let escape_silent take a default' && git --no-pager show --stat HEAD"),
+    bash("git status --short && git log --oneline -2"),
+]
+
+TASKS = {"itsdangerous": ITSDANGEROUS, "tabulate": TABULATE, "more-itertools": MORE_ITERTOOLS, "markupsafe": MARKUPSAFE}

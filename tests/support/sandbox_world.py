@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+
+import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox import places
-from agent_tui.tools.sandbox.box import Backend, Sandbox, backends
+from agent_tui.tools.sandbox import box, places
+from agent_tui.tools.sandbox.box import Sandbox, backends, probe
+from agent_tui.tools.sandbox.confine import abi
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.namespaces import Bubblewrap
 from agent_tui.tools.sandbox.policy import Domain, Network
-from agent_tui.tools.sandbox.trials import trial
 
 SECRET = f"SECRET-{uuid.uuid4().hex}"
 ESCAPED = "ESCAPED"
@@ -59,14 +65,48 @@ time.sleep(100_000)  # agent-tui-victim
 """
 
 
-def available(base: Path) -> dict[str, Backend | str]:
-    """Every backend this system could have, by its first name: the one of most reach that holds here, else the
-    reason why none does."""
-    found: dict[str, Backend | str] = {"bubblewrap": "bubblewrap is not installed", "Landlock": "no Landlock"}
-    for backend in backends():
-        name = backend.name.split(" ")[0]
-        if isinstance(found[name], str):
-            found[name] = trial(backend, "look", base) or trial(backend, "work", base) or backend
+MEANS = ("bubblewrap", "namespaces", "Landlock with a network namespace", "Landlock")
+"""What can hold a command on Linux, the strongest first. Tests run on each of them, whatever is installed."""
+
+GIVEN = os.environ.get("AGENT_TUI_TEST_BWRAP")
+"""The path of a bubblewrap that is not installed, for the tests alone: the program looks only where the system keeps
+its own."""
+
+
+@lru_cache
+def means() -> dict[str, Sandbox | str]:
+    """Each of ``MEANS`` as the program finds it when it is the only one: a sandbox that holds both domains here, else
+    the reason why there is none."""
+    found: dict[str, Sandbox | str] = dict.fromkeys(MEANS, "this system has none")
+    if sys.platform != "linux":
+        return found
+    found["bubblewrap"] = "bubblewrap is not installed, and AGENT_TUI_TEST_BWRAP names none"
+    # Not below /tmp, of which some means give a command its own.
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="agent-tui-test-") as base:
+        for backend in [*([Bubblewrap(GIVEN, abi())] if GIVEN else []), *backends()]:
+            name = _means(backend.name)
+            if not isinstance(found[name], Sandbox):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(box, "backends", lambda backend=backend: [backend])
+                    tried = probe(Path(base))
+                found[name] = tried if {"look", "work"} <= tried.proven else "; ".join(tried.failed)
+    return found
+
+
+def _means(backend: str) -> str:
+    """Which of ``MEANS`` a backend is, by its name."""
+    if backend.startswith("bubblewrap"):
+        return "bubblewrap"
+    return backend if backend in MEANS else "namespaces"
+
+
+def held_by(name: str) -> Sandbox:
+    """The sandbox of one of ``MEANS``, or of ``none``; skips the test, with the reason, where it is not here."""
+    if name == "none":
+        return Sandbox(failed=("this test has none",))
+    found = means()[name]
+    if isinstance(found, str):
+        pytest.skip(f"{name}: {found}")
     return found
 
 
@@ -263,10 +303,8 @@ def left_behind(mark: str, seconds: str = "31337") -> list[str]:
     return found
 
 
-def jail_for(backend: Backend | None, place: Place, cache: Path, network: Network = "ask") -> Jail:
-    """The jail of a place's project under one backend; None: as if nothing held here."""
-    proven: frozenset[Domain] = frozenset(("look", "work")) if backend is not None else frozenset()
-    sandbox = Sandbox(backend, proven, shares=True)
+def jail_for(sandbox: Sandbox, place: Place, cache: Path, network: Network = "ask") -> Jail:
+    """The jail of a place's project under one sandbox."""
     jail = Jail(SandboxConfig(network=network), place.project, cache, [place.added], sandbox=sandbox)
     jail.policy()
     return jail
@@ -289,15 +327,20 @@ def shared_memory() -> Iterator[int]:
 
 
 async def run(jail: Jail, domain: Domain, place: Place, script: str, more: dict[str, str]) -> tuple[int, str]:
-    """Runs a script as the bash tool would, to its end or for ten seconds; its exit code and output."""
-    import asyncio
+    """Runs a script in a project as the bash tool would, to its end or for ten seconds; its exit code and output."""
+    return await run_in(place.project, jail, domain, PRELUDE + script, more, 10)
 
-    launch = jail.wrapped(["bash", "-c", PRELUDE + script], domain, place.project, more=more)
-    group = await ProcessGroup.start(launch, place.project, held=jail.held)
+
+async def run_in(
+    folder: Path, jail: Jail, domain: Domain, script: str, more: dict[str, str] | None = None, seconds: float = 10
+) -> tuple[int, str]:
+    """The same in a folder, with nothing defined for it; -1000 is the code of what was ended after ``seconds``."""
+    launch = jail.wrapped(["bash", "-c", script], domain, folder, more=more)
+    group = await ProcessGroup.start(launch, folder, held=jail.held)
     output = b""
     code = -1
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds):
             reading = asyncio.ensure_future(_all(group))
             code = await group.wait()
             await asyncio.wait({reading}, timeout=0.5)

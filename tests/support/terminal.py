@@ -106,11 +106,6 @@ class Terminal:
         return found
 
 
-def _outer() -> dict[str, str]:
-    """The environment of the tests without what is meant for them alone."""
-    return {name: value for name, value in os.environ.items() if name != "AGENT_TUI_LONG_TESTS"}
-
-
 @contextmanager
 def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
     """The program with the demo model and ``arguments``, started in ``folder``; killed at the end where it has not
@@ -119,7 +114,7 @@ def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -
     if pid == 0:
         os.chdir(folder)
         own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
-        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**_outer(), **own})
+        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**os.environ, **own})
     terminal = Terminal(pid, descriptor)
     try:
         yield terminal

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from agent_tui.context.tokens.estimate import char_tokens
+from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.text.clean import printable_line
+from agent_tui.tools.aliases import own_name, parsed, understood
 
 MAX_FILES = 100
 MAX_PATH = 300
@@ -50,8 +52,8 @@ def collect_files(messages: Sequence[Message], limit: int = MAX_FILES) -> dict[s
         for call in message.tool_calls:
             if (call.call_id, call.name) not in succeeded:
                 continue
-            arguments = _arguments(call.arguments)
-            verb = VERBS.get(call.name.casefold(), "used")
+            name, arguments = in_our_words(call.name, call.arguments)
+            verb = VERBS.get(name, "used")
             for path in _paths(arguments):
                 _note(found, path, f"read{_lines(arguments)}" if verb == "read" else verb)
     while len(found) > limit:
@@ -104,12 +106,12 @@ def _lines(arguments: Metadata) -> str:
     return f" from line {start}" if start > 1 else ""
 
 
-def _arguments(text: str) -> Metadata:
+def in_our_words(name: str, arguments: str) -> tuple[str, Metadata]:
+    """A stored call by our own names, whatever the model called the tool and its arguments."""
     try:
-        values = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return values if isinstance(values, dict) else {}
+        return understood(name, parsed(name, arguments), Path("/"))
+    except ToolError:
+        return own_name(name), {}
 
 
 def _paths(values: Metadata) -> list[str]:

@@ -16,6 +16,7 @@ from agent_tui.context.sent.view import applicable_summary
 from agent_tui.context.tokens.families import family_of
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, SummaryPart
+from agent_tui.tools.aliases import own_name
 
 KEEP_TOKENS = 20_000
 KEEP_SHARE = 0.25
@@ -188,7 +189,7 @@ class Situation:
         self, cut: int, replaced: list[Message], fresh: tuple[Message, ...], tokens: int, left_out: int = 0
     ) -> SummaryPlan:
         gone = {m.id for m in replaced}
-        stale = any(c.name == TODO_TOOL for m in self.path[cut:] for c in m.tool_calls)
+        stale = any(own_name(c.name) == TODO_TOOL for m in self.path[cut:] for c in m.tool_calls)
         words, others = user_words(replaced, int(self.scale * USER_SHARE), family_of(self.inputs.model.target))
         return SummaryPlan(
             tuple(m.id for m in replaced),

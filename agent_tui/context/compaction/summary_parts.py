@@ -3,15 +3,16 @@ todo list as it stands."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent_tui.context.compaction.collected_files import in_our_words
 from agent_tui.context.compaction.summary_prompt import clip
 from agent_tui.context.tokens.estimate import char_tokens, estimate_message
 from agent_tui.context.tokens.families import Family
 from agent_tui.models.messages import APPROVED, PLAN_TOOL, Message, TextPart
 from agent_tui.text.clean import pictured, printable_line
+from agent_tui.tools.aliases import own_name
 
 TODO_TOOL = "todo"
 TODO_BOXES = {"completed": "x", "in_progress": ">"}
@@ -55,7 +56,7 @@ def todo_lines(messages: Sequence[Message], budget: int) -> tuple[str, ...]:
     succeeded = {r.call_id for m in messages if (r := m.tool_result) is not None and not r.is_error}
     for message in reversed(messages):
         for call in reversed(message.tool_calls):
-            if call.name == TODO_TOOL and call.call_id in succeeded:
+            if own_name(call.name) == TODO_TOOL and call.call_id in succeeded:
                 return _within(_items(call.arguments), budget)
     return ()
 
@@ -65,10 +66,11 @@ def plan_lines(messages: Sequence[Message], cut: int, budget: int) -> tuple[str,
     ``budget`` tokens; empty where it stands among the messages from ``cut`` on, which are kept."""
     for index in range(len(messages) - 1, -1, -1):
         result = messages[index].tool_result
-        if result is not None and result.name == PLAN_TOOL and result.display and result.display.get(APPROVED):
+        display = result.display if result is not None and own_name(result.name) == PLAN_TOOL else None
+        if display and display.get(APPROVED):
             if index >= cut:
                 return ()
-            text = pictured(str(result.display.get("text") or "").strip())
+            text = pictured(str(display.get("text") or "").strip())
             cost = char_tokens(text) + text.count("\n") + 1
             kept = text if cost <= budget else clip(text, int(len(text) * budget / cost))
             return tuple(f"> {line}".rstrip() for line in kept.splitlines())
@@ -76,11 +78,7 @@ def plan_lines(messages: Sequence[Message], cut: int, budget: int) -> tuple[str,
 
 
 def _items(arguments: str) -> list[tuple[str, bool]]:
-    try:
-        values = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return []
-    items = values.get("items") if isinstance(values, dict) else None
+    items = in_our_words(TODO_TOOL, arguments)[1].get("items")
     lines: list[tuple[str, bool]] = []
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict) and isinstance(item.get("text"), str):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_tui.context.project.text_files import BadFile, Stamp, read_text, stamp
 from agent_tui.models.requests import SystemBlock
+from agent_tui.paths import from_a_stranger
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first of these that exists."""
@@ -51,6 +52,9 @@ class MemoryFiles:
             seen.add(path)
             own = folder == self._config
             label = path.name if folder == self._root else str(path.relative_to(self._root)) if not own else str(path)
+            if not own and from_a_stranger(path):
+                self.problems.append(f"{label} is not used: another user put it into a folder that is open to all.")
+                continue
             text = self._text(path, label, None if own else self._root)
             if text is not None and text.strip():
                 blocks.append(SystemBlock("memory", _block(text, label, own), str(path), label, str(path)))

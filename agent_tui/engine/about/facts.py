@@ -46,14 +46,16 @@ class ProjectFacts:
     def permission_rules(self) -> list[report.Row]:
         """(decision, rule, source) of every rule."""
         parts = self._parts
-        return report.permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+        rules = report.permission_rules(parts.settings, parts.store, parts.root, self._trusting.identity)
+        return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.for_session)]
 
     def remove_permission_rule(self, rule: str) -> bool:
-        """Forgets a remembered rule; False when there was none. Rules of the configuration are changed there."""
+        """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
+        configuration are changed there."""
         stored = self._parts.store.remove_permission_rule(self._parts.root, rule)
         if stored:
             self._parts.permissions.forget(rule)
-        return stored
+        return self._parts.permissions.forget_for_session(rule) or stored
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""

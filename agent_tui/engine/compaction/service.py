@@ -48,7 +48,12 @@ class CompactionService:
     def _stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """The summary call, waited for and tried again as a step is."""
         runtime, patience = self._runtime, self._runtime.settings.agent
-        request = replace(request, timeout=patience.timeout, content_timeout=patience.content_timeout)
+        request = replace(
+            request,
+            timeout=patience.timeout,
+            content_timeout=patience.content_timeout,
+            answer_timeout=patience.answer_timeout,
+        )
         return stream_with_retries(runtime.provider, request, patience.retries, self._emit)
 
     def _refusal(self, call: ExpectedCall, model: ModelInfo) -> str | None:

@@ -63,6 +63,7 @@ class Lifetime:
         await asyncio.to_thread(parts.workspace.look)
         if self._states.now is RunState.CLOSING:
             return
+        parts.permissions.reach.load(conversation.info.state, first=True)
         chosen = parts.model_key is not None or not conversation.info.model
         self._binder.bind(conversation, self._binder.first_model(conversation), chosen=chosen)
         self._states.change(RunState.IDLE)

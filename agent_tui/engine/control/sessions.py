@@ -21,6 +21,7 @@ from agent_tui.engine.state.run import RunState
 from agent_tui.errors import READ_ONLY
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.store.tables.salvage import lacks
+from agent_tui.tools.permissions.reach import Reach
 
 CUT_OFF = (
     "agent-tui ended while it put files as they are on another branch: some may be as they are there. "
@@ -43,6 +44,7 @@ class SessionControl:
         toolbox: Toolbox,
         workspace: Workspace,
         background: Background,
+        reach: Reach,
     ) -> None:
         self._hub = hub
         self._bindings = bindings
@@ -54,6 +56,7 @@ class SessionControl:
         self._toolbox = toolbox
         self._workspace = workspace
         self._background = background
+        self._reach = reach
 
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
@@ -105,6 +108,7 @@ class SessionControl:
         spec = self._binder.model_of(conversation, lambda: current)
         self._binder.bind(conversation, spec, chosen=not conversation.info.model)
         self._toolbox.session_changed()
+        self._reach.load(conversation.info.state)
 
     def _tell_switched(self) -> None:
         self._hub.publish(SessionChanged(self._bindings.current.conversation.info, reload=True))

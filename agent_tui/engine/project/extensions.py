@@ -84,11 +84,11 @@ class Extensions:
             f" Now read: {', '.join(read)}." if read else " It holds nothing that was ignored."
         )
 
-    async def ready(self, seconds: float) -> None:
-        """Waits until every MCP server is connected or has failed, at most ``seconds``: for a run of one message,
-        which could not use a server that comes later."""
+    async def ready(self) -> None:
+        """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
+        of one message, which could not use a server that comes later."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self.mcp.patience):
                 await self.mcp.settled()
 
     def skill_rows(self) -> list[tuple[str, str, str]]:

@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
 from agent_tui.models.messages import FEEDBACK, REFUSED, ToolCallPart, new_id
 from agent_tui.tools.base import Intent, Tool
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.stopped import Stopped
 
 
 @dataclass(slots=True, frozen=True)
 class Verdict:
     """Whether a call may run. ``text`` tells the model why not. ``domain`` is what a command is held to and
-    ``network`` what it may reach; None: what the mode and the configuration say."""
+    ``network`` what it may reach; None: what the mode and the configuration say. ``remotes`` are what its git commands
+    may reach besides. ``again`` is there for a command that
+    is only let look: the verdict on running it once more, to do what was stopped, for which the user is asked."""
 
     allowed: bool
     text: str = ""
     domain: Domain | None = None
     network: Network | None = None
+    remotes: tuple[Reach, ...] = ()
+    again: Callable[[Stopped], Awaitable[Verdict]] | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class _Open:
-    """A question that waits for the user."""
+    """A question that waits for the user; ``again``: about a command that has run in ``look``."""
 
     future: asyncio.Future[_Answer | Decision]
     tool: str
     intent: Intent
+    again: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,12 +47,6 @@ class _Answer:
     allow: bool
     pattern: str | None
     feedback: str
-
-
-def _allowed(intent: Intent, decision: Decision) -> Verdict:
-    if intent.kind != "command":
-        return Verdict(True)
-    return Verdict(True, domain=decision.domain, network="allow" if decision.network else None)
 
 
 class PermissionDesk:
@@ -69,64 +71,125 @@ class PermissionDesk:
         that is not the session itself."""
         async with self._one_at_a_time:
             name = intent.tool or tool.schema.name
-            if intent.kind == "command":
+            # What commands may read is no question for a file tool either.
+            held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+            if held:
                 if self._ready is not None:
                     await self._ready()
                 # It may look through folders for links and for files that a rule denies.
                 decision = await asyncio.to_thread(self.permissions.decide, name, intent)
+            elif intent.kind == "network":
+                # It may ask git what the project names.
+                decision = await asyncio.to_thread(self.permissions.decide, name, intent)
             else:
                 decision = self.permissions.decide(name, intent)
+            question = decision.if_stopped
+            if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
+                # What goes on cannot begin again, and what needs the network would only find that it has none.
+                decision = self.permissions.put(name, intent, question)
             if decision.action == "allow":
-                return _allowed(intent, decision)
+                return self._allowed(call, name, intent, decision, asker)
             if decision.action == "deny":
-                if not self.permissions.can_ask:
-                    why = decision.message or decision.reason
-                    self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
-                return Verdict(False, decision.message or decision.reason)
-            request_id = new_id("ask")
-            future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
-            self._open[request_id] = _Open(future, name, intent)
-            display = intent.display or {"kind": "text", "text": intent.summary}
-            reason = decision.reason + self._where(intent, decision)
-            self._publish(
-                PermissionAsked(
-                    request_id,
-                    call.call_id,
-                    name,
-                    intent.summary,
-                    display,
-                    decision.patterns,
-                    f"{asker}: {reason}" if asker else reason,
-                    decision.session,
-                )
-            )
-            try:
-                answer = await future
-            finally:
-                self._open.pop(request_id, None)
-            if isinstance(answer, Decision):  # the mode has changed, and says it all
-                self._publish(PermissionAnswered(request_id, answer.action == "allow"))
-                allowed = answer.action == "allow"
-                return _allowed(intent, answer) if allowed else Verdict(False, answer.message or answer.reason)
-            self._publish(PermissionAnswered(request_id, answer.allow))
-            if answer.allow:
-                if answer.pattern is not None and answer.pattern in decision.session:
-                    self.permissions.allow_for_session(answer.pattern)
-                elif answer.pattern is not None:
-                    # What was chosen and no more: a question about two programs is no answer for both.
-                    self.permissions.remember([answer.pattern])
-                return _allowed(intent, decision)
-            feedback = answer.feedback.strip()
-            rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
-            return Verdict(False, f"{REFUSED} {rest}")
+                return self._denied(intent, decision)
+            return await self._ask(call, name, intent, decision, asker)
 
-    def _where(self, intent: Intent, decision: Decision) -> str:
+    async def _again(
+        self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
+    ) -> Verdict:
+        """Whether a command that was let look may run once more and do what the sandbox ``stopped``."""
+        async with self._one_at_a_time:
+            open_already = self.permissions.granted_network is not None and self.permissions.opens(stopped.hosts)
+            network = question.network or (
+                stopped.network and not open_already and self.permissions.network in ("ask", "registries")
+            )
+            question = replace(question, reason=f"wants {stopped.what}", network=network)
+            decision = self.permissions.put(name, intent, question)
+            if decision.action == "deny":
+                return self._denied(intent, decision)
+            return await self._ask(call, name, intent, decision, asker, again=True, hosts=stopped.hosts)
+
+    def _denied(self, intent: Intent, decision: Decision) -> Verdict:
+        if not self.permissions.can_ask:
+            why = decision.message or decision.reason
+            self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
+        return Verdict(False, decision.message or decision.reason)
+
+    async def _ask(
+        self,
+        call: ToolCallPart,
+        name: str,
+        intent: Intent,
+        decision: Decision,
+        asker: str,
+        again: bool = False,
+        hosts: Sequence[str] = (),
+    ) -> Verdict:
+        if intent.kind == "command" and decision.network and decision.domain == "work":
+            # What is granted holds for every command; "yes, this once" opens the whole network to this one.
+            rules = self.permissions.network_rules(intent.command or "", hosts)
+            decision = replace(decision, patterns=[*rules, *decision.patterns], session=[*rules, *decision.session])
+        request_id = new_id("ask")
+        future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
+        self._open[request_id] = _Open(future, name, intent, again)
+        display = intent.display or {"kind": "text", "text": intent.summary}
+        reason = decision.reason + self._where(intent, decision, again)
+        self._publish(
+            PermissionAsked(
+                request_id,
+                call.call_id,
+                name,
+                intent.summary,
+                display,
+                decision.patterns,
+                f"{asker}: {reason}" if asker else reason,
+                decision.session,
+            )
+        )
+        try:
+            answer = await future
+        finally:
+            self._open.pop(request_id, None)
+        if isinstance(answer, Decision):  # the mode has changed, and says it all
+            self._publish(PermissionAnswered(request_id, answer.action == "allow"))
+            if answer.action == "allow":
+                return self._allowed(call, name, intent, answer, asker)
+            return Verdict(False, answer.message or answer.reason)
+        self._publish(PermissionAnswered(request_id, answer.allow))
+        if answer.allow:
+            self.permissions.seen_remotes(decision)
+            if answer.pattern is not None and answer.pattern in decision.session:
+                self.permissions.allow_for_session(answer.pattern)
+            elif answer.pattern is not None:
+                # What was chosen and no more: a question about two programs is no answer for both.
+                self.permissions.remember([answer.pattern])
+            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart:
+                decision = replace(decision, network=False)
+            return self._allowed(call, name, intent, decision, asker)
+        feedback = answer.feedback.strip()
+        rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
+        return Verdict(False, f"{REFUSED} {rest}")
+
+    def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+        self.permissions.passed(name, intent, decision)
+        if intent.kind != "command":
+            return Verdict(True)
+        network = "allow" if decision.network else self.permissions.granted_network
+        again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+        if decision.if_stopped is not None and decision.domain == "look":
+            again = partial(self._again, call, name, intent, decision.if_stopped, asker)
+        reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
+        return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
+
+    def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
         """What the answer "yes" means for a command where the sandbox holds others."""
         if intent.kind != "command" or not self.permissions.holds("work"):
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        return " · runs in the sandbox, with the network open" if decision.network else " · runs in the sandbox"
+        apart = "" if self.permissions.tells_hosts_apart else ": any host, here they cannot be told apart"
+        if again:
+            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+        return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None, feedback: str) -> None:
         """The user's word; an answer to a question that is no longer open does nothing."""
@@ -138,6 +201,11 @@ class PermissionDesk:
         """Answers the open questions that need no answer any more in the permission mode of now."""
         for question in list(self._open.values()):
             decision = self.permissions.decide(question.tool, question.intent)
+            if question.again and decision.action == "allow" and decision.domain == "look":
+                # It has looked: a mode that lets it do no more says no, one that would ask then is asking.
+                if decision.if_stopped is not None:
+                    continue
+                decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
             if decision.action != "ask" and not question.future.done():
                 question.future.set_result(decision)
 

@@ -9,10 +9,13 @@ from types import MappingProxyType
 from agent_tui.models.messages import PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import domain_for
+from agent_tui.tools.sandbox.words import place_words
 
 MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        "ask": "You may look around; before you change or run anything else the user is asked.",
+        "ask": "You may look around; for each edit, and for what a command wants beyond looking, the user is asked.",
         "accept-edits": "Edits in the project, and commands that its sandbox holds, run unasked; the user is asked "
         "before the rest.",
         "plan": "Read only: whatever changes something is refused. Explore, settle what is unclear with ask, then hand "
@@ -37,19 +40,25 @@ SUBAGENT = (
 
 class ToldMode:
     """Puts the mode into messages that go out while the model does not know it: what is sent says what it knows, so
-    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody."""
+    that a compaction, a rewind or a restart needs no rule of its own. A ``subagent`` talks to nobody. ``jail``
+    holds its commands."""
 
-    def __init__(self, permissions: Permissions, subagent: bool = False) -> None:
+    def __init__(self, permissions: Permissions, subagent: bool = False, jail: Jail | None = None) -> None:
         self._permissions = permissions
         self._subagent = subagent
+        self._jail = jail
 
     @property
     def text(self) -> str:
         """What the model has to know now."""
         mode = self._permissions.mode
         meaning = MEANINGS.get(mode, "")
+        if self._subagent and mode == "plan":
+            meaning = "Read only: whatever changes something is refused."
+        domain = domain_for(mode)
+        if self._jail is not None and domain != "free" and self._jail.expects(domain):
+            meaning += " " + place_words(domain, self._permissions.network, self._jail.config.loopback)
         if self._subagent:
-            meaning = "Read only: whatever changes something is refused." if mode == "plan" else meaning
             return f"Permission mode: {mode}. {meaning} {SUBAGENT}"
         if self._permissions.can_ask:
             return f"Permission mode: {mode}. {meaning}"

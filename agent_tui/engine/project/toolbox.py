@@ -19,6 +19,7 @@ from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import Redactor
 from agent_tui.tools.background.jobs import Jobs
 from agent_tui.tools.base import Subagent, Tool, ToolContext, ToolMemory, User
+from agent_tui.tools.files.keeping import ProjectKeeping
 from agent_tui.tools.files.seen import remember_attached
 from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
@@ -34,6 +35,9 @@ class ExtraTools(Protocol):
     @property
     def starting(self) -> bool:
         """Whether some may still come that are on their way."""
+
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out because they are still starting; each once."""
 
     def tools(self) -> list[Tool]: ...
 
@@ -77,7 +81,8 @@ class Toolbox:
         self._added = list(added)
         self._conversation = conversation
         self.memory = ToolMemory()
-        self._snapshots = Snapshotter(self._save)
+        self._snapshots = Snapshotter(self._save, lambda: self._conversation().store.transaction())
+        self._keeping = ProjectKeeping(root, paths.cache / "history", self._snapshots)
         self._extra = extra
         self._subagent = subagent
         self._secrets = secrets
@@ -110,6 +115,10 @@ class Toolbox:
         """Whether tools of servers that are starting may still come."""
         return self._extra is not None and self._extra.starting
 
+    def late(self) -> list[str]:
+        """The servers without whose tools the next request goes out; each is named once."""
+        return self._extra.late() if self._extra is not None else []
+
     def context(self) -> ToolContext:
         """What a call made now may use."""
         session = self._conversation().info.id
@@ -130,6 +139,7 @@ class Toolbox:
             secrets=self._secrets,
             images=self._images(),
             jobs=self._jobs,
+            keeping=self._keeping,
             user=self._user,
         )
 
@@ -146,7 +156,7 @@ class Toolbox:
         self.memory = ToolMemory()
 
     def files(self) -> FileHistory:
-        """What is kept of the files that tools changed in this session."""
+        """What is kept of the files that tools and commands changed in this session."""
         current = self._conversation()
         return FileHistory(current.store.snapshots(current.info.id))
 

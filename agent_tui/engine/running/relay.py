@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 
 from agent_tui.engine.accounts.accounts import Accounts
 from agent_tui.engine.accounts.fixed import FixedParts
@@ -23,7 +24,7 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.failure import Failure, inner_failure
-from agent_tui.models.messages import Message
+from agent_tui.models.messages import AttachmentPart, Message
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,9 @@ class TurnRelay:
         self._background.attach(message, binding.conversation.view())
         self._told_mode.tell(message, binding.conversation.view)
         self._fixed.refresh(message)
+        if late := self._toolbox.late():
+            line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
+            self._hub.publish(Notice("warning", line, "mcp"))
         self._accounts.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         return TurnExecutor(
@@ -105,6 +109,7 @@ class TurnRelay:
                             self._hub.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
                         self._toolbox.message_added(added)
+                        self._note_reach(added)
                         if added.role == "user":
                             asked.append(added)
                             self._accounts.count_exact_soon()
@@ -113,6 +118,18 @@ class TurnRelay:
             self._hub.spawn(self._waiting.save_rest(conversation), "store")
         # What failed would fail again, and what follows may build on it.
         return ended.stop_reason not in ("interrupted", "error", "budget")
+
+    def _note_reach(self, added: Message) -> None:
+        """What the user attached of outside the project counts as read; what has been read is kept with the session."""
+        permissions, conversation = self._desk.permissions, self._bindings.current.conversation
+        if added.role == "user":
+            permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
+        state = permissions.reach.kept(conversation.info.state)
+        if state != conversation.info.state:
+            try:
+                conversation.set_state(state)
+            except StoreError as error:
+                log.warning("What was read outside the project was not stored: %s", error)
 
     def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
         """What could not be sent waits for the user's word, and so does what got no word of an answer."""

@@ -31,6 +31,7 @@ def build_request(runtime: Runtime, request_id: str, max_output: int | None) -> 
         fixed_fingerprint=runtime.prelude.fingerprint,
         timeout=runtime.settings.agent.timeout,
         content_timeout=runtime.settings.agent.content_timeout,
+        answer_timeout=runtime.settings.agent.answer_timeout,
         documents=runtime.prelude.documents,
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,

@@ -11,8 +11,9 @@ from agent_tui.models.failure import TEXT_KEPT, Failure
 
 T = TypeVar("T")
 
-WAITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0)
-"""Seconds between the tries of a write while another program holds the database: three in all."""
+WAITS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, *(1.0,) * 13)
+"""Seconds between the tries of a write while another program holds the database: fifteen in all. Most writes take
+milliseconds, one of a message of 100 MB takes seconds."""
 
 
 async def patiently(write: Callable[[], T]) -> T:

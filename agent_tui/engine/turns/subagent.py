@@ -84,13 +84,18 @@ async def run_subagent(
 
     waited = 0.0
 
-    async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+    async def timed(verdict: Awaitable[Verdict]) -> Verdict:
         nonlocal waited
         begun = time.monotonic()
         try:
-            return await judge(call, tool, intent, asker)
+            return await verdict
         finally:
             waited += time.monotonic() - begun
+
+    async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+        verdict = await timed(judge(call, tool, intent, asker))
+        again = verdict.again
+        return verdict if again is None else replace(verdict, again=lambda stopped: timed(again(stopped)))
 
     runner = ToolRunner(ToolRegistry(tools), context, judged)
     executor = TurnExecutor(own, runner, compaction, prepare, told_mode=told_mode)

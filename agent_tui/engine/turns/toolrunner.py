@@ -26,11 +26,14 @@ from agent_tui.models.messages import (
 from agent_tui.providers.dialects.image_limits import ImageLimits
 from agent_tui.providers.failures.secrets import MASK, Redactor
 from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
+from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.seen import version
 from agent_tui.tools.registry import ToolRegistry
+from agent_tui.tools.sandbox.stopped import Stopped
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,8 @@ class ToolRunner:
             batch = [self._job(calls[position], cut_off)]
             while self._parallel(batch[-1]) and position + len(batch) < len(calls):
                 following = self._job(calls[position + len(batch)], cut_off)
-                if not self._parallel(following):
+                # What is wrong now may be right when its turn comes: a file is read first, then written.
+                if following.error is not None or not self._parallel(following):
                     break
                 batch.append(following)
             if asked and not self._harmless(batch[0]):
@@ -107,8 +111,7 @@ class ToolRunner:
     def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
         job = _Job(call)
         try:
-            job.tool = self._registry.get(call.name)
-            job.arguments = parse_arguments(call.arguments)
+            job.tool, job.arguments = self._understood(call)
             job.note = _passed_over(job.tool, job.arguments)
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
@@ -119,6 +122,14 @@ class ToolRunner:
         except Exception as error:
             job.error = _unexpected(call, error)
         return job
+
+    def _understood(self, call: ToolCallPart) -> tuple[Tool, Metadata]:
+        """The tool that is meant, and its arguments in its words. What a server's tool takes is the server's to say."""
+        tool = self._registry.get(call.name)
+        if tool.group != "builtin":
+            return tool, parse_arguments(call.arguments)
+        name, arguments = understood(call.name, parsed(call.name, call.arguments), self._context().cwd)
+        return self._registry.get(name), arguments
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
         if len(jobs) == 1:
@@ -152,6 +163,8 @@ class ToolRunner:
             started = time.monotonic()
             if verdict.allowed:
                 outcome = await self._execute(job, emit, verdict)
+                if outcome.stopped is not None and verdict.again is not None:
+                    outcome = await self._once_more(job, emit, verdict.again, outcome, outcome.stopped)
             else:
                 outcome = ToolOutcome(verdict.text, is_error=True, display={"kind": "text", "text": verdict.text})
         lasted = time.monotonic() - started
@@ -183,6 +196,31 @@ class ToolRunner:
             return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
         return verdict
 
+    async def _once_more(
+        self,
+        job: _Job,
+        emit: Emit,
+        again: Callable[[Stopped], Awaitable[Verdict]],
+        looked: ToolOutcome,
+        stopped: Stopped,
+    ) -> ToolOutcome:
+        """What becomes of a command that wanted more than to look: it runs again with that, or what it said stands."""
+        self._kept[job.call.call_id] = self._context().secrets.mask(looked.text)
+        asked = time.monotonic()
+        try:
+            verdict = await again(stopped)
+        except Exception as error:
+            verdict = Verdict(False, _unexpected(job.call, error))
+        waited = time.monotonic() - asked
+        self._kept.pop(job.call.call_id, None)
+        if not verdict.allowed:
+            return replace(
+                looked, text=f"{looked.text}\n[it wanted {stopped.what}: {verdict.text}]", is_error=True, waited=waited
+            )
+        emit(ToolOutput(job.call.call_id, "\n[again, and let]\n"))
+        outcome = await self._execute(job, emit, verdict)
+        return replace(outcome, waited=outcome.waited + waited)
+
     async def _execute(self, job: _Job, emit: Emit, verdict: Verdict) -> ToolOutcome:
         assert job.tool is not None and job.intent is not None
         call = job.call
@@ -208,6 +246,8 @@ class ToolRunner:
             allowed_paths=allowed,
             domain=verdict.domain or context.domain,
             network=verdict.network or context.network,
+            remotes=verdict.remotes,
+            first_look=verdict.again is not None,
         )
         try:
             outcome = await job.tool.run(job.arguments or {}, context)
@@ -274,7 +314,8 @@ def _over_a_secret(call: ToolCallPart, intent: Intent, context: ToolContext) -> 
         return ""
     for path in intent.paths:
         try:
-            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+            with at(path) as place:
+                text = place.read()[0].decode("utf-8", "replace")
         except OSError:
             continue
         if context.secrets.mask(text) != text:
@@ -291,10 +332,8 @@ def _versions(intent: Intent) -> list[tuple[int, ...] | None]:
 
 
 def _version(path: Path) -> tuple[int, ...] | None:
-    try:
-        return version(path.lstat())
-    except OSError:
-        return None
+    info = info_of(path)
+    return None if info is None else version(info)
 
 
 def _display(outcome: ToolOutcome, intent: Intent | None) -> Metadata | None:

@@ -1,5 +1,5 @@
-"""The limits on silence of one call: seconds without a byte, and seconds in which bytes come but nothing of the
-answer."""
+"""The limits on the time of one call: seconds without a byte, seconds in which bytes come but nothing of the answer,
+and seconds for all of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Silence:
 
     def __init__(self, request: ModelRequest, complete: Callable[[], bool]) -> None:
         self._request, self._complete = request, complete
-        self._content_at = asyncio.get_running_loop().time()
+        self._content_at = self._began = asyncio.get_running_loop().time()
 
     def broken(self) -> None:
         """Something of the answer came, or the call begins."""
@@ -28,6 +28,8 @@ class Silence:
     def patience(self) -> float:
         """Seconds from now that nothing may come, and nothing of the answer."""
         left = self._content_at + self._request.content_timeout - asyncio.get_running_loop().time()
+        if self._request.answer_timeout:
+            left = min(left, self._left_of_all())
         most = min(self._request.timeout, LINGER) if self._complete() else self._request.timeout
         return min(most, max(0.0, left))
 
@@ -36,7 +38,16 @@ class Silence:
         if not clock.expired():
             clock.reschedule(asyncio.get_running_loop().time() + self.patience())
 
+    def _left_of_all(self) -> float:
+        return self._began + self._request.answer_timeout - asyncio.get_running_loop().time()
+
     def error(self) -> SilenceError:
+        """Why there is no patience left."""
+        if self._request.answer_timeout and self._left_of_all() <= 0:
+            return SilenceError(
+                f"The answer was not complete after {self._request.answer_timeout:g} s. "
+                "Try again, or raise agent.answer_timeout."
+            )
         return SilenceError(
             f"The connection lives, but nothing of the answer came for {self._request.content_timeout:g} s. "
             "Try again, or raise agent.content_timeout."

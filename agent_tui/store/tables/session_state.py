@@ -21,6 +21,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "budget": (dict,),
     "back": (str, type(None)),
     "going": (str, type(None)),
+    "named_hosts": (list,),
+    "read_outside": (list,),
 }
 """Every key with the types its value may have; each is a field of ``SessionState``."""
 
@@ -68,8 +70,8 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned":
-            return all(isinstance(path, str) for path in value)
+        case "pinned" | "named_hosts" | "read_outside":
+            return all(isinstance(text, str) for text in value)
         case "compaction_failures":
             return bool(value >= 0)
         case "budget":

@@ -13,7 +13,7 @@ from agent_tui.models.jobs import JobInfo, JobState, Reach
 from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import duration
 from agent_tui.tools.background.output import Cleaned, JobOutput
-from agent_tui.tools.base import StoppedBy
+from agent_tui.tools.base import Keeping, StoppedBy
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Network
@@ -44,12 +44,13 @@ class Job:
         network: Network | None = None,
         jail: Jail | None = None,
         timeout: float | None = None,
+        keeping: Keeping | None = None,
         changed: Callable[[Job], None],
     ) -> None:
         self.id, self.command = id, command
         self._group, self._output, self._cleaned = group, output, cleaned
         self._domain, self._network, self._jail = domain, network, jail
-        self._changed = changed
+        self._keeping, self._changed = keeping, changed
         self._started = time.time()
         self._finished: float | None = None
         self._code: int | None = None
@@ -196,6 +197,8 @@ class Job:
             waiting.cancel()
         await group.end()
         await asyncio.wait({self._reading}, timeout=_DRAIN_SECONDS)
+        if self._keeping is not None:
+            self._notes += await self._keeping.after()
         self._finish(await group.wait())
 
     def _finish(self, code: int) -> None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from agent_tui.errors import ToolError
 from agent_tui.models.jobs import Reach
-from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.base import Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.sandbox.policy import Launch
 
 STARTED = "Runs in the background as "
@@ -22,7 +22,14 @@ PORTS: Mapping[Reach, str] = MappingProxyType(
 """What the model has to know of its ports."""
 
 
-async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, timeout: float | None) -> ToolOutcome:
+async def start(
+    command: str,
+    launch: Launch,
+    cwd: Path,
+    context: ToolContext,
+    timeout: float | None,
+    keeping: Keeping | None = None,
+) -> ToolOutcome:
     """Starts a command and answers at once, with its id. Raises ToolError."""
     if context.jobs is None:
         launch.close()
@@ -38,6 +45,7 @@ async def start(command: str, launch: Launch, cwd: Path, context: ToolContext, t
         jail=context.jail,
         network=context.network,
         timeout=timeout,
+        keeping=keeping,
     )
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if (reach := job.info.reach) in PORTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_tui.errors import ToolError
@@ -17,6 +17,7 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import in_thread
 from agent_tui.tools.files import seen
 from agent_tui.tools.files import text as files
+from agent_tui.tools.files.beneath import info_of
 from agent_tui.tools.files.diffs import MAX_CHARACTERS, diff_display
 from agent_tui.tools.files.patch import ADD, BEGIN, DELETE, END, MOVE, UPDATE, FilePatch, apply_chunks, parse_patch
 from agent_tui.tools.files.paths import may_tell, resolve, shown
@@ -68,7 +69,8 @@ class ApplyPatchTool:
             text = pictured(str(arguments.get("input", "")))[:MAX_CHARACTERS]
             return Intent("edit", summary, paths, display={"kind": "diff", "text": text, "path": names})
         try:
-            display = _display(_plan(patches, context))
+            # What is looked at is what is judged: a path may lead elsewhere when it is resolved once more.
+            display = _display(_plan(patches, replace(context, allowed_paths=frozenset(paths))))
         except ToolError as problem:
             if all(may_tell(path, context) for path in paths):
                 raise  # it would fail when it runs: nothing to ask the user about
@@ -138,7 +140,7 @@ def _looked_at(plan: _Plan, path: Path, context: ToolContext) -> _Change:
     """The file as the patch has left it so far."""
     if path not in plan.changes:
         name = pictured(shown(path, context))
-        if os.path.lexists(path):
+        if info_of(path) is not None:
             before, info = files.load(path, name)
             seen.require_unchanged(context, path, info)
             plan.changes[path] = _Change(path, name, before, info, before)
@@ -169,7 +171,7 @@ def _set(context: ToolContext, change: _Change, text: str | None, info: os.stat_
 
 def _undo(context: ToolContext, change: _Change) -> str:
     try:
-        now = change.path.lstat() if os.path.lexists(change.path) else None
+        now = info_of(change.path)
         if change.info is not None and now is None:
             change.mode = stat.S_IMODE(change.info.st_mode)
         _set(context, change, change.before, now)

@@ -6,7 +6,9 @@ import asyncio
 import os
 import shutil
 import signal
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
@@ -15,10 +17,15 @@ from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured
 from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.background.output import Cleaned
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
+from agent_tui.tools.children.git_broker import GitBroker, launched
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Domain, free
+from agent_tui.tools.sandbox.policy import Launch, free
+from agent_tui.tools.sandbox.stopped import Stopped
+
+if TYPE_CHECKING:
+    from agent_tui.tools.sandbox.attempts import Attempts
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -70,13 +77,22 @@ class BashTool:
         if args.background:
             summary = f"in the background: {summary}"
         display = {"kind": "command", "text": pictured(args.command)}
-        return Intent("command", summary, command=args.command, display=display, outside=args.outside)
+        return Intent(
+            "command",
+            summary,
+            command=args.command,
+            display=display,
+            outside=args.outside,
+            goes_on=bool(args.background),
+        )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _arguments(arguments)
         timeout = min(args.timeout or context.config.bash_timeout, MAX_TIMEOUT)
         shell = shutil.which("bash") or "/bin/sh"
         command, cwd, jail = [shell, "-c", args.command], context.cwd.resolve(), context.jail
+        attempts: Attempts | None = None
+        broker: GitBroker | None = None
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 
@@ -84,13 +100,48 @@ class BashTool:
         elif jail is None:
             launch = free(command, environment())
         else:
-            launch = await jail.launch(command, context.domain, cwd, context.network)
+            if context.first_look and context.domain == "look" and not args.background and jail.holds("look"):
+                attempts = jail.attempts()
+            if context.remotes:
+                launch, broker = await launched(jail, command, context.domain, cwd, context.network, context.remotes)
+            else:
+                launch = await jail.launch(command, context.domain, cwd, context.network, attempts)
+        # What only looks changes nothing, and what the user runs is theirs.
+        keeping = context.keeping if not self._own and launch.domain != "look" else None
+        if keeping is None:
+            return await self._started(args, launch, context, timeout, None, attempts, broker)
+        try:
+            await keeping.before()
+        except BaseException:
+            launch.close()
+            raise
+        going_on = False
+        notes: list[str] = []
+        try:
+            outcome = await self._started(args, launch, context, timeout, keeping, attempts, broker)
+            going_on = bool(args.background)
+        finally:
+            if not going_on:
+                notes = await asyncio.shield(keeping.after())
+        return replace(outcome, text="\n".join([outcome.text, *notes])) if notes else outcome
+
+    async def _started(
+        self,
+        args: BashArguments,
+        launch: Launch,
+        context: ToolContext,
+        timeout: float,
+        keeping: Keeping | None,
+        attempts: Attempts | None,
+        broker: GitBroker | None,
+    ) -> ToolOutcome:
+        cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
             from agent_tui.tools.background.starting import start
 
-            return await start(args.command, launch, cwd, context, args.timeout)
+            return await start(args.command, launch, cwd, context, args.timeout, keeping)
         group = await ProcessGroup.start(launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, launch.domain).outcome(timeout)
+        return await _Run(group, context, launch, attempts, broker).outcome(timeout)
 
 
 def _arguments(arguments: Metadata) -> BashArguments:
@@ -113,14 +164,24 @@ def environment() -> dict[str, str]:
 
 
 class _Run:
-    def __init__(self, group: ProcessGroup, context: ToolContext, domain: Domain) -> None:
-        self._group, self._context, self._domain = group, context, domain
+    def __init__(
+        self,
+        group: ProcessGroup,
+        context: ToolContext,
+        launch: Launch,
+        attempts: Attempts | None = None,
+        broker: GitBroker | None = None,
+    ) -> None:
+        self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
+        self._attempts, self._broker = attempts, broker
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
+        self._told: list[str] = []
+        self._begun = time.monotonic()
 
     async def outcome(self, timeout: float) -> ToolOutcome:
         notes: list[str] = []
@@ -145,6 +206,8 @@ class _Run:
                     self._note = "[processes left in the background were ended]"
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
+            if self._broker is not None:
+                self._told = await self._broker.over()
             return self._finish(await self._group.wait(), notes)
         except asyncio.CancelledError:
             reading.cancel()
@@ -157,8 +220,12 @@ class _Run:
                 self._flush_later.cancel()
             await self._group.end()
             self._group.close()
+            if self._broker is not None:
+                self._broker.close()
             await asyncio.gather(reading, waiting, return_exceptions=True)
             self._collector.close()
+            if self._attempts is not None:
+                self._attempts.end()
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -197,16 +264,30 @@ class _Run:
             notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
-        from agent_tui.tools.sandbox.words import refused, undone
+        from agent_tui.tools.sandbox.environment import missed
+        from agent_tui.tools.sandbox.stopped import stopped
+        from agent_tui.tools.sandbox.words import kept_from, refused, undone
 
-        notes += undone(self._group.kept)
-        if code != 0:
+        notes += [*self._told, *undone(self._group.kept)]
+        found: Stopped | None = None
+        if self._attempts is not None:
+            tried = self._attempts.end()
+            # One that was ended may be half through: whether it did its work is not known.
+            if not ended and code >= 0:
+                found = stopped(text, code == 0, tried, self._context.root.resolve())
+            if found is not None:
+                self._attempts.undo()
+        if found is None:
             jail, network = self._context.jail, self._context.network
-            notes += refused(text, self._domain, network, jail is not None and jail.shares(network))
+            shares = jail is not None and jail.shares(network)
+            notes += refused(text, self._domain, network, shares, failed=code != 0)
+            notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
+            notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
-        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display)
+        is_error = ended or code != 0
+        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=is_error, display=display, stopped=found)
 
 
 def _signal_name(number: int) -> str:

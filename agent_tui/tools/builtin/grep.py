@@ -6,9 +6,10 @@ import asyncio
 import base64
 import json
 import shutil
+import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,16 @@ from agent_tui.tools.arguments import reject_surrogates, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import environment
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.files.beneath import info_of
 from agent_tui.tools.files.globs import Glob, expand_braces
-from agent_tui.tools.files.paths import resolve, shown
-from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.files.paths import inside, resolve, shown
+from agent_tui.tools.sandbox.policy import Launch, free
 
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500
 TIMEOUT = 60.0
 _SEARCHER = "agent_tui.tools.builtin.searcher"
-_MAX_EVENT = 64_000_000  # bytes of one line of a searcher's answer
+_MAX_EVENT = 32_000_000  # bytes of one line of a searcher's answer
 
 
 @dataclass(slots=True)
@@ -88,18 +90,18 @@ class GrepTool:
             if "\0" in value:
                 raise ToolError(f"grep: {name} contains a NUL character.")
         base = resolve(args.path, context)
-        if not base.exists():
+        info = info_of(base)
+        if info is None:
             raise ToolError(f"{pictured(shown(base, context))} does not exist.")
-        folder, target = (base, ".") if base.is_dir() else (base.parent, base.name)
-        around = str(min(max(args.context, 0), 20))
-        if self._ripgrep:
-            argv = _ripgrep(self._ripgrep, args, around, target)
-        else:
-            argv = _fallback(args, around, target, context.root.resolve())
+        folder, target = (base, ".") if stat.S_ISDIR(info.st_mode) else (base.parent, base.name)
+        around = min(max(args.context, 0), 20)
+        launch = await self._held_ripgrep(args, around, folder, target, context)
+        if launch is None:
+            launch = free(_fallback(args, around, folder, target, context.root.resolve()), environment())
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
         answer = _Answer(prefix, args, context.config.output_limit, lambda name: context.hidden(folder / name))
-        group = await ProcessGroup.start(free(argv, environment()), folder, errors=False)
+        group = await ProcessGroup.start(launch, folder if launch.domain == "look" else Path("/"), errors=False)
         try:
             async with asyncio.timeout(TIMEOUT):
                 code = await _collect(group, answer)
@@ -117,8 +119,24 @@ class GrepTool:
             )
         return answer.outcome()
 
+    async def _held_ripgrep(
+        self, args: GrepArguments, around: int, folder: Path, target: str, context: ToolContext
+    ) -> Launch | None:
+        """Ripgrep, held to look: it goes by names, and what holds commands keeps it from where a link leads that one of
+        them puts in its way. None where it is missing, or the sandbox shows it not or not the folder: our own searcher
+        goes by descriptors. Where nothing holds commands there is nothing to be led around."""
+        if not self._ripgrep:
+            return None
+        argv = _ripgrep(self._ripgrep, args, around, target)
+        if context.jail is None or not (await context.jail.ready()).holds("look"):
+            return replace(free(argv, environment()), domain="look")
+        sees = context.jail.sees
+        if not (inside(folder, context) or sees(folder, "read")) or not sees(Path(self._ripgrep).resolve(), "read"):
+            return None
+        return await context.jail.launch(argv, "look", folder)
 
-def _ripgrep(program: str, args: GrepArguments, around: str, target: str) -> list[str]:
+
+def _ripgrep(program: str, args: GrepArguments, around: int, target: str) -> list[str]:
     argv = [program, "--no-config", "--json", "--sort=path", "--hidden", "--glob=!.git", "--no-require-git"]
     argv += ["--no-ignore-global", "--no-ignore-dot", "--no-follow", "--crlf", "--encoding=none", f"--context={around}"]
     if args.glob and "/" not in args.glob:
@@ -130,7 +148,7 @@ def _ripgrep(program: str, args: GrepArguments, around: str, target: str) -> lis
     return [*argv, f"--regexp={args.pattern}", "--", "./" + target if target != "." else "."]
 
 
-def _fallback(args: GrepArguments, around: str, target: str, root: Path) -> list[str]:
+def _fallback(args: GrepArguments, around: int, folder: Path, target: str, root: Path) -> list[str]:
     # Isolated, with our own package put on the path by hand: the folder searched must not supply modules.
     package = str(Path(agent_tui.__file__).resolve().parent.parent)
     start = f"import sys; sys.path.append(sys.argv.pop(1)); from {_SEARCHER} import main; sys.exit(main())"
@@ -139,7 +157,8 @@ def _fallback(args: GrepArguments, around: str, target: str, root: Path) -> list
         "glob": args.glob,
         "ignore_case": args.ignore_case,
         "files_only": args.files_only,
-        "context": int(around),
+        "context": around,
+        "folder": str(folder),
         "target": target,
         "root": str(root),
     }
@@ -147,15 +166,19 @@ def _fallback(args: GrepArguments, around: str, target: str, root: Path) -> list
 
 
 async def _collect(group: ProcessGroup, answer: _Answer) -> int:
-    pending = b""
+    pending: list[bytes] = []
+    size = 0
     while data := await group.read():
-        *lines, pending = (pending + data).split(b"\n")
-        for line in lines:
-            if not answer.take(line):
+        first, *rest = data.split(b"\n")
+        if size <= _MAX_EVENT:
+            pending.append(first)
+        size += len(first)
+        for line in rest:
+            if size > _MAX_EVENT:
+                answer.note(f"[a match in a line of more than {_MAX_EVENT:,} bytes is left out]")
+            elif not answer.take(b"".join(pending)):
                 return 0
-        if len(pending) > _MAX_EVENT:
-            answer.notes.append("[stopped at a line too long to search]")
-            return 0
+            pending, size = [line], len(line)
     return await group.wait()
 
 
@@ -169,9 +192,13 @@ class _Answer:
         self._glob = Glob(args.glob) if args.glob else None
         self.lines: list[str] = []
         self.notes: list[str] = []
-        self.problem = ""
+        self.problem = self.hint = ""
         self._matches = self._size = 0
         self._last: tuple[str, int] | None = None
+
+    def note(self, line: str) -> None:
+        if line not in self.notes:
+            self.notes.append(line)
 
     def take(self, raw: bytes) -> bool:
         """Notes one event; False when there is no room for more."""
@@ -182,6 +209,8 @@ class _Answer:
         kind, data = event.get("type"), event.get("data", {})
         if kind == "problem":
             self.problem = str(data)[:300]
+        if kind == "note":
+            self.hint = f"\n[{str(data)[:300]}]"
         if kind not in ("match", "context") or (kind == "context" and self._files_only) or not self._wanted(data):
             return True
         if (kind == "match" and self._matches == MAX_MATCHES) or self._size > self._limit:
@@ -205,7 +234,7 @@ class _Answer:
         else:
             sign = ":" if match else "-"
             content = _text(data["lines"]).rstrip("\n").removesuffix("\r")
-            if len(content) > LINE_CHARACTERS:
+            if len(content) > LINE_CHARACTERS or "length" in data:
                 content = _around(content, data)
             text = f"{path}{sign}{number}{sign}{pictured(content)}"
             if self._grouped and self._last is not None and self._last != (path, number - 1):
@@ -217,7 +246,7 @@ class _Answer:
     def outcome(self) -> ToolOutcome:
         counted = f"{self._matches} {'files' if self._files_only else 'matches'}"
         text = "\n".join([*self.lines, *self.notes]) or "No matches."
-        return ToolOutcome(text, display={"kind": "text", "summary": counted})
+        return ToolOutcome(text + self.hint, display={"kind": "text", "summary": counted})
 
 
 def _around(content: str, data: dict[str, Any]) -> str:
@@ -226,7 +255,8 @@ def _around(content: str, data: dict[str, Any]) -> str:
     before = content.encode("utf-8", "surrogateescape")[: int(spans[0]["start"])]
     start = max(0, min(len(before.decode("utf-8", "replace")) - 100, len(content) - LINE_CHARACTERS))
     end = start + LINE_CHARACTERS
-    return ("…" if start else "") + content[start:end] + (f"… [{len(content):,} characters]")
+    whole = f"{int(data['length']):,} bytes" if "length" in data else f"{len(content):,} characters"
+    return ("…" if start or data.get("from") else "") + content[start:end] + f"… [{whole}]"
 
 
 def _text(value: dict[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import Stop, in_thread
+from agent_tui.tools.files.beneath import info_of
 from agent_tui.tools.files.paths import resolve, shown
 from agent_tui.tools.files.walk import walk
 
@@ -54,8 +56,9 @@ class ListTool:
 
 def require_folder(path: Path, context: ToolContext) -> None:
     """Raises ToolError unless ``path`` is an existing folder."""
-    if not path.is_dir():
-        problem = "is not a folder" if path.exists() else "does not exist"
+    info = info_of(path)
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        problem = "is not a folder" if info is not None else "does not exist"
         raise ToolError(f"{pictured(shown(path, context))} {problem}.")
 
 

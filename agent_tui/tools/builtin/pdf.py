@@ -11,6 +11,7 @@ from pathlib import Path
 import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.files.opening import open_regular
 from agent_tui.tools.sandbox.environment import child_env
 from agent_tui.tools.sandbox.policy import free
 
@@ -35,13 +36,15 @@ async def pdf_text(path: Path, name: str) -> str:
             f"{name} is a PDF. Its text is shown once agent-tui is installed with its extra: pip install "
             "'agent-tui[pdf]'. Until then, where it is installed: pdftotext FILE - with bash."
         )
-    if path.stat().st_size > MAX_BYTES:
+    with open_regular(path, name) as file:
+        size = os.fstat(file.fileno()).st_size
+    if size > MAX_BYTES:
         raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; take pages out of it with bash.")
     # Isolated, with our own package put on the path by hand.
     package = str(Path(agent_tui.__file__).resolve().parent.parent)
     start = f"import sys; sys.path.append(sys.argv.pop(1)); from {__name__} import main; sys.exit(main())"
     argv = [sys.executable, "-I", "-c", start, package, str(path)]
-    group = await ProcessGroup.start(free(argv, child_env(os.environ)), path.parent, errors=False)
+    group = await ProcessGroup.start(free(argv, child_env(os.environ)), Path("/"), errors=False)
     try:
         async with asyncio.timeout(TIMEOUT):
             pieces: list[bytes] = []
@@ -76,7 +79,7 @@ def main() -> int:
 
     written = 0
     try:
-        reader = PdfReader(sys.argv[1])
+        reader = PdfReader(open_regular(Path(sys.argv[1]), "the file"))
         count = len(reader.pages)
         for number in range(count):
             text = reader.pages[number].extract_text().strip("\n")

@@ -1,93 +1,185 @@
 """The searcher used where ripgrep is missing: run as a child, it answers in ripgrep's JSON, one event a line.
 
 Regular expressions are Python's. What ripgrep decides, this decides alike: sorted by path, .gitignore respected,
-binary files (a NUL byte) and links left out.
+binary files (a NUL byte) and links left out. Files are read line by line and long lines in pieces, so that memory does
+not depend on what is searched; the time an expression takes is bounded by who started this.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.files.globs import Glob
+from agent_tui.tools.files.opening import open_regular
 from agent_tui.tools.files.walk import walk
 
-_MAX_FILE = 100_000_000
+MEMORY = 1_000_000_000
+"""Bytes of memory the searcher gets: an expression may ask for any amount."""
+
+PIECE = 1 << 20
+"""Bytes of a line that are searched at once."""
+
+_OVERLAP = 1 << 16  # a match across two pieces is found up to this length
+_SHOWN = 1 << 12  # bytes around a match that are sent
 
 
 def main() -> int:
-    """Searches the working directory as the JSON in ``argv[1]`` says. Exit codes as grep's: 0 found, 1 not, 2 error."""
+    """Searches a folder as the JSON in ``argv[1]`` says. Exit codes as grep's: 0 found, 1 not, 2 error."""
+    import resource
+
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     request: dict[str, Any] = json.loads(sys.argv[1])
     try:
         pattern = re.compile(request["pattern"].encode(), re.IGNORECASE if request["ignore_case"] else 0)
         glob = Glob(request["glob"]) if request["glob"] else None
-    except (re.error, ToolError, OverflowError, RecursionError) as error:
+    except (re.error, ToolError, OverflowError, RecursionError, MemoryError) as error:
         _send("problem", f"the pattern cannot be used: {error}")
         return 2
-    found = False
-    for path in _files(request["target"], Path(request["root"])):
-        if glob is not None and not glob.matches(path.removeprefix("./")):
-            continue
-        found |= _search(path, pattern, request["context"], request["files_only"])
+    folder, found = Path(request["folder"]), False
+    try:
+        for path in _files(request["target"], folder, Path(request["root"])):
+            if glob is None or glob.matches(path):
+                found |= _search(folder, path, pattern, request["context"], request["files_only"])
+    except (MemoryError, RecursionError):
+        _send("note", "the search was cut off: the pattern needs too much memory; make it simpler")
+        found = True
     return 0 if found else 1
 
 
-def _files(target: str, root: Path) -> Iterator[str]:
+def _files(target: str, folder: Path, root: Path) -> Iterator[str]:
     if target != ".":
-        yield "./" + target
+        yield target
         return
-    for entry in walk(Path.cwd(), root):
+    for entry in walk(folder, root):
         if not entry.is_dir:
-            yield "./" + entry.path
+            yield entry.path
 
 
-def _search(path: str, pattern: re.Pattern[bytes], around: int, first_only: bool) -> bool:
-    if not os.path.isfile(path) or os.path.islink(path):  # noqa: PTH113, PTH114 - paths may not be UTF-8
-        return False
+@dataclass(slots=True, frozen=True)
+class _Line:
+    """``text`` is its beginning, or the part around its first match, which begins at ``start`` of the line; ``length``
+    is that of the whole line, both in bytes."""
+
+    number: int
+    text: bytes
+    length: int
+    start: int = 0
+    span: tuple[int, int] | None = None
+
+
+def _search(folder: Path, path: str, pattern: re.Pattern[bytes], around: int, first_only: bool) -> bool:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            data = file.read(_MAX_FILE)
-    except OSError:
+        file = open_regular(folder / path, path)
+    except ToolError:
         return False
-    if b"\0" in data:
+    with file:
+        try:
+            return _found(file, "./" + path, pattern, around, first_only)
+        except OSError:
+            return False
+
+
+def _found(file: BinaryIO, path: str, pattern: re.Pattern[bytes], around: int, first_only: bool) -> bool:
+    if b"\0" in file.read(PIECE):
         return False
-    lines = data.split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    shown_to = -1
-    begun = False
-    for index, line in enumerate(lines):
-        match = pattern.search(line.removesuffix(b"\r"))
-        if match is None:
+    file.seek(0)
+    before: deque[_Line] = deque(maxlen=around)
+    after, found = 0, False
+    for line in _lines(file, pattern):
+        if line is None:  # binary after all
+            break
+        if line.span is None:
+            if after:
+                after -= 1
+                _tell("context", path, line)
+            else:
+                before.append(line)
             continue
-        if not begun:
-            begun = True
+        if not found:
+            found = True
             _send("begin", {"path": _value(os.fsencode(path))})
-        for before in range(max(shown_to + 1, index - around), index):
-            _line("context", path, before, lines[before], [])
-        _line("match", path, index, line, [{"start": match.start(), "end": match.end()}])
-        shown_to = index
         if first_only:
-            return True
-        for after in range(index + 1, min(index + 1 + around, len(lines))):
-            if pattern.search(lines[after].removesuffix(b"\r")):
-                break
-            _line("context", path, after, lines[after], [])
-            shown_to = after
-    return begun
+            _tell("match", path, line)
+            break
+        for earlier in before:
+            _tell("context", path, earlier)
+        before.clear()
+        _tell("match", path, line)
+        after = around
+    return found
 
 
-def _line(kind: str, path: str, index: int, line: bytes, spans: list[dict[str, int]]) -> None:
-    number = index + 1
-    data = {"path": _value(os.fsencode(path)), "lines": _value(line + b"\n"), "line_number": number}
-    _send(kind, {**data, "submatches": spans})
+def _lines(file: BinaryIO, pattern: re.Pattern[bytes]) -> Iterator[_Line | None]:
+    """The lines of a file, searched; None where it turns out to be binary."""
+    number = 0
+    while piece := file.readline(PIECE):
+        number += 1
+        if b"\0" in piece:
+            yield None
+            return
+        if piece.endswith(b"\n") or len(piece) < PIECE:
+            line = piece.removesuffix(b"\n").removesuffix(b"\r")
+            match = pattern.search(line)
+            yield _cut(number, line, 0, len(line), match)
+            continue
+        yield _long(file, number, piece, pattern)
+
+
+def _long(file: BinaryIO, number: int, piece: bytes, pattern: re.Pattern[bytes]) -> _Line | None:
+    """A line that is longer than one piece."""
+    head, start, length = piece[:_SHOWN], 0, len(piece)
+    found: _Line | None = None
+    window = piece
+    while True:
+        last = window.endswith(b"\n") or not piece
+        # What goes on behind or before a piece is no end and no beginning of the line.
+        text = window.removesuffix(b"\n").removesuffix(b"\r") if last else window + b"\0"
+        if found is None and (match := pattern.search(text, 1 if start else 0)):
+            found = _cut(number, window, start, 0, match)
+        if last:
+            break
+        start += len(window) - _OVERLAP
+        piece = file.readline(PIECE)
+        if b"\0" in piece:
+            return None
+        length += len(piece)
+        window = window[-_OVERLAP:] + piece
+    length -= window.endswith(b"\n")
+    if found is None:
+        if re.search(rb"[*+{]", pattern.pattern):
+            _send("note", f"in lines of more than {PIECE:,} bytes, matches longer than {_OVERLAP:,} may be missed")
+        return _Line(number, head, length)
+    return _Line(number, found.text, length, found.start, found.span)
+
+
+def _cut(number: int, line: bytes, start: int, length: int, match: re.Match[bytes] | None) -> _Line:
+    if match is None:
+        return _Line(number, line[:_SHOWN], length)
+    begin = max(0, match.start() - _SHOWN // 2) if len(line) > _SHOWN else 0
+    text = line[begin : begin + _SHOWN]
+    return _Line(number, text, length, start + begin, (match.start() - begin, min(match.end() - begin, len(text))))
+
+
+def _tell(kind: str, path: str, line: _Line) -> None:
+    data: dict[str, object] = {"path": _value(os.fsencode(path)), "lines": _value(line.text + b"\n")}
+    data |= {"line_number": line.number, "submatches": []}
+    if line.span is not None:
+        data["submatches"] = [{"start": line.span[0], "end": line.span[1]}]
+    if line.length > len(line.text):
+        data |= {"length": line.length, "from": line.start}
+    _send(kind, data)
 
 
 def _value(data: bytes) -> dict[str, str]:

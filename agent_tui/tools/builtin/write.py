@@ -17,6 +17,7 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.threads import in_thread
 from agent_tui.tools.files import seen
 from agent_tui.tools.files import text as files
+from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.diffs import diff_display
 from agent_tui.tools.files.paths import may_tell, resolve, shown
 
@@ -51,7 +52,7 @@ class WriteTool:
         before = "" if files.is_large(path) else _content(path)
         display = diff_display(before, files.style_of(before).applied(args.content), name)
         if files.is_large(path):
-            display["text"] = f"[the {path.stat().st_size:,} bytes of the file are replaced by this]\n{display['text']}"
+            display["text"] = f"[the {_size(path):,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
@@ -81,7 +82,8 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
     now."""
     name = pictured(shown(path, context))
     try:
-        info = path.stat()
+        with at(path) as place:
+            info = place.info()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -96,9 +98,12 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
 
 def _content(path: Path) -> str:
     """What stands in the file now, for the diff; empty where there is no text to show."""
-    if not path.is_file() or not os.access(path, os.R_OK):
-        return ""
     try:
         return files.load(path, path.name)[0]
     except ToolError:
         return ""
+
+
+def _size(path: Path) -> int:
+    info = info_of(path)
+    return 0 if info is None else info.st_size

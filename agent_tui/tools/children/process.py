@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -17,7 +18,10 @@ from agent_tui.tools.sandbox.start import starter
 _POLITE_SECONDS = 1.0
 _GONE_SECONDS = 6.0  # the supervisor gives killed processes five to disappear
 _CHUNK = 1 << 16
+_HUNTS = 20
 _LOST = -int(signal.SIGKILL)
+_MARK = "UNDER_AGENT_TUI"
+"""Environment variable by which the processes of an unsandboxed command are found that kills all who stand over it."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -29,14 +33,17 @@ class KeptLog:
 
 
 class _Status(asyncio.Protocol):
-    """What the supervisor says."""
+    """What the supervisor says. ``mark``: what is in the environment of all of the command; empty for one that the
+    supervisor cannot be killed by."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str = "") -> None:
+        self._mark = mark
         loop = asyncio.get_running_loop()
         self.started: asyncio.Future[int] = loop.create_future()
         self.exited: asyncio.Future[int] = loop.create_future()
         self.alone, self.over = asyncio.Event(), asyncio.Event()
         self.kept: list[tuple[str, Path]] = []
+        self.refused = ""
         self._rest = b""
 
     def data_received(self, data: bytes) -> None:
@@ -47,19 +54,29 @@ class _Status(asyncio.Protocol):
                 self._settle(self.started, int(rest))
             elif word == "failed":
                 self._settle(self.started, -int(rest))
+            elif word == "refused":
+                self.refused = os.fsdecode(bytes.fromhex(rest))
             elif word == "exit":
                 self._settle(self.exited, int(rest))
             elif word == "alone":
                 self.alone.set()
+            elif word == "bye":
+                self.left_to_itself()
             elif word in ("kept", "held", "changed"):
                 self.kept.append((word, Path(os.fsdecode(bytes.fromhex(rest)))))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The supervisor is gone; if it said nothing before, so is the command, by the same signal."""
+        if self._mark:
+            _end_marked(self._mark)
         self._settle(self.started, 0)
         self._settle(self.exited, _LOST)
         self.alone.set()
         self.over.set()
+
+    def left_to_itself(self) -> None:
+        """Nothing of the command is to be looked for."""
+        self._mark = ""
 
     @staticmethod
     def _settle(future: asyncio.Future[int], value: int) -> None:
@@ -89,8 +106,10 @@ class ProcessGroup:
         errors: bool = True,
         held: Path | None = None,
         log: KeptLog | None = None,
+        streams: tuple[int, int] | None = None,
     ) -> ProcessGroup:
         """Starts ``launch`` in ``cwd`` and closes it. ``errors``: stderr joins stdout, else it is thrown away.
+        ``streams`` are what it reads and writes instead of nothing and the output, which then is its errors alone.
         ``held`` is the folder that takes what the command made and may not make. With ``log`` it can be left running.
         Raises ToolError when the program or the folder is missing."""
         # Own pipes, so that waiting for the command does not wait for whoever inherited its output.
@@ -101,6 +120,7 @@ class ProcessGroup:
         if launch.watch and held is not None:
             spec |= {"watch": [(watch.folder, watch.names) for watch in launch.watch], "held": str(held)}
         spec["fds"] = launch.pass_fds
+        mark = f"{_MARK}={secrets.token_hex(8)}" if launch.domain == "free" else ""
         passed = [status[1], control[0], *launch.pass_fds]
         if log is not None:
             spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
@@ -109,8 +129,8 @@ class ProcessGroup:
             process = _spawned(
                 starter("supervise", spec, launch.command),
                 cwd,
-                launch.env,
-                output[1],
+                launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
+                streams or (subprocess.DEVNULL, output[1]),
                 output[1] if errors else subprocess.DEVNULL,
                 passed,
             )
@@ -123,7 +143,7 @@ class ProcessGroup:
         finally:
             launch.close()
             _close(output[1], status[1], control[0])
-        words = _Status()
+        words = _Status(mark)
         group = cls(process, words, control[1], [])
         loop = asyncio.get_running_loop()
         left = [(words, status[0]), (asyncio.StreamReaderProtocol(group._output), output[0])]
@@ -145,6 +165,11 @@ class ProcessGroup:
         if pid <= 0:
             await group.end()
             group.close()
+            if words.refused:
+                raise ToolError(
+                    f"Not run: with {words.refused} protected folders hold more than can be put back after a command "
+                    "(20,000 files, 64 MB). Move some of it away, or install bubblewrap."
+                )
             why = os.strerror(-pid) if pid else "the supervisor ended"
             raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {why}")
         return group
@@ -219,6 +244,7 @@ class ProcessGroup:
 
     def let_go(self) -> None:
         """Leaves a command that is kept to its supervisor, which takes its output from now on."""
+        self._status.left_to_itself()
         self._ending = asyncio.get_running_loop().create_future()
         self._ending.set_result(None)
         self._process.returncode = 0  # nobody waits for it any more
@@ -238,7 +264,7 @@ class ProcessGroup:
 
 
 def _spawned(
-    argv: list[str], cwd: Path, env: dict[str, str], out: int, errors: int, passed: list[int]
+    argv: list[str], cwd: Path, env: dict[str, str], streams: tuple[int, int], errors: int, passed: list[int]
 ) -> subprocess.Popen[bytes]:
     """A process that is not asyncio's, which would kill what is left running when the loop is closed. Raises OSError,
     ValueError."""
@@ -246,8 +272,8 @@ def _spawned(
         argv,
         cwd=cwd,
         env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=out,
+        stdin=streams[0],
+        stdout=streams[1],
         stderr=errors,
         start_new_session=True,
         pass_fds=passed,
@@ -257,6 +283,24 @@ def _spawned(
 def _close(*fds: int) -> None:
     for fd in fds:
         os.close(fd)
+
+
+def _end_marked(mark: str) -> None:
+    """Kills every process that was started with ``mark`` in its environment, and what they start meanwhile."""
+    for _ in range(_HUNTS):
+        found = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/environ") if _has(path, mark.encode())]
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _has(environ: Path, mark: bytes) -> bool:
+    try:
+        return mark in environ.read_bytes().split(b"\0")
+    except OSError:
+        return False
 
 
 def descendants(pid: int) -> set[int]:

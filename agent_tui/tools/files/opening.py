@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from agent_tui.errors import ToolError
 from agent_tui.text.clean import pictured
-
-# Paths are resolved before: a link there now was put there since.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+from agent_tui.tools.files.beneath import Place, at, names_in
 
 
 def open_regular(path: Path, name: str) -> BinaryIO:
-    """The file, opened for reading. Raises ToolError for what is missing, unreadable, a folder, a device or a pipe."""
+    """The file at a resolved path, opened for reading. Raises ToolError for what is missing, unreadable, a folder, a
+    device or a pipe, and where a link was put in its way."""
     try:
-        descriptor = os.open(path, _FLAGS)
+        with at(path) as place:
+            try:
+                descriptor = place.open(os.O_RDONLY)
+            except FileNotFoundError:
+                raise ToolError(f"{name} does not exist.{_similar(place)}") from None
     except FileNotFoundError:
-        raise ToolError(f"{name} does not exist.{_similar(path)}") from None
+        raise ToolError(f"{name} does not exist.") from None
     except OSError as error:
         raise ToolError(f"{name} cannot be read: {error.strerror}.") from None
     mode = os.fstat(descriptor).st_mode
@@ -30,12 +34,12 @@ def open_regular(path: Path, name: str) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _similar(path: Path) -> str:
+def _similar(place: Place) -> str:
     import difflib
 
     try:
-        names = [entry.name for entry, _ in zip(os.scandir(path.parent), range(2000), strict=False)]
+        names = [entry.name for entry in islice(names_in(place.folder), 2000)]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.7)
+    near = difflib.get_close_matches(place.name, names, n=3, cutoff=0.7)
     return f" In the same folder: {', '.join(pictured(n) for n in near)}." if near else ""

@@ -1,21 +1,25 @@
 """Files as they were before a message changed them and as each branch left them, so that ``/rewind`` can restore them.
 
-Git is never touched, nor any file a tool did not change. A file that others changed afterwards is left alone and named.
-What commands of ``bash`` change is not recorded: a restore then skips such a file if a tool had changed it too.
+Git is never touched, nor any file that neither a tool nor a command changed. A file that others changed afterwards is
+left alone and named. Of what commands of ``bash`` change, files that are ignored, large or links are not recorded: a
+restore then skips such a file if a tool had changed it too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import stat
 import time
-import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from agent_tui.tools.files.beneath import at, info_of
+from agent_tui.tools.files.kept import Change
+from agent_tui.tools.files.replace import replace
 
 MAX_BYTES = 20_000_000
 
@@ -40,12 +44,29 @@ class StoredSnapshot(Protocol):
     def mode(self) -> int | None: ...
 
 
+@dataclass(slots=True, frozen=True)
+class Changed:
+    """A file that a command changed: what it was, None where it was not there, and the digest of what it is now."""
+
+    path: Path
+    content: bytes | None
+    mode: int | None
+    digest: bytes
+    mode_now: int | None
+
+
+def changed_since(changes: Iterable[Change]) -> list[Changed]:
+    """``changes`` with what the files are now. Reads them: not for the UI's loop."""
+    return [Changed(one.path, one.content, one.mode, _digest(one.path), _mode(one.path)) for one in changes]
+
+
 class Snapshotter:
     """Gives the tools their ``before_change`` and ``after_change``. ``save`` is ``Store.snapshot`` of the session;
     ``message_id`` names the user message whose turn is running."""
 
-    def __init__(self, save: Save) -> None:
-        self._save = save
+    def __init__(self, save: Save, together: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        """``together`` makes one transaction of what is saved within it."""
+        self._save, self._together = save, together
         self.message_id = ""
 
     def begin_turn(self, message_id: str) -> None:
@@ -57,32 +78,37 @@ class Snapshotter:
         if not self.message_id:
             return
         try:
-            info = path.lstat()
+            found = _whole(path)
         except FileNotFoundError:
             self._save(self.message_id, str(path), None, None)
             return
-        if stat.S_ISREG(info.st_mode) and info.st_size <= MAX_BYTES:
-            self._save(self.message_id, str(path), path.read_bytes(), stat.S_IMODE(info.st_mode))
+        if found is not None:
+            self._save(self.message_id, str(path), *found)
 
     def after_change(self, path: Path) -> None:
         """Records what the file has become, to notice later changes by others."""
         if self.message_id:
             self._save(self.message_id, f"{_AFTER}{time.time_ns()}\0{path}", _digest(path), _mode(path))
 
+    def changed(self, message_id: str, changes: Sequence[Changed]) -> None:
+        """Records what a command did that ran in the turn of ``message_id``. Raises StoreError."""
+        with self._together():
+            for one in changes if message_id else ():
+                self._save(message_id, str(one.path), one.content, one.mode)
+                self._save(message_id, f"{_AFTER}{time.time_ns()}\0{one.path}", one.digest, one.mode_now)
+
     def keep(self, paths: Iterable[Path], message_id: str) -> None:
         """Records files as they are, whole, as what the branch of this message was left with."""
         for path in paths:
             try:
-                info = path.lstat()
-                if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
-                    continue
-                content, mode = path.read_bytes(), stat.S_IMODE(info.st_mode)
+                found = _whole(path)
             except FileNotFoundError:
                 self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", None, None)
             except OSError:
                 continue
             else:
-                self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", content, mode)
+                if found is not None:
+                    self._save(message_id, f"{_LEFT}{time.time_ns()}\0{path}", *found)
 
 
 @dataclass(slots=True, frozen=True)
@@ -141,7 +167,7 @@ class FileHistory:
         for name, wanted in self._wanted(set(leaving), set(entering)).items():
             path = Path(name)
             now = _digest(path)
-            if now == wanted.digest:
+            if now == wanted.digest and wanted.mode in (None, _mode(path)):
                 continue
             known = self._kept.get(wanted.digest)
             # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
@@ -200,40 +226,35 @@ def _problem(path: Path, now: bytes, ours: set[bytes]) -> str:
 
 
 def _restore(restore: FileRestore) -> None:
-    path = restore.path
     if restore.content is None:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError), at(restore.path) as place:
+            place.unlink()
         return
-    mode = restore.mode if restore.mode is not None else _mode(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:12]}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(restore.content)
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    with at(restore.path, make=True) as place:
+        replace(place, restore.content, restore.mode)
+
+
+def _whole(path: Path) -> tuple[bytes, int] | None:
+    """Content and permission bits of a file; None for what is no regular file, or too large to keep. Raises OSError."""
+    with at(path) as place:
+        info = place.info()
+        if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
+            return None
+        content, info = place.read(MAX_BYTES + 1)
+        return (content, stat.S_IMODE(info.st_mode)) if len(content) <= MAX_BYTES else None
 
 
 def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IMODE(path.lstat().st_mode)
-    except OSError:
-        return None
+    info = info_of(path)
+    return None if info is None else stat.S_IMODE(info.st_mode)
 
 
 def _digest(path: Path) -> bytes:
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            return _UNKNOWN
-        return _digest_of(path.read_bytes())
+        with at(path) as place:
+            return _digest_of(place.read()[0])
     except FileNotFoundError:
-        return _digest_of(None)
+        return _MISSING
     except OSError:
         return _UNKNOWN
 

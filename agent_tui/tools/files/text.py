@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.base import ToolContext
 from agent_tui.tools.files import seen
+from agent_tui.tools.files.beneath import Place, at, info_of
 from agent_tui.tools.files.opening import open_regular
+from agent_tui.tools.files.replace import replace
 
 EDIT_BYTES = 20_000_000
 
@@ -62,30 +61,22 @@ def load(path: Path, name: str) -> tuple[str, os.stat_result]:
 
 def is_large(path: Path) -> bool:
     """Whether a file is too large to be read on the event loop."""
-    try:
-        return path.stat().st_size > SHOWN_BYTES
-    except OSError:
-        return False
+    info = info_of(path)
+    return info is not None and info.st_size > SHOWN_BYTES
 
 
 def save(
     context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None, mode: int | None = None
 ) -> None:
-    """Writes ``text``, after telling ``before_change``; whole or not at all wherever the file system allows that.
-    ``info`` is the state of the file that ``text`` was made from, None where there was none; its permission bits are
-    kept, and a new file gets those of ``mode``. Folders are created. Raises ToolError, also when the file is no longer
-    in that state."""
+    """Writes ``text``, after telling ``before_change``; whole or not at all. ``info`` is the state of the file that
+    ``text`` was made from, None where there was none; its permission bits are kept, and a new file gets those of
+    ``mode``. Folders are created. Raises ToolError, also when the file is no longer in that state."""
     data = text.encode("utf-8", "surrogateescape")
-    mode = stat.S_IMODE(info.st_mode) if info is not None else mode
-    _require_state(path, name, info)
-    context.before_change(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if _replaceable(path):
-            _replace(path, data, mode)
-        else:
-            _overwrite(path, data)
-        seen.remember(context, path, path.stat())
+        with at(path, make=True) as place:
+            _require_state(place, name, info)
+            context.before_change(path)
+            seen.remember(context, path, replace(place, data, mode if info is None else None))
     except OSError as error:
         raise ToolError(f"{name} cannot be written: {error.strerror or error}.") from None
     context.after_change(path)
@@ -94,51 +85,21 @@ def save(
 def remove(context: ToolContext, path: Path, name: str, info: os.stat_result) -> None:
     """Removes the file whose state is ``info``, after telling ``before_change``. Raises ToolError, also when the file
     is no longer in that state."""
-    _require_state(path, name, info)
-    context.before_change(path)
     try:
-        path.unlink()
+        with at(path) as place:
+            _require_state(place, name, info)
+            context.before_change(path)
+            place.unlink()
     except OSError as error:
         raise ToolError(f"{name} cannot be removed: {error.strerror or error}.") from None
     context.memory.files.pop(str(path), None)
     context.after_change(path)
 
 
-def _require_state(path: Path, name: str, info: os.stat_result | None) -> None:
+def _require_state(place: Place, name: str, info: os.stat_result | None) -> None:
     try:
-        now: os.stat_result | None = path.lstat()
-    except OSError:
+        now: os.stat_result | None = place.info()
+    except FileNotFoundError:
         now = None
     if (now and seen.version(now)) != (info and seen.version(info)):
         raise ToolError(f"{name} has changed just now. Read it again, then change it.")
-
-
-def _replaceable(path: Path) -> bool:
-    """False where a new file would lose something: hard links, another owner, a folder we may not write."""
-    try:
-        info = path.lstat()
-    except FileNotFoundError:
-        return True
-    return info.st_nlink == 1 and info.st_uid == os.geteuid() and os.access(path.parent, os.W_OK)
-
-
-def _replace(path: Path, data: bytes, mode: int | None) -> None:
-    temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:12]}")
-    # Private until its mode is known; a new file gets what the user's umask says.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        if mode is not None:
-            temporary.chmod(mode)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _overwrite(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_tui.tools.files.beneath import at, entered, names_in
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
@@ -23,7 +25,9 @@ class Entry:
 
 
 @dataclass(slots=True, frozen=True)
-class _Rules:
+class Rules:
+    """What the ignore files of one folder say."""
+
     folder: Path
     spec: GitIgnoreSpec
 
@@ -34,61 +38,66 @@ class _Open:
 
     folder: Path
     prefix: str
-    entries: Iterator[os.DirEntry[str]]
-    rules: list[_Rules]
+    entries: Iterator[tuple[str, bool]]
+    rules: list[Rules]
 
 
 def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
     """Every file and folder below ``base`` not ignored, sorted by name within each folder, folders before what they
     hold. Ignore files from ``root`` down apply. ``base`` itself may be ignored: then only rules below it count.
     ``depth`` is the number of levels, None for all. Unreadable folders are passed over."""
-    return _walk(base, _rules_above(base, root), depth)
+    return _walk(base, rules_above(base, root), depth)
 
 
-def _walk(base: Path, rules: list[_Rules], depth: int | None) -> Iterator[Entry]:
+def _walk(base: Path, rules: list[Rules], depth: int | None) -> Iterator[Entry]:
     # A stack of our own: folders may be nested deeper than Python calls.
-    stack = [_Open(base, "", _scan(base), [*rules, *_rules_of(base)])]
+    stack = [_Open(base, "", _scan(base), [*rules, *rules_of(base)])]
     while stack:
         current = stack[-1]
         entry = next(current.entries, None)
         if entry is None:
             stack.pop()
             continue
-        path = current.folder / entry.name
-        is_dir = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".git" or _ignored(path, is_dir, current.rules):
+        name, is_dir = entry
+        path = current.folder / name
+        if name == ".git" or ignored(path, is_dir, current.rules):
             continue
-        yield Entry(current.prefix + entry.name, is_dir)
+        yield Entry(current.prefix + name, is_dir)
         if is_dir and (depth is None or len(stack) < depth):
-            stack.append(_Open(path, f"{current.prefix}{entry.name}/", _scan(path), current.rules + _rules_of(path)))
+            stack.append(_Open(path, f"{current.prefix}{name}/", _scan(path), current.rules + rules_of(path)))
 
 
-def _scan(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Names and whether they are folders. Each folder is reached anew, without a link on the way: what is walked may
+    be moved meanwhile."""
     try:
-        with os.scandir(folder) as found:
-            return iter(sorted(found, key=lambda e: os.fsencode(e.name)))
+        with entered(folder) as descriptor:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in names_in(descriptor)]
     except OSError:
         return iter(())
+    return iter(sorted(found, key=lambda entry: os.fsencode(entry[0])))
 
 
-def _rules_above(base: Path, root: Path) -> list[_Rules]:
+def rules_above(base: Path, root: Path) -> list[Rules]:
+    """What the ignore files of the folders above ``base`` say, from ``root`` down; nothing where they leave it out."""
     if base == root or not base.is_relative_to(root):
         return []
-    rules: list[_Rules] = []
+    rules: list[Rules] = []
     folders = [folder for folder in reversed(base.parents) if folder.is_relative_to(root)]
     for folder, child in zip(folders, [*folders[1:], base], strict=True):
-        rules += _rules_of(folder)
-        if _ignored(child, True, rules):
+        rules += rules_of(folder)
+        if ignored(child, True, rules):
             return []
     return rules
 
 
-def _rules_of(folder: Path) -> list[_Rules]:
+def rules_of(folder: Path) -> list[Rules]:
+    """What the ignore files in a folder say."""
     lines: list[str] = []
     for name in (".git/info/exclude", ".gitignore"):
         try:
-            with (folder / name).open("rb") as file:
-                lines += file.read(_IGNORE_BYTES).decode("utf-8", "replace").splitlines()
+            with at(folder / name) as place:
+                lines += place.read(_IGNORE_BYTES)[0].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
     if not lines:
@@ -96,7 +105,7 @@ def _rules_of(folder: Path) -> list[_Rules]:
     from pathspec import GitIgnoreSpec
 
     patterns = [line for line in lines if _usable(line)]
-    return [_Rules(folder, GitIgnoreSpec.from_lines(patterns))] if patterns else []
+    return [Rules(folder, GitIgnoreSpec.from_lines(patterns))] if patterns else []
 
 
 def _usable(line: str) -> bool:
@@ -111,7 +120,7 @@ def _usable(line: str) -> bool:
     return True
 
 
-def _ignored(path: Path, is_dir: bool, rules: list[_Rules]) -> bool:
+def ignored(path: Path, is_dir: bool, rules: list[Rules]) -> bool:
     """The innermost file with an opinion decides, as in git."""
     for rule in reversed(rules):
         relative = path.relative_to(rule.folder).as_posix() + ("/" if is_dir else "")

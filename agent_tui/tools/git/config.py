@@ -25,6 +25,29 @@ def names_programs(folder: Path) -> bool:
         return True
 
 
+_REACHING = re.compile(
+    rb"^[^#;\n]*?\b(?:uploadpack|receivepack|vcs|gitproxy|helper|insteadof)\s*=|=\s*\"?[\w-]+::",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def starts_when_fetched(folder: Path) -> bool:
+    """True when git, talking to a remote in ``folder``, would run what the repository names: hooks, or programs in its
+    configuration; and when that cannot be read."""
+    try:
+        git = _git_folder(folder)
+        if git is None:
+            return False
+        hooks = (
+            (entry for entry in (git / "hooks").iterdir() if entry.suffix != ".sample")
+            if (git / "hooks").is_dir()
+            else ()
+        )
+        return names_programs(folder) or any(hooks) or _in_file(git / "config", _REACHING)
+    except (OSError, ValueError):
+        return True
+
+
 def _git_folder(folder: Path) -> Path | None:
     for place in (folder, *folder.parents):
         if (place / ".git").is_dir():
@@ -44,7 +67,7 @@ def _linked(place: Path) -> Path:
     return git / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else git
 
 
-def _in_file(path: Path) -> bool:
+def _in_file(path: Path, pattern: re.Pattern[bytes] = _PROGRAM) -> bool:
     try:
         if not path.is_file():
             return False
@@ -52,4 +75,4 @@ def _in_file(path: Path) -> bool:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return False
-    return len(data) > MAX_BYTES or _PROGRAM.search(_HARMLESS.sub(b"", data)) is not None
+    return len(data) > MAX_BYTES or pattern.search(_HARMLESS.sub(b"", data)) is not None

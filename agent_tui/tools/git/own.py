@@ -12,7 +12,7 @@ import contextlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from agent_tui.tools.git.repository import Repository, read_small
 from agent_tui.tools.git.values import harmless, read_values, written
 
 _EXCLUDES = 1_000_000
-_PINNED = {
+PINNED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -62,7 +62,7 @@ class OwnGit:
 
     def _environment(self) -> dict[str, str]:
         private = str(self._private)
-        return _PINNED | {
+        return PINNED | {
             "PATH": os.defpath,
             "HOME": private,
             "XDG_CONFIG_HOME": private,
@@ -89,15 +89,24 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
         yield OwnGit(program, repository, private)
 
 
-def find_git(tree: Path | None) -> str | None:
-    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it."""
-    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+def find_git(tree: Path | None, path: str | None = None) -> str | None:
+    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it.
+    ``path`` are the folders to look in, instead of those of the environment."""
+    for entry in (path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
         candidate = Path(entry) / "git"
         if not entry or not candidate.is_absolute() or not os.access(candidate, os.X_OK) or not candidate.is_file():
             continue
         if tree is None or not (candidate.is_relative_to(tree) or candidate.resolve().is_relative_to(tree.resolve())):
             return str(candidate)
     return None
+
+
+def outside_path(folders: Iterable[Path]) -> str:
+    """The user's PATH without what lies in ``folders``, or depends on where we stand."""
+    places = [folder.resolve() for folder in folders]
+    found = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    kept = [str(p) for p in found if p.is_absolute() and not any(p.resolve().is_relative_to(one) for one in places)]
+    return os.pathsep.join(kept) or os.defpath
 
 
 def _scattered(repository: Repository) -> bool:

@@ -12,6 +12,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_tui.paths import belongs_to_user, git_folder
+
 SMALL = 65_536
 _LARGEST = 50_000_000  # packed-refs of very many branches
 _OBJECT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -29,6 +31,11 @@ class Repository:
     own: Path
     common: Path
     stranger: bool = False
+
+    @property
+    def file(self) -> list[Path]:
+        """The ``.git`` of the tree."""
+        return [self.tree / ".git"] if self.tree is not None else []
 
     @property
     def branch(self) -> str:
@@ -69,10 +76,18 @@ class Repository:
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """The repository ``folder`` is in; None when it is in none."""
+    """The repository ``folder`` is in; None when it is in none, and where the nearest is another user's: git would
+    not look into that either."""
+    found = _nearest(folder)
+    if found is None or not belongs_to_user(found.tree or found.own, found.own, *found.file):
+        return None
+    return found
+
+
+def _nearest(folder: Path) -> Repository | None:
     for place in (folder, *folder.parents):
         git = place / ".git"
-        if (git / "HEAD").is_file():
+        if git.is_dir() and git_folder(place) is not None:
             # A commondir in a plain .git is how a worktree says where the rest is; here it would be a trick.
             return Repository(place, git, git)
         if git.is_file():

@@ -19,6 +19,7 @@ from mcp_types import CONNECTION_CLOSED
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
 from agent_tui.tools.mcp import results as mcp_results
+from agent_tui.tools.mcp.lenient import LenientLists
 from agent_tui.tools.mcp.lines import Contents, Entries, PromptAnswer, ServerChange, ServerState, ToolAnswer
 from agent_tui.tools.mcp.transport import ENDED, STAND_INS, Link, timed_out, was_closed
 
@@ -65,6 +66,7 @@ class Connection:
         self._report = report
         self._client: Client | None = None
         self._link: Link | None = None
+        self._lists: LenientLists | None = None
         self._wake = asyncio.Event()
         self._lost = self._changed = self._stopping = self._connecting = False
         self._why = ""
@@ -124,6 +126,7 @@ class Connection:
                     )
                     await stack.enter_async_context(client)
                     self._client = client
+                    self._lists = LenientLists(client)
                     await self._begin_listening(client, stack)
                     offer = await self._list(client)
                 connected, self._connecting = True, False
@@ -210,6 +213,8 @@ class Connection:
         if can.prompts is not None:
             with suppress(MCPError):
                 offer.prompts[:] = [mcp_results.prompt_entry(p) for p in await _pages(client.list_prompts, "prompts")]
+        if self._lists is not None:
+            offer.left_out[:] = [name for names in self._lists.left_out.values() for name in names]
         return offer
 
     # Requests

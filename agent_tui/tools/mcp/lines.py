@@ -72,12 +72,16 @@ Request = CallTool | ReadResource | FillPrompt
 
 @dataclass(slots=True, frozen=True)
 class ToolEntry:
-    """A tool as its server describes it. ``schema`` should be a JSON Schema object."""
+    """A tool as its server describes it. ``schema`` should be a JSON Schema object. The server's claims: that it only
+    reads, that it may destroy, that it reaches beyond the server; what it does not say is taken as the protocol has it.
+    """
 
     name: str
     description: str
     schema: Metadata
-    read_only: bool
+    read_only: bool = False
+    destructive: bool = True
+    open_world: bool = True
 
 
 @dataclass(slots=True, frozen=True)
@@ -103,12 +107,14 @@ class PromptEntry:
 
 @dataclass(slots=True, frozen=True)
 class Entries:
-    """What a connected server offers, in its order; ``instructions`` are what it says of its use."""
+    """What a connected server offers, in its order; ``instructions`` are what it says of its use. ``left_out`` names
+    what it listed against the protocol."""
 
     tools: list[ToolEntry] = field(default_factory=list)
     instructions: str = ""
     resources: list[ResourceEntry] = field(default_factory=list)
     prompts: list[PromptEntry] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)

@@ -48,6 +48,9 @@ MAX_TEXT = 256 * 1024
 INSTRUCTED = 20
 """Servers whose instructions are sent at most."""
 
+_HOST_STARTS = 10.0
+"""Seconds that the tool host itself gets to start."""
+
 _MENTION = re.compile(r"(?<![\w@.])@([A-Za-z0-9_.-]+):(\S+)")
 
 
@@ -84,6 +87,7 @@ class McpManager:
         self._servers: dict[str, _Server] = {}
         self._host = HostClient(self._on_server, self._on_down, log_file=log_file, command=command)
         self._waiters: list[asyncio.Event] = []
+        self._named_late: set[str] = set()
         self._started = False
         self._changed: Callable[[], None] = lambda: None
         self._on_failure: Callable[[str, str], None] = lambda name, reason: None
@@ -152,6 +156,17 @@ class McpManager:
     def starting(self) -> bool:
         """Whether a server is neither connected nor has failed."""
         return any(server.state == "starting" for server in self._servers.values())
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which every server should have been connected or have failed."""
+        return max((s.spec.timeout for s in self._servers.values() if s.spec is not None), default=0.0) + _HOST_STARTS
+
+    def late(self) -> list[str]:
+        """The servers that are still starting and were not named here before."""
+        names = [s.name for s in self._servers.values() if s.state == "starting" and s.name not in self._named_late]
+        self._named_late.update(names)
+        return names
 
     async def settled(self, name: str | None = None) -> None:
         """Waits until one server, or all, are connected or have failed. Returns at once when none starts."""

@@ -36,16 +36,18 @@ class McpPrompt:
 @dataclass(slots=True, frozen=True)
 class Offer:
     """Tools by name, without doubles; resources and prompts in the server's order; ``instructions`` are what it says of
-    its use, made plain and short."""
+    its use, made plain and short; ``left_out`` names what it listed against the protocol."""
 
     tools: list[McpTool] = field(default_factory=list)
     resources: list[McpResource] = field(default_factory=list)
     prompts: list[McpPrompt] = field(default_factory=list)
     instructions: str = ""
+    left_out: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         counts = [(len(self.tools), "tool"), (len(self.resources), "resource"), (len(self.prompts), "prompt")]
-        return ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
+        said = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
+        return f"{said}; left out, not valid: {', '.join(self.left_out)}" if self.left_out else said
 
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
@@ -59,6 +61,7 @@ def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
         [_resource(server, entry) for entry in offer.resources],
         [_prompt(server, entry) for entry in offer.prompts],
         _instructions(offer.instructions),
+        [plain_line(name, 40) for name in offer.left_out],
     )
 
 

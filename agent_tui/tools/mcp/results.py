@@ -49,8 +49,15 @@ def resource_result(result: types.ReadResourceResult) -> Contents:
 
 
 def tool_entry(tool: types.Tool) -> ToolEntry:
-    hint = tool.annotations.read_only_hint if tool.annotations is not None else None
-    return ToolEntry(tool.name, tool.description or tool.title or "", tool.input_schema, bool(hint))
+    claims = tool.annotations or types.ToolAnnotations()
+    return ToolEntry(
+        tool.name,
+        tool.description or tool.title or "",
+        tool.input_schema,
+        read_only=claims.read_only_hint is True,
+        destructive=claims.destructive_hint is not False,
+        open_world=claims.open_world_hint is not False,
+    )
 
 
 def resource_entry(resource: types.Resource) -> ResourceEntry:

@@ -12,7 +12,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import pictured, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
-from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
+from agent_tui.tools.base import Intent, ServerTool, ToolContext, ToolOutcome
 from agent_tui.tools.mcp.lines import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
 from agent_tui.tools.output import cap
@@ -30,12 +30,13 @@ class Caller(Protocol):
 
 
 class McpTool:
-    """``read_only`` is what the server claims of the tool; it is shown, and alone never a reason not to ask."""
+    """What the server claims of the tool is shown, and alone never a reason not to ask."""
 
     def __init__(self, server: str, entry: ToolEntry, call: Caller) -> None:
         self.server = server
         self.tool = entry.name
-        self.read_only = entry.read_only
+        self._called = ServerTool(server, entry.name, only_looks=entry.read_only, open_world=entry.open_world)
+        self._claims = _claims(entry)
         self._call = call
         self._schema = ToolSchema(
             tool_name(server, self.tool), plain(entry.description, DESCRIPTION_LIMIT), safe_schema(entry.schema)
@@ -55,11 +56,10 @@ class McpTool:
         name = f"{plain_line(self.server, 60)}: {plain_line(self.tool, 80)}"
         summary = f"{name} {pictured(line)}".strip()
         text = json.dumps(arguments, ensure_ascii=False, indent=2)
-        claim = "\n(the server says that it only reads)" if self.read_only else ""
         shown = pictured(text[:_SHOWN]) + ("\n…" if len(text) > _SHOWN else "")
-        display = {"kind": "text", "text": f"{name}\n{shown}{claim}"}
+        display = {"kind": "text", "text": f"{name}\n{shown}\n{self._claims}"}
         return Intent(
-            "mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display, only_looks=self.read_only
+            "mcp", summary if len(summary) <= 120 else summary[:119] + "…", display=display, server=self._called
         )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
@@ -67,6 +67,13 @@ class McpTool:
             self.server, self.tool, arguments, lambda text: context.emit(program_output(text) + "\n")
         )
         return outcome(answer, plain_line(self.tool, 40), context)
+
+
+def _claims(entry: ToolEntry) -> str:
+    """What a server says of its tool, as its claim."""
+    does = "only reads" if entry.read_only else "may destroy" if entry.destructive else "adds and destroys nothing"
+    reaches = "may reach beyond the server" if entry.open_world else "stays within the server"
+    return f"(the server claims: it {does}, and {reaches})"
 
 
 def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:

@@ -27,6 +27,7 @@ from agent_tui.config import McpServer
 from agent_tui.providers.failures.secrets import redact
 from agent_tui.providers.net import guard as http_guard
 from agent_tui.providers.net.bounds import BoundError, LineBuffer, Unpacker
+from agent_tui.tools.mcp.lenient import read_leniently
 from agent_tui.tools.sandbox.start import starter
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})
@@ -137,6 +138,7 @@ class Link:
         self.status: int | None = None
 
     def transport(self) -> AbstractAsyncContextManager[TransportStreams]:
+        read_leniently()
         return self._http() if self._server.url else self._stdio()
 
     @asynccontextmanager
@@ -211,7 +213,7 @@ class Link:
         if isinstance(error, PermissionError):
             return f"{server.command} may not be run"
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and timed_out(error)):
-            return f"no answer within {server.timeout:g} s{self._said()}"
+            return f"no answer within {server.timeout:g} s (its `timeout` gives it longer){self._said()}"
         if server.url:
             if self.status in (401, 403):
                 return f"it wants authorization (HTTP {self.status}); set its headers, e.g. Authorization"

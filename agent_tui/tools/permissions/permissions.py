@@ -6,23 +6,31 @@ allow rules; the mode. Nothing a model says takes part: only what the call would
 
 from __future__ import annotations
 
+import fnmatch
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode, PermissionsConfig
-from agent_tui.tools.base import Intent
+from agent_tui.text.clean import pictured_line
+from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.beneath import is_read_only
 from agent_tui.tools.files.paths import is_within
+from agent_tui.tools.git.config import starts_when_fetched
+from agent_tui.tools.git.remotes import Remotes
+from agent_tui.tools.permissions.reach import Reach
 from agent_tui.tools.rules.bound import Configuration, changed, configuration
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
 from agent_tui.tools.rules.names import checked_rules, checked_servers_tools
-from agent_tui.tools.rules.rule import Rule, parse_rule, path_matches, url_matches
+from agent_tui.tools.rules.rule import Rule, command_matches, parse_rule, path_matches, plain_start, url_matches
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected
+from agent_tui.tools.sandbox.registries import hosts_named, is_registry
 
 _REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
 """The modes, by how much runs unasked in them."""
@@ -35,12 +43,13 @@ class Permissions:
     ``protected`` always ask before a change (the user's configuration). ``remembered`` are this project's rules and
     ``save`` stores a new one. ``holds`` says of a domain of the sandbox whether commands are held to it here,
     ``sees`` whether a path outside the project is there for a command that is held, ``network`` what ``work`` may
-    reach, and ``has_ports`` whether it may use ports on 127.0.0.1 and ::1 while that is closed; in a folder that is
-    not ``trusted`` git never runs outside the sandbox. ``temporary`` is where commands that are held keep their
-    temporary files. ``looking_tools`` are the tools of MCP servers that the user declares to only look (names, with
-    ``*``): they run in every mode without a question, where their server says the same of them. With ``can_ask``
-    False what would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that
-    cannot be read.
+    reach, ``tells_hosts_apart`` whether it can be let to some hosts alone, and ``has_ports`` whether it may use ports
+    on 127.0.0.1 and ::1 while that is closed; in a folder that is not ``trusted`` git never runs outside the sandbox.
+    ``temporary`` is where commands that are held keep their temporary files. ``remotes`` are those of the session's
+    repositories, and ``reach`` is what may leave the machine. ``looking_tools`` are the tools of MCP servers that the
+    user declares to only look (names, with ``*``): they run in every mode without a question, where their server says
+    the same of them. ``brought`` are the rules of ``config`` that came with the project. With ``can_ask`` False what
+    would be asked is refused, and the refusal says how to allow it. Raises ConfigError for a rule that cannot be read.
     """
 
     def __init__(
@@ -54,15 +63,19 @@ class Permissions:
         readable: Sequence[Path] = (),
         protected: Sequence[Path] = (),
         remembered: Iterable[str] = (),
+        brought: Iterable[str] = (),
         save: Callable[[str], None] = lambda rule: None,
         can_ask: bool = True,
         holds: Callable[[Domain], bool] = lambda domain: domain == "free",
         network: Network = "ask",
         has_ports: Callable[[], bool] = lambda: False,
         trusted: Callable[[], bool] = lambda: True,
+        tells_hosts_apart: Callable[[], bool] = lambda: False,
         sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False,
         looking_tools: Sequence[str] = (),
         temporary: Path | None = None,
+        remotes: Remotes | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.mode: PermissionMode = mode or config.mode
         self.root, self.cwd = root.resolve(), cwd.resolve()
@@ -72,6 +85,8 @@ class Permissions:
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
         self._allow = [*checked_rules(config.allow, "permissions.allow"), *(parse_rule(rule) for rule in remembered)]
+        theirs = frozenset(brought)
+        self._own = [parse_rule(rule) for rule in config.allow if rule not in theirs]
         self._session: list[Rule] = []
         self._begun: Configuration | None = None
         self._bound: dict[Rule, Configuration] = {}
@@ -79,7 +94,9 @@ class Permissions:
         self._save = save
         self.can_ask = can_ask
         self.holds, self.network, self._trusted, self.sees = holds, network, trusted, sees
-        self.has_ports, self._temporary = has_ports, temporary
+        self._tells_hosts_apart = tells_hosts_apart
+        self.has_ports, self._temporary, self._remotes = has_ports, temporary, remotes
+        self.reach = reach or Reach()
         self._looking_tools = checked_servers_tools(looking_tools, "permissions.mcp_read_only")
         self.has_denied_files = any(
             rule.pattern is not None and any(rule.names(tool) for tool in ("read", "grep")) for rule in self._deny
@@ -125,8 +142,25 @@ class Permissions:
                 self._save(text)
 
     def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, or a folder outside the project."""
-        self._session.append(parse_rule(text))
+        """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
+        rule = parse_rule(text)
+        if rule.tool.startswith("mcp__"):
+            self.reach.grant(rule.tool)
+        elif rule not in self._session:
+            self._session.append(rule)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program ends."""
+        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        rule = parse_rule(text)
+        if rule not in self._session:
+            return False
+        self._session.remove(rule)
+        return True
 
     def forget(self, text: str) -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
@@ -140,17 +174,39 @@ class Permissions:
         """What is to happen with a call of ``tool`` that would do ``intent``."""
         if self._begun is None:  # no tool has run before
             self._begun = configuration(self.root)
-        decision = self._decide(tool, intent)
-        if not self.can_ask and decision.if_stopped is not None:
-            told = _refusal(decision.if_stopped, self._mode_for(tool, intent))
-            refused = replace(decision.if_stopped, action="deny", message=told)
-            return replace(decision, if_stopped=refused)
+        return self.put(tool, intent, self._decide(tool, intent))
+
+    def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
+        """``decision`` on a call as it holds here: where nobody can be asked, a question is a refusal that says how
+        to allow it."""
         if self.can_ask or decision.action == "allow":
             return decision
         if decision.action == "ask" or decision.reason == PLAN_REASON:
-            told = _refusal(decision, self._mode_for(tool, intent))
+            ways = self._network_ways(decision, intent)
+            told = _refusal(decision, self._mode_for(tool, intent), ways, self._names_for(intent))
             return Decision("deny", decision.reason, told, decision.patterns)
         return decision
+
+    def _network_ways(self, decision: Decision, intent: Intent) -> list[str]:
+        """The flags that would open what a command needs of the network."""
+        return [_flag_for(rule) for rule in self.network_rules(intent.command or "")] if decision.network else []
+
+    def network_rules(self, command: str, hosts: Sequence[str] = ()) -> list[str]:
+        """The rules that would let a command reach what it names, or the ``hosts`` it was kept from; one for the
+        registries where it names none."""
+        wanted = [host for host in hosts_named(command) or hosts if not is_registry(host)]
+        if wanted and not self._tells_hosts_apart():
+            return []
+        return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
+
+    def _names_for(self, intent: Intent) -> list[str]:
+        """The rules that name all that a call of our own tools would change, where all of it is protected."""
+        rules: list[str] = []
+        for path in intent.paths if intent.kind == "edit" else ():
+            if not self.protected(path) or is_within(path, self._protected) or not self._path_patterns(path):
+                return []
+            rules += self._path_patterns(path)
+        return rules
 
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
@@ -167,9 +223,7 @@ class Permissions:
 
     def _decide(self, tool: str, intent: Intent) -> Decision:
         if intent.kind == "command":
-            from agent_tui.tools.judge.commands import judge
-
-            return judge(self, intent.command or "", intent.outside)
+            return self._with_remotes(self._command(intent))
         if intent.kind in ("read", "edit"):
             return worst([self._file(tool, intent.kind, path) for path in intent.paths])
         if intent.kind == "network":
@@ -178,16 +232,134 @@ class Permissions:
             return denied_by(rule)
         if intent.kind in ("internal", "question"):
             return ALLOWED
+        called = intent.server or ServerTool(tool, tool)
+        if rule := self._of_server(self._deny, called):
+            return denied_by(rule)
+        asks = self._matching(self._ask, tool, None) or self._of_server(self._ask, called)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if self._matching(self._ask, tool, None) else ALLOWED
-        looks = intent.only_looks and any(rule.names(tool) for rule in self._looking_tools)
-        if self.mode == "plan" and not looks:
+            return Decision("ask", "a rule says to ask") if asks else ALLOWED
+        declared = called.only_looks and any(rule.names(tool) for rule in self._looking_tools)
+        if self.mode == "plan" and not declared:
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
-        if self._matching(self._ask, tool, None):
+        if asks:
             return Decision("ask", "a rule says to ask", patterns=[])
-        if looks or self._matching(self._allow, tool, None) or self.mode == "auto":
+        if declared or self._matching(self._allow, tool, None) or self._of_server(self._allow, called, whole=False):
             return ALLOWED
-        return Decision("ask", "a tool of an MCP server", patterns=[tool])
+        consent = any(rule.tool == "mcp" and rule.pattern == called.server for rule in self._allow)
+        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), consent)
+
+    @staticmethod
+    def _of_server(rules: Sequence[Rule], called: ServerTool, whole: bool = True) -> Rule | None:
+        """The rule ``mcp(server.tool)`` that is about a tool; ``whole``: also one that names just its server."""
+        name = f"{called.server}.{called.tool}"
+
+        def meant(pattern: str | None) -> bool:
+            if pattern is None or pattern == called.server:
+                return pattern is None or whole
+            return "." in pattern and command_matches(pattern, name)
+
+        return next((rule for rule in rules if rule.tool == "mcp" and meant(rule.pattern)), None)
+
+    def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
+        """A call may run now, the user's yes included."""
+        if decision.action == "ask" and decision.grants:
+            self.reach.grant(decision.grants)
+        outside = [path for path in intent.paths if self._is_outside(path)] if intent.kind == "read" else []
+        left = intent.kind == "command" and decision.domain == "free" and self.holds("work")
+        self.reach.passed(intent, outside, left)
+
+    def attached(self, paths: Iterable[Path]) -> None:
+        """Files went with a message."""
+        for path in paths:
+            if path.is_absolute() and self._is_outside(path):
+                self.reach.read(pictured_line(str(path)))
+
+    def _is_outside(self, path: Path) -> bool:
+        """Whether a file is neither the project's, ours, nor there for every command that is held."""
+        return not is_within(path, [*self.folders, *self._readable]) and not self.sees(path, "read")
+
+    def _command(self, intent: Intent) -> Decision:
+        from agent_tui.tools.judge.commands import judge
+
+        source = intent.command or ""
+        if self.network not in ("ask", "registries") or not self.opens(hosts_named(source)):
+            return judge(self._reaching("ask") if self.network == "registries" else self, source, intent.outside)
+        if self._tells_hosts_apart():
+            return judge(self._reaching("registries"), source, intent.outside)
+        # No host can be told from another here: what was granted is open to a command that needs it, and to no other.
+        found = judge(self._reaching("ask"), source, intent.outside)
+        question = found.if_stopped or found
+        if question.action != "ask" or not question.network:
+            return found
+        opened = judge(self._reaching("allow"), source, intent.outside)
+        wider = replace(opened.if_stopped, network=True) if opened.if_stopped is not None else None
+        return replace(opened, network=opened.domain == "work", if_stopped=wider)
+
+    def _reaching(self, network: Network) -> Permissions:
+        """A copy that judges as where the network is this."""
+        other = copy(self)
+        other.network = network
+        return other
+
+    def opens(self, hosts: Sequence[str]) -> bool:
+        """Whether hosts that a command names were granted; of one that names none, whether the registries were."""
+        return all(self.grants(host, is_registry(host)) for host in hosts) if hosts else self._registries
+
+    def grants(self, host: str, registry: bool) -> bool:
+        """Whether commands may reach a host; ``registry``: packages come from there."""
+
+        def named(rules: Sequence[Rule]) -> bool:
+            hosts = [rule.pattern for rule in rules if rule.tool == "network" and rule.pattern]
+            return any(fnmatch.fnmatchcase(host, pattern.lower()) for pattern in hosts)
+
+        return not named(self._deny) and (named(self._granted) or (registry and self._registries))
+
+    @property
+    def granted_network(self) -> Network | None:
+        """What a command in ``work`` reaches by what was granted; None for what the configuration says."""
+        granted = self.network == "registries" or any(rule.tool == "network" for rule in self._granted)
+        return "registries" if granted and self.network in ("ask", "registries") else None
+
+    @property
+    def tells_hosts_apart(self) -> bool:
+        return self._tells_hosts_apart()
+
+    @property
+    def _granted(self) -> list[Rule]:
+        return [*self._allow, *self._session]
+
+    @property
+    def _registries(self) -> bool:
+        denied = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._deny)
+        granted = any(rule.tool == "network" and rule.pattern in (None, "registries") for rule in self._granted)
+        return not denied and (self.network == "registries" or granted)
+
+    def _with_remotes(self, decision: Decision) -> Decision:
+        """With what its git commands may reach: a rule was given for the remotes of the session's beginning. Others are
+        asked about, and where no sandbox holds so is a repository whose configuration or hooks would be run."""
+        if self._remotes is None or not decision.remotes:
+            return decision
+        reaches = [self._remotes.reach(remote.argv, remote.folder) for remote in decision.remotes]
+        remotes = tuple(replace(r, reach=reach) for r, reach in zip(decision.remotes, reaches, strict=True))
+        decision = replace(decision, remotes=remotes)
+        why: list[str] = []
+        for reach in reaches:
+            new = self._remotes.unfamiliar(reach) if self.trusted else [address.text for address in reach.addresses]
+            if new:
+                why.append(f"git {reach.argv[1]} would use {', '.join(new[:3])}, not seen before")
+            if not self.holds("work") and starts_when_fetched(reach.folder):
+                why.append("the repository's hooks or configuration name programs that would run")
+        if not why or decision.action == "deny":
+            return decision
+        patterns = decision.patterns if decision.action == "ask" else []
+        reason = "; ".join(dict.fromkeys([*([decision.reason] if decision.reason else []), *why]))
+        return replace(decision, action="ask", reason=reason, patterns=patterns)
+
+    def seen_remotes(self, decision: Decision) -> None:
+        """The user was asked about a command and said yes: what it reaches is known from now on."""
+        for remote in decision.remotes:
+            if self._remotes is not None and remote.reach is not None:
+                self._remotes.learn(remote.reach)
 
     def path(self, tool: str, kind: Literal["read", "edit"], path: Path) -> Decision:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
@@ -218,13 +390,41 @@ class Permissions:
         """The decision on a file that one of our own tools reads or changes: it goes by what was said for the session,
         too. Commands do not: what they name is not all that they reach."""
         decision = self.path(tool, kind, path)
-        if decision.action != "ask" or self.protected(path):
+        if kind == "edit" and decision.action == "allow" and self.mode != "bypass" and is_read_only(path):
+            return Decision("ask", f"{path} is read-only")
+        if decision.action == "ask" and kind == "read" and self._commands_read(tool, path):
+            return ALLOWED
+        if decision.action != "ask":
             return decision
+        if self.protected(path):
+            asked = any(self._path_rule(rule, tool, kind, path) for rule in self._ask)
+            return ALLOWED if kind == "edit" and not asked and self._is_named(tool, path) else decision
         if any(rule.tool == kind and path_matches(rule.pattern, path, self.root) for rule in self._session) and not any(
             self._path_rule(rule, tool, kind, path) for rule in self._ask
         ):
             return ALLOWED
         return replace(decision, session=self._for_session(kind, path))
+
+    def _is_named(self, tool: str, path: Path) -> bool:
+        """Whether the user's own rules, not remembered ones or the project's, say by its name that a protected place of
+        the project may be changed."""
+        if not path.is_relative_to(self.root) or is_within(path, self._protected):
+            return False
+        return any(
+            self._path_rule(rule, tool, "edit", path) and is_protected(PurePath(plain_start(rule.pattern)))
+            for rule in self._own
+            if rule.pattern is not None
+        )
+
+    def _commands_read(self, tool: str, path: Path) -> bool:
+        """Whether a path outside the project is there for every command that is held: asking about it would be no
+        protection."""
+        return (
+            not is_within(path, self.folders)
+            and self.holds("look")
+            and self.sees(path, "read")
+            and not any(self._path_rule(rule, tool, "read", path) for rule in self._ask)
+        )
 
     def _for_session(self, kind: Literal["read", "edit"], path: Path) -> list[str]:
         """What may be said of a file for the whole session: all edits of the project, and all in this folder."""
@@ -238,6 +438,10 @@ class Permissions:
         inside = folder.relative_to(self.root).as_posix()
         return ["edit(./**)"] if inside == "." else ["edit(./**)", f"edit(./{inside}/**)"]
 
+    def inside(self, paths: Iterable[Path]) -> bool:
+        """Whether all of these resolved paths lie in the project, an added folder or what may be read besides."""
+        return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
+
     def denies_reading(self, path: Path) -> bool:
         """Whether a deny rule covers reading a resolved path: searches leave such files out of what they find."""
         return any(self._path_rule(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
@@ -245,7 +449,9 @@ class Permissions:
     def protected(self, path: Path) -> bool:
         """True for a resolved path whose change always asks."""
         inside = [path.relative_to(folder) for folder in self.folders if path.is_relative_to(folder)]
-        return is_protected(min(inside, key=lambda p: len(p.parts), default=path)) or is_within(path, self._protected)
+        led = [place for folder in self.folders if path.is_relative_to(folder) for place in led_to(folder)]
+        shortest = min(inside, key=lambda p: len(p.parts), default=path)
+        return is_protected(shortest) or is_within(path, [*self._protected, *led])
 
     def guards(self, tool: str) -> bool:
         """Whether a rule denies, or asks about, anything that a command could do."""
@@ -278,9 +484,7 @@ class Permissions:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
         if matching(self._ask):
             return Decision("ask", "a rule says to ask")
-        if matching(self._allow) or self.mode == "auto":
-            return ALLOWED
-        return Decision("ask", f"fetches from {parsed.host}", patterns=[f"{tool}({parsed.host})"])
+        return ALLOWED if matching(self._allow) else self.reach.fetch(parsed)
 
     def _path_rule(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
         # A patch creates files too: what is said of ``write`` holds for it.
@@ -306,15 +510,23 @@ def _not_known_to_look(tool: str) -> str:
     )
 
 
-def _refusal(decision: Decision, mode: PermissionMode | None) -> str:
-    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not."""
+def _flag_for(rule: str) -> str:
+    return "--network registries" if rule == "network(registries)" else f"--allow {shlex.quote(rule)}"
+
+
+def _refusal(
+    decision: Decision, mode: PermissionMode | None, network: Sequence[str] = (), names: Sequence[str] = ()
+) -> str:
+    """What the model and the log are told where nobody can be asked: what refuses, and the flags that would not.
+    ``names`` are rules for what is protected."""
     ways = []
-    if decision.reason != PLAN_REASON and decision.patterns:
-        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in decision.patterns))
+    if decision.reason != PLAN_REASON and (patterns := decision.patterns or names):
+        ways.append(" ".join(f"--allow {shlex.quote(pattern)}" for pattern in patterns))
     elif "outside the project" in decision.reason and not any(
         f"{place} is outside" in decision.reason or f"{place}/" in decision.reason for place in secret_places()
     ):
         ways.append("--add-dir for the folder")
+    ways += network
     if mode is not None:
         ways.append(f"--permission-mode {mode}")
     way = "Nothing in the configuration allows this; the user can do it, or run it where questions can be answered."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.tools.git.remotes import Reach
 from agent_tui.tools.rules.rule import Rule
 from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
@@ -19,10 +20,12 @@ PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the use
 
 @dataclass(slots=True, frozen=True)
 class RemoteGit:
-    """A git command that talks to a remote: its words, beginning with ``git``, and the folder it is to run in."""
+    """A git command that talks to a remote: its words, beginning with ``git``, and the folder it is to run in.
+    ``reach`` is what comes of them there."""
 
     argv: tuple[str, ...]
     folder: Path
+    reach: Reach | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -34,7 +37,8 @@ class Decision:
     question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
     yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice.
     ``remotes`` are the git commands of the line that talk to a remote: the line itself runs in ``domain``, and these
-    alone outside of it, as they stand here and with options of our own."""
+    alone outside of it, as they stand here and with options of our own. ``grants`` is what a yes allows until the
+    session ends."""
 
     action: Action
     reason: str = ""
@@ -45,6 +49,7 @@ class Decision:
     network: bool = False
     if_stopped: Decision | None = None
     remotes: tuple[RemoteGit, ...] = ()
+    grants: str = ""
 
 
 ALLOWED = Decision("allow")

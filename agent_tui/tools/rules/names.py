@@ -11,8 +11,10 @@ from agent_tui.tools.rules.rule import Rule, parse_rule
 from agent_tui.tools.word_sets import word_set
 
 PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
-PATTERNED = PATH_TOOLS | word_set("bash outside fetch")
-"""Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox."""
+PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
+"""Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox, ``network`` are
+hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
+servers: ``mcp(server.tool)``, ``mcp(server.*)``."""
 
 KNOWN = PATTERNED | word_set("todo subagent skill jobs ask present_plan tool_search mcp_call")
 

@@ -94,6 +94,17 @@ def path_matches(pattern: str | None, path: Path, root: Path) -> bool:
     return Glob(pattern[1:] if pattern.startswith("./") else pattern).matches(relative)
 
 
+def plain_start(pattern: str) -> str:
+    """The folders and the name with which a path's pattern begins, as far as nothing in them stands for anything else:
+    ``.github/workflows`` of ``./.github/workflows/**``."""
+    plain: list[str] = []
+    for part in pattern.removeprefix("./").split("/"):
+        if set(part) & set("*?[]{}\\"):
+            break
+        plain.append(part)
+    return "/".join(plain)
+
+
 def url_matches(pattern: str | None, url: str) -> bool:
     """Whether a URL is on the host of the pattern: ``docs.python.org``, ``*.python.org``, ``docs.python.org/3/*``.
     A scheme in front is taken and must match then."""

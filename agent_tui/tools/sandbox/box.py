@@ -148,11 +148,12 @@ def backends() -> list[Backend]:
         return [Seatbelt(program)] if program else []
     if sys.platform != "linux":
         return []
-    from agent_tui.tools.sandbox.bubblewrap import Bubblewrap
     from agent_tui.tools.sandbox.confine import abi
     from agent_tui.tools.sandbox.landlock import Landlock
+    from agent_tui.tools.sandbox.namespaces import Bubblewrap, Namespaces
 
     version = abi()
     program = find("bwrap")
     found: list[Backend] = [Bubblewrap(program, version)] if program else []
+    found.append(Namespaces(version))
     return [*found, Landlock(version, ports=True), Landlock(version)] if version else found

@@ -20,11 +20,15 @@ _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 
 _NEWEST = (1 << 16) - 1
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_SECCOMP, _WITH_LISTENER = (277 if os.uname().machine == "aarch64" else 317), 8
 _PR_SET_SUBREAPER, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _CLEAR_ALL = 36, 38, 47, 4
 _KEPT_CAPABILITIES = (0, 1, 3, 4)
 """To own, read and change files as root is used to: which ones is Landlock's to say."""
 
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
+_NEW_REST = 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000
+"""Mounts, control groups, names of the machine, shared memory, and processes."""
+_SIGKILL = 9
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
 """Requests about a device of the network, and the flag that switches it on."""
 
@@ -85,8 +89,8 @@ def unreadable() -> None:
         _prctl(_PR_SET_DUMPABLE, 0)
 
 
-def _landlock(rules: list[tuple[str, str]] | None, network: bool) -> None:
-    """With ``rules`` None only signals and abstract unix sockets are held."""
+def _landlock(rules: list[tuple[str, str]] | None, network: bool, scope: int) -> None:
+    """With ``rules`` None only what ``scope`` names is held."""
     version = abi()
     everything = 0 if rules is None else handled(version)
     attributes = _Ruleset(everything, 0, 0)
@@ -95,7 +99,7 @@ def _landlock(rules: list[tuple[str, str]] | None, network: bool) -> None:
         attributes.net = 0 if network else 3
         size = 16
     if version >= 6:
-        attributes.scoped = 3
+        attributes.scoped = scope
         size = 24
     ruleset = _checked(_libc.syscall(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), 0), "landlock")
     rights = {
@@ -126,20 +130,99 @@ def own_network() -> bool:
     own. Raises OSError where the kernel does not let it: user namespaces may be switched off."""
     inside = os.geteuid() != 0 or _libc.unshare(_NEW_NETWORK) < 0
     if inside:
-        user, group = os.geteuid(), os.getegid()
-        _checked(_libc.unshare(_NEW_USER | _NEW_NETWORK), "a network of its own")
-        _prctl(_PR_SET_DUMPABLE, 1)  # else these files belong to root
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
-                file.write(text)
-        unreadable()
+        _own_user(_NEW_NETWORK)
+    _loopback()
+    return inside
+
+
+def _own_user(more: int) -> None:
+    """Moves this process into a user namespace, where it is who it was, and into the namespaces ``more``."""
+    user, group = os.geteuid(), os.getegid()
+    _checked(_libc.unshare(_NEW_USER | more), "namespaces of its own")
+    _prctl(_PR_SET_DUMPABLE, 1)  # else these files belong to root
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
+            file.write(text)
+    unreadable()
+
+
+def _loopback() -> None:
     fd = _checked(_libc.socket(2, 2, 0), "a network of its own")
     request = ctypes.create_string_buffer(b"lo", 40)
     _checked(_libc.ioctl(fd, ctypes.c_ulong(_GET_FLAGS), request), "loopback")
     request[16] = bytes((ord(request[16]) | _UP,))
     _checked(_libc.ioctl(fd, ctypes.c_ulong(_SET_FLAGS), request), "loopback")
     os.close(fd)
-    return inside
+
+
+def _apart(mounts: list[tuple[str, str, str]], cwd: str, network: bool) -> None:
+    """Goes on in a process that sees ``mounts`` and none but its own children, without any capability.
+
+    Two processes stay behind: this one, which is there for its parent and ends as the command does, and the first one
+    inside, which takes the ends of orphans. What is left of the command ends with either of them.
+    """
+    parent = os.getppid()
+    _own_user(_NEW_REST | (_NEW_NETWORK if network else 0))
+    if network:
+        _loopback()
+    die_with_parent(_SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    told, tell = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # not to be had while the root changes
+    first = os.fork()
+    if first:
+        _left_with(told, nothing)
+        _stand_in(first, told)
+    os.close(told)
+    die_with_parent(_SIGKILL)
+    if not _heard(tell):
+        os._exit(1)
+    from newroot import make  # type: ignore[import-not-found]
+
+    make(mounts, cwd)
+    _drop_capabilities(True, ())
+    _checked(_libc.capset((ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)()), "capabilities")
+    command = os.fork()
+    if command:
+        _left_with(tell, nothing)
+        pid, status = 0, 0
+        while pid != command:
+            pid, status = os.waitpid(-1, 0)
+        os.write(tell, status.to_bytes(4, "little"))
+        os._exit(0)
+    os.close(tell)
+    os.close(nothing)
+    os.setsid()
+
+
+def _stand_in(first: int, told: int) -> None:
+    """Ends as the command does that ``first`` has started."""
+    said = os.read(told, 4)
+    _, ended = os.waitpid(first, 0)
+    code = os.waitstatus_to_exitcode(int.from_bytes(said, "little") if said else ended)
+    if code < 0:
+        _default(-code)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _heard(tell: int) -> bool:
+    """Whether somebody still reads what is written to ``tell``: whoever ended before we asked to end with it does
+    not."""
+    import select
+
+    poll = select.poll()
+    poll.register(tell, 0)
+    return not poll.poll(0)
+
+
+def _left_with(fd: int, nothing: int) -> None:
+    """Closes all files but one: whoever reads what the command writes waits for no other."""
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    os.closerange(3, fd)
+    os.closerange(fd + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _join(fds: tuple[int, ...]) -> bool:
@@ -151,11 +234,11 @@ def _join(fds: tuple[int, ...]) -> bool:
     return len(fds) > 1
 
 
-def _drop_capabilities(inside: bool) -> None:
+def _drop_capabilities(inside: bool, kept: tuple[int, ...] = _KEPT_CAPABILITIES) -> None:
     """``inside``: a user namespace of its own has given this process all of them, whoever it is."""
     if os.geteuid() == 0 or inside:
         for capability in range(64):
-            if capability not in _KEPT_CAPABILITIES and _prctl(_PR_CAPBSET_DROP, capability) < 0:
+            if capability not in kept and _prctl(_PR_CAPBSET_DROP, capability) < 0:
                 if ctypes.get_errno() == 22:
                     break  # behind the last one the kernel knows
                 raise OSError(ctypes.get_errno(), "capabilities")
@@ -167,24 +250,42 @@ def _seccomp(program: bytes) -> None:
     _checked(_prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter_)), "seccomp")
 
 
+def _noticed(to: int, program: bytes) -> None:
+    """Lets whoever has the other end of the socket ``to`` listen to the calls that ``program`` names. A kernel that
+    cannot do that leaves the socket without a word: nothing depends on being told."""
+    import _socket
+
+    filter_ = _Program(len(program) // 8, program)
+    listener = _libc.syscall(_SECCOMP, 1, _WITH_LISTENER, ctypes.byref(filter_))
+    if listener >= 0:
+        _socket.socket(fileno=os.dup(to)).sendmsg([b"n"], [(1, 1, listener.to_bytes(4, sys.byteorder))])
+        os.close(listener)
+    os.close(to)
+
+
 def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
-    """Lays on what ``spec`` says: ``rules`` (path, rights), ``network``, ``join`` (descriptors of a network that is
-    shared) or ``own_network``, ``seccomp``; with ``only_join`` nothing else, for a command that restricts itself.
-    Raises OSError."""
-    inside = False
+    """Lays on what ``spec`` says: ``join`` (descriptors of a network that is shared) or ``own_network``; ``mounts``
+    with ``cwd`` for all other namespaces, in which another process goes on; ``rules`` (path, rights), ``network`` and
+    ``scope`` (1: abstract unix sockets, 2: signals) of Landlock; ``seccomp``; ``noticed`` (a socket and a program for
+    it). With ``only_join`` nothing else, for a command that restricts itself. Raises OSError."""
+    inside, mounts, own = False, spec.get("mounts"), spec.get("own_network", False)
     if spec.get("join"):
-        inside = _join(spec["join"])
-    elif spec.get("own_network"):
+        inside, own = _join(spec["join"]), False
+    elif own and mounts is None:
         inside = own_network()
     if spec.get("only_join"):
         return
-    if spec.get("capabilities", True):
+    if mounts is not None:
+        _apart(mounts, spec["cwd"], own)
+    elif spec.get("capabilities", True):
         _drop_capabilities(inside)
     _checked(_prctl(_PR_SET_NO_NEW_PRIVS, 1), "no_new_privs")
     if spec.get("rules") is not None or spec.get("scope"):
-        _landlock(spec.get("rules"), spec.get("network", True))
+        _landlock(spec.get("rules"), spec.get("network", True), spec.get("scope", 3))
     if spec.get("seccomp"):
         _seccomp(spec["seccomp"])
+    if spec.get("noticed"):
+        _noticed(*spec["noticed"])
 
 
 def unpacked(text: str) -> dict:  # type: ignore[type-arg]
@@ -195,13 +296,13 @@ def unpacked(text: str) -> dict:  # type: ignore[type-arg]
 
 def main() -> None:
     spec, argv = unpacked(sys.argv[1]), sys.argv[2:]
+    for number in (2, 13, 25):  # SIGINT, SIGPIPE, SIGXFSZ: what the interpreter does about them a command would inherit
+        _default(number)
     try:
         lay_on(spec)
     except OSError as error:
         os.write(2, f"The sandbox cannot be laid on: {error}\n".encode())
         os._exit(126)
-    for name in ("SIGPIPE", "SIGXFSZ"):  # the interpreter ignores them, which a command would inherit
-        _default(name)
     try:
         os.execvpe(argv[0], argv, os.environ)
     except OSError as error:
@@ -209,9 +310,8 @@ def main() -> None:
         os._exit(127)
 
 
-def _default(name: str) -> None:
+def _default(number: int) -> None:
     import _signal  # type: ignore[import-not-found]
 
-    number = getattr(_signal, name, None)
-    if number is not None:
+    if number not in (_SIGKILL, 19):
         _signal.signal(number, _signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""The environment of children: the user's own without what is secret, and quiet.
+"""The environment of children: the user's own without what is secret, and quiet; in a sandbox what is listed.
 
 Names and values decide. A value that is a number or a switch is no secret whatever its name says.
 """
@@ -9,6 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+_TAIL = 20_000
+"""Characters at the end of an output that are looked at."""
 
 MIN_SECRET = 8
 """Shorter values of configured keys are not looked for inside others: they would match ordinary words."""
@@ -46,7 +49,6 @@ CACHES = {
     "PRE_COMMIT_HOME": "pre-commit",
     "MPLCONFIGDIR": "matplotlib",
     "npm_config_cache": "npm",
-    "npm_config_store_dir": "pnpm",
     "YARN_CACHE_FOLDER": "yarn",
     "BUN_INSTALL_CACHE_DIR": "bun",
     "DENO_DIR": "deno",
@@ -102,25 +104,49 @@ _PRIVATE = re.compile(
 )
 _PLAIN = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|auto|always|never", re.IGNORECASE)
 
-_DOORS = frozenset(
-    (
-        *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY", "GPG_AGENT_INFO", "GPG_TTY"),
-        *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DBUS_STARTER_ADDRESS", "XDG_RUNTIME_DIR"),
-        *("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XAUTHORITY", "SESSION_MANAGER", "WINDOWID", "BROWSER"),
-        *("DOCKER_HOST", "CONTAINER_HOST", "PODMAN_HOST", "TMUX", "TMUX_PANE", "STY", "KITTY_LISTEN_ON", "KITTY_PID"),
-        *("WEZTERM_UNIX_SOCKET", "ALACRITTY_SOCKET", "VSCODE_IPC_HOOK", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE"),
-        *("NVIM", "NVIM_LISTEN_ADDRESS", "VIM_SERVERNAME", "EMACS_SERVER_FILE", "PULSE_SERVER", "PIPEWIRE_REMOTE"),
-        *("I3SOCK", "SWAYSOCK", "HYPRLAND_INSTANCE_SIGNATURE", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"),
+_LISTED = re.compile(
+    "|".join(
+        (
+            # Who and where, and how text is shown.
+            "PATH|HOME|USER|LOGNAME|SHELL|SHLVL|HOSTNAME|TZ|LANG|LANGUAGE|LC_.+|TERM|COLORTERM|COLUMNS|LINES|TMP|TEMP",
+            "NO_COLOR|FORCE_COLOR|CLICOLOR.*|LS_COLORS|GREP_COLORS?|LESS|MANPATH|INFOPATH|XDG_(?:DATA|CONFIG)_(?:HOME|DIRS)",
+            "CI|GITHUB_ACTIONS|GITLAB_CI|DEBUG|VERBOSE|LOG_?LEVEL|HOST|PORT|SOURCE_DATE_EPOCH|IN_NIX_SHELL|NIX_.+",
+            # Roads to the network that is there, and whom to believe on it.
+            "(?:https?|ftp|all|no)_proxy|(?:HTTPS?|FTP|ALL|NO)_PROXY|SSL_CERT_(?:FILE|DIR)|GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+            r"\w+_CA_(?:BUNDLE|CERTS?|FILE|CERTS_FILE)|GIT_SSL_CAINFO|GIT_(?:AUTHOR|COMMITTER)_.+|GIT_(?:TRACE|PAGER|EDITOR)",
+            # Compilers and what they find.
+            "CC|CXX|CPP|LD|AR|AS|NM|FC|F77|RANLIB|STRIP|OBJCOPY|CFLAGS|CXXFLAGS|CPPFLAGS|LDFLAGS|FFLAGS|LDLIBS|CPATH",
+            r"MAKE\w*|MFLAGS|NINJA.*|CMAKE_.+|CTEST_.+|MESON.*|PKG_CONFIG.*|\w*LIBRARY_PATH|\w+_INCLUDE_PATH|OPENSSL_.+",
+            "LLVM_.+|CLANG.*|CUDA.*|NVCC.*|ROCM.*|OMP_.+|MKL_.+|OPENBLAS_.+|TORCH_.+|NUMBA_.+|TOKENIZERS_PARALLELISM",
+            # Languages and their tools.
+            "PY[A-Z0-9]*_.+|PYTHON.*|PIP_.+|UV_.+|POETRY_.+|PDM_.+|PIPENV_.+|HATCH_.+|TOX_.+|NOX.*|COVERAGE.*|VIRTUAL_ENV.*",
+            "CONDA.*|MAMBA.*|JUPYTER_.+|MPLBACKEND|DJANGO_SETTINGS_MODULE|FLASK_(?:APP|ENV|DEBUG)|(?:RAILS|RACK|APP|MIX)_ENV",
+            "NODE_.+|(?:npm|NPM)_(?:config|CONFIG)_.+|NVM_.+|FNM_.+|VOLTA_.+|YARN_.+|PNPM_.+|BUN_.+|DENO_.+|COREPACK_.+",
+            "TS_NODE_.+|JEST_.+|PLAYWRIGHT_.+|PUPPETEER_.+|CYPRESS_.+|CHROME_(?:BIN|PATH)|ELECTRON_.+|NEXT_TELEMETRY_DISABLED",
+            "CARGO.*|RUST.*|SQLX_OFFLINE|CGO_.+|GO(?:PATH|ROOT|BIN|OS|ARCH|ARM|AMD64|FLAGS|CACHE|TMPDIR|ENV|WORK|PROXY|SUMDB)",
+            "GO(?:NOSUMDB|NOPROXY|NOSUMCHECK|PRIVATE|TOOLCHAIN|MAXPROCS|GC|MEMLIMIT|EXPERIMENT|MODCACHE|111MODULE|DEBUG)|GOENV_.+",
+            "JAVA_.+|_JAVA_OPTIONS|JDK_.+|JRE_.+|CLASSPATH|MAVEN_.+|MVNW_.+|M2(?:_HOME)?|GRADLE_.+|ANT_.+|SBT_.+|KOTLIN_.+",
+            "SCALA_.+|ANDROID_.+|FLUTTER_.+|PUB_.+|DART_.+|DOTNET_.+|NUGET_.+|MSBUILD.*|ASPNETCORE_ENVIRONMENT|SWIFT.*",
+            "RUBY.*|GEM_.+|BUNDLE_(?:PATH|GEMFILE|WITHOUT|JOBS|FROZEN|DEPLOYMENT|BIN)|RBENV_.+|rvm_.+|PERL.*|PHP.*|COMPOSER_.+",
+            "LUA_.+|OPAM.*|OCAML.*|CAML_.+|STACK_.+|CABAL_.+|GHC.*|ERL_.+|ELIXIR_.+|HEX_.+|REBAR_.+|JULIA_.+|R_.+|ZIG_.+|NIM.*",
+            "VCPKG_.+|CONAN_.+|BAZEL.*|S?CCACHE_.+|PROTOC.*|EMSDK.*|EM_.+|IDF_.+|ASDF_.+|MISE_.+|SDKMAN_.+|HOMEBREW_.+",
+            r"\w+_(?:HOME|ROOT)",
+        )
     )
 )
-"""Ways to programs outside, of no use where these cannot be reached."""
+"""Names of the variables that a command in a sandbox gets, as far as their values are no secrets. What is an
+application's own is not among them, whatever it is called."""
+
+_PASSED = re.compile(r"(?i)(?<![a-z])(?:pass(?:word|wd|phrase)?|pwd|secret|token|key|sig|signature|auth)=[^\s&;,]")
+_RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+_=-]{24,}")
+"""Values that look secret: what follows a telling name, and letters and figures as no word has them."""
 
 
 def is_secret(name: str, value: str, secrets: Collection[str] = ()) -> bool:
     """Whether a variable is kept from children. ``secrets`` are the keys that are configured, by value."""
     if any(value == secret or (len(secret) >= MIN_SECRET and secret in value) for secret in secrets if secret):
         return True
-    if _PRIVATE.search(value) or _LOGIN.search(value):
+    if _PRIVATE.search(value) or _LOGIN.search(value) or _PASSED.search(value):
         return True
     if name in _KNOWN or _PLAIN.fullmatch(value):
         return False
@@ -137,7 +163,7 @@ def child_env(
     names: Iterable[str] = (),
     allow: Iterable[str] = (),
 ) -> dict[str, str]:
-    """``environ`` without secrets and quiet. ``closed`` also leaves out the ways to programs outside a sandbox;
+    """``environ`` without secrets and quiet. ``closed``: only what a command in a sandbox is known to need;
     ``secrets`` are configured keys by value, ``names`` the variables they are configured to come from; ``allow`` are
     names and patterns that stay whatever they are."""
     allowed, named = list(allow), set(names)
@@ -145,11 +171,24 @@ def child_env(
     def stays(name: str, value: str) -> bool:
         if any(fnmatchcase(name, pattern) for pattern in allowed):
             return True
-        if name in _MISLEADING or name in named or (closed and name in _DOORS):
+        if name in _MISLEADING or name in named:
+            return False
+        if closed and (not _LISTED.fullmatch(name) or _RANDOM.fullmatch(value)):
             return False
         return not is_secret(name, value, secrets)
 
     return {name: value for name, value in environ.items() if stays(name, value)} | QUIET
+
+
+def missed(output: str, environ: Mapping[str, str], given: Mapping[str, str]) -> list[str]:
+    """A line for a failed command whose output names variables of ``environ`` that are not among those it was
+    ``given``."""
+    left = {name for name in environ if name not in given and name not in _MISLEADING}
+    found = sorted(left.intersection(re.findall(r"[A-Z][A-Z0-9_]+", output[-_TAIL:])))[:5]
+    if not found:
+        return []
+    names, quoted = ", ".join(found), ", ".join(f'"{name}"' for name in found)
+    return [f"[sandbox: not passed to commands: {names}. The user can name it: [tools] env_allow = [{quoted}]]"]
 
 
 def cache_env(folder: Path, online: bool) -> dict[str, str]:

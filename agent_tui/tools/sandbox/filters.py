@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -102,6 +103,24 @@ CALLS: dict[str, tuple[int | None, int | None]] = {
     "semctl": (66, 191),
     "mq_open": (240, 180),
     "mq_unlink": (241, 181),
+    "open": (2, None),
+    "openat": (257, 56),
+    "creat": (85, None),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "unlink": (87, None),
+    "unlinkat": (263, 35),
+    "rmdir": (84, None),
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "link": (86, None),
+    "linkat": (265, 37),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
+    "truncate": (76, 45),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
 }
 
 NEVER = (
@@ -124,6 +143,22 @@ SHARED = (
     *("mq_open", "mq_unlink"),
 )
 """Memory and queues that have no place among the files: other programs' of the same user, without a namespace."""
+
+CHANGES: dict[str, tuple[tuple[int | None, int], ...]] = {
+    **dict.fromkeys(("open", "creat", "mkdir", "unlink", "rmdir", "truncate", "mknod", "chmod"), ((None, 0),)),
+    **dict.fromkeys(("openat", "mkdirat", "unlinkat", "mknodat", "fchmodat", "fchmodat2"), ((0, 1),)),
+    "rename": ((None, 0), (None, 1)),
+    **dict.fromkeys(("renameat", "renameat2"), ((0, 1), (2, 3))),
+    "link": ((None, 1),),
+    "linkat": ((2, 3),),
+    "symlink": ((None, 1),),
+    "symlinkat": ((1, 2),),
+}
+"""The calls that change files by their name: the arguments that are the folder (None: the working one) and the name."""
+
+_FLAGS_ARGUMENT = {"open": 1, "openat": 2}
+_TO_WRITE = 0o1103
+"""O_WRONLY, O_RDWR, O_CREAT and O_TRUNC."""
 
 _DATAGRAM = 2
 """The bit that SOCK_DGRAM and SOCK_RAW have, SOCK_STREAM and SOCK_SEQPACKET not. One of a pair of these can still send
@@ -177,6 +212,31 @@ def program(
     return _assemble(items)
 
 
+def numbers(names: Iterable[str], machine: str | None = None) -> dict[int, str]:
+    """The calls of these names by number; empty for an architecture that is not known."""
+    column = list(_ARCHITECTURE).index(machine) if (machine := machine or platform.machine()) in _ARCHITECTURE else None
+    if column is None:
+        return {}
+    return {number: name for name in names if (number := CALLS[name][column]) is not None}
+
+
+@lru_cache(maxsize=1)
+def noticing() -> bytes | None:
+    """A filter that refuses nothing, and tells whoever listens of every call that would change a file. None for an
+    architecture that is not known."""
+    machine = platform.machine()
+    if machine not in _ARCHITECTURE:
+        return None
+    items: list[object] = [_load(4), _Jump(0x15, _ARCHITECTURE[machine], "next", "ALLOW"), _load(0)]
+    for number, name in numbers(CHANGES).items():
+        if name in _FLAGS_ARGUMENT:
+            _examine(items, number, _FLAGS_ARGUMENT[name], [_Jump(0x45, _TO_WRITE, "NOTICE", "next")], "ALLOW")
+        else:
+            items.append(_Jump(0x15, number, "NOTICE", "next"))
+    items.append("ALLOW")
+    return _assemble(items)
+
+
 def _load(offset: int) -> bytes:
     return struct.pack("<HBBI", 0x20, 0, 0, offset)
 
@@ -193,7 +253,7 @@ def _examine(items: list[object], call: int | None, argument: int, tests: list[_
 def _assemble(items: list[object]) -> bytes:
     """Outcomes stand once at the end, in reach of every jump; a bare outcome in between is a jump to it."""
     ends = {"ALLOW": 0x7FFF0000, "EPERM": 0x00050000 | EPERM, "EACCES": 0x00050000 | EACCES}
-    ends["ENOSYS"] = 0x00050000 | ENOSYS
+    ends |= {"ENOSYS": 0x00050000 | ENOSYS, "NOTICE": 0x7FC00000}
     place = {name: len(items) + index for index, name in enumerate(ends)}
     out = b""
     for index, item in enumerate(items):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +15,27 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.tools.git.own import outside_path
+from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.sandbox import places
+from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
+from agent_tui.tools.sandbox.host_proxy import HostProxy, proxy_env
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, SandboxPolicy
+from agent_tui.tools.sandbox.registries import is_registry, users_own
 from agent_tui.tools.sandbox.session_network import SessionNetwork, session_network
 
 log = logging.getLogger(__name__)
+
+TRYING = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "npm_config_fetch_retries": "0",
+    "PIP_RETRIES": "1",
+    "CARGO_NET_RETRY": "0",
+}
+"""For a command that may have to run again: it leaves be what it need not write, and does not try for minutes to reach
+what is out of its reach."""
 
 _probed: dict[tuple[str, str], Sandbox] = {}
 
@@ -28,7 +44,7 @@ _probed: dict[tuple[str, str], Sandbox] = {}
 class Jail:
     """``cache`` is our own cache folder. ``hidden`` is never readable inside, ``readable`` always. ``secrets`` gives
     the keys that are configured, ``secret_names`` the variables they come from, ``env_allow`` what stays all the
-    same."""
+    same. ``granted`` says of a host, and whether packages come from there, that the user lets ``work`` reach it."""
 
     config: SandboxConfig
     root: Path
@@ -39,7 +55,11 @@ class Jail:
     env_allow: Sequence[str] = ()
     secrets: Callable[[], Collection[str]] = tuple
     secret_names: Collection[str] = ()
+    granted: Callable[[str, bool], bool] = lambda host, registry: False
     sandbox: Sandbox | None = None
+    _proxy: HostProxy | None = None
+    _own_registries: frozenset[tuple[str, int]] | None = None
+    _remotes: Remotes | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _base: SandboxPolicy | None = None
     _shared: SessionNetwork | None = None
@@ -69,6 +89,12 @@ class Jail:
         """Whether commands are held to ``domain``, as far as was tried by now."""
         return domain == "free" or (self.sandbox is not None and self.sandbox.holds(domain))
 
+    def expects(self, domain: Domain) -> bool:
+        """The same, and before it was tried whether most systems of this kind hold commands."""
+        if self.sandbox is not None:
+            return self.holds(domain)
+        return sys.platform == "linux" and self.config.mode != "off"
+
     def has_ports(self) -> bool:
         """Whether commands of ``work`` may listen and connect on 127.0.0.1 and ::1, as far as was tried by now."""
         return self.sandbox is not None and self.sandbox.has_ports(self.config.loopback)
@@ -77,6 +103,23 @@ class Jail:
         """Whether a command of ``work`` reaches the ports that others opened, as far as was tried by now."""
         closed = (network or self.config.network) != "allow"
         return closed and self.has_ports() and self.sandbox is not None and self.sandbox.shares
+
+    def tells_hosts_apart(self) -> bool:
+        """Whether ``work`` can be let to some hosts and no others, as far as was tried by now."""
+        return self.shares("registries")
+
+    def refused_hosts(self, since: float) -> list[str]:
+        """The hosts that commands were kept from, from a moment of ``time.monotonic`` on."""
+        return self._proxy.refused(since) if self._proxy is not None else []
+
+    def _lets(self, host: str, port: int) -> bool:
+        return self.granted(host, is_registry(host) or self._is_own(host, port))
+
+    def _is_own(self, host: str, port: int) -> bool:
+        """Whether the user's own settings, of before any command ran, name it as where packages come from."""
+        if self._own_registries is None:
+            self._own_registries = users_own(os.environ, self.policy().folders)
+        return (host, port) in self._own_registries and self.granted(host, True)
 
     def sees(self, path: Path, kind: Literal["read", "edit"]) -> bool:
         """Whether a resolved path outside the project is there for a command that is held: to be read, or in one of
@@ -137,7 +180,7 @@ class Jail:
         env = child_env(os.environ, closed=held, secrets=self.secrets(), names=self.secret_names, allow=self.env_allow)
         if held:
             policy = self.policy(network)
-            env |= cache_env(policy.cache, policy.network == "allow" and domain == "work")
+            env |= cache_env(policy.cache, policy.network in ("allow", "registries") and domain == "work")
             # Their own files are not readable: without these some programs stop at the refusal.
             env |= {
                 "TMPDIR": str(policy.temporary),
@@ -148,10 +191,38 @@ class Jail:
             }
         return env
 
-    async def launch(self, argv: Sequence[str], domain: Domain, cwd: Path, network: Network | None = None) -> Launch:
-        """The process for ``argv``. Raises ToolError with one line where none may run."""
+    def attempts(self) -> Attempts:
+        """Listens to what a command of ``look`` would change that it could in ``work``."""
+        policy = self.policy()
+        kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
+        own_tmp = self.sandbox is not None and self.sandbox.backend is not None and self.sandbox.backend.own_tmp
+        return Attempts(policy.folders, kept, policy.temporary, own_tmp)
+
+    @property
+    def remotes(self) -> Remotes:
+        """The remotes of the repositories in the folders that commands may write in."""
+        if self._remotes is None:
+            self._remotes = Remotes(self.policy().folders)
+        return self._remotes
+
+    async def launch(
+        self,
+        argv: Sequence[str],
+        domain: Domain,
+        cwd: Path,
+        network: Network | None = None,
+        attempts: Attempts | None = None,
+        more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
+    ) -> Launch:
+        """The process for ``argv``; what it tries to change is told to ``attempts``. ``more`` is added to its
+        environment, ``readable`` to what it may read. Raises ToolError with one line where none may run."""
         await self.ready()
-        return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network)
+        if attempts is None:
+            return await asyncio.to_thread(self.wrapped, argv, domain, cwd, network, more, readable)
+        launch = await asyncio.to_thread(self.wrapped, attempts.wrapped(argv), domain, cwd, network, TRYING)
+        launch.pass_fds = (*launch.pass_fds, attempts.begin())
+        return launch
 
     def wrapped(
         self,
@@ -160,18 +231,22 @@ class Jail:
         cwd: Path,
         network: Network | None = None,
         more: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> Launch:
-        """The same for a thread of the caller's own; ``more`` is added to the environment."""
+        """The same for a thread of the caller's own."""
         from agent_tui.tools.sandbox.gitconfig import write_git_config
 
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
             with contextlib.suppress(OSError):
                 policy.prepare()
-                write_git_config(self._git_config)
+                write_git_config(self._git_config, outside_path(policy.folders))
         env = self.environment(domain, network) | dict(more or {})
+        policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         if domain == "work" and self.shares(network):
             policy = replace(policy, shared=self._session_network())
+            if policy.network == "registries" and (way := self._way_out()) is not None:
+                env |= proxy_env(way.port)
         return sandbox.wrap(argv, domain, policy, cwd, env)
 
     def _session_network(self) -> SessionNetwork | None:
@@ -179,6 +254,14 @@ class Jail:
             if self._shared is None:
                 self._shared = session_network()
             return self._shared
+
+    def _way_out(self) -> HostProxy | None:
+        with self._sharing:
+            listener = self._shared.listener if self._shared is not None else None
+            if self._proxy is None and listener is not None:
+                self._is_own("", 0)
+                self._proxy = HostProxy(listener, self._lets, self._is_own)
+            return self._proxy
 
     def hold(self, pid: int, holds: bool) -> None:
         """Whether the temporary files of this process's commands are needed as long as the process ``pid`` runs."""
@@ -195,6 +278,9 @@ class Jail:
         """Removes the temporary files of this process's commands, and of those that could not do so themselves, and
         leaves the network they shared."""
         self._shared = None
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
         if self._base is None:
             return
         import shutil

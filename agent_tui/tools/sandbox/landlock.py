@@ -36,13 +36,15 @@ class Landlock:
         self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
     ) -> Launch:
         joins = policy.joins(domain) if self._ports else ()
+        hidden = [str(place) for place in places.secrets(policy)]
+        kept = lambda path, folder: any(places.is_within(str(path), place) for place in hidden)  # noqa: E731
         return Launch(
             list(argv),
             {**env, "TMPDIR": str(policy.temporary)},
             domain,
             joins,
             confine={**spec(domain, policy, self._ports), "join": joins},
-            watch=watches(policy) if domain == "work" else (),
+            watch=watches(policy, kept) if domain == "work" else (),
         )
 
     def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
@@ -102,9 +104,7 @@ def _parts(trees: tuple[Path, ...], holes: tuple[Path, ...], _: int) -> tuple[tu
     return tuple(found)
 
 
-def watches(
-    policy: SandboxPolicy, kept: Callable[[Path, Path], bool] = lambda path, folder: False
-) -> tuple[Watch, ...]:
+def watches(policy: SandboxPolicy, kept: Callable[[Path, Path], bool]) -> tuple[Watch, ...]:
     """The protected places of every writable folder, but for those that are ``kept`` by other means."""
     return tuple(
         Watch(

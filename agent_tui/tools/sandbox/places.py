@@ -6,12 +6,14 @@ The lists are what common distributions and version managers use; what is missin
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 
+from agent_tui.tools.sandbox.gitconfig import led_to
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 from agent_tui.tools.sandbox.protected import is_protected, root_places
 
@@ -32,20 +34,84 @@ SYSTEM_SECRETS = (
 )
 """Files among them that hold keys, readable where the program runs as root."""
 
-TOOLCHAINS = (
-    *(".pyenv", ".nvm", ".fnm", ".volta", ".rustup", ".asdf", ".sdkman", ".bun", ".deno", ".rbenv", ".rvm", ".gem"),
-    *(".goenv", ".jenv", ".nodenv", ".phpenv", ".ghcup", ".stack", ".cabal", ".opam", ".elan", ".juliaup", ".dotnet"),
-    *(".local/bin", ".local/lib", ".local/pipx", ".local/share/pnpm", ".local/share/uv", ".local/share/pipx"),
-    *(".local/share/mise", ".local/share/fnm", ".local/share/rtx", ".local/share/virtualenvs", ".local/share/rustup"),
-    *(".local/share/pypoetry", ".local/share/man", ".local/state/nix", ".local/share/hatch", ".local/share/nvm"),
-    *(".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".cargo/config.toml", ".cargo/config"),
-    *("bin", "go", ".go", "sdk", "miniconda3", "anaconda3", "miniforge3", "mambaforge", ".conda/envs", ".conda/pkgs"),
-    *(".nix-profile", ".linuxbrew", ".yarn", ".npm-global", ".npm-packages", ".pnpm-store", ".virtualenvs"),
-    *(".m2/repository", ".m2/wrapper", ".gradle/caches", ".gradle/wrapper", ".ivy2/cache", ".sbt", ".mix", ".hex"),
-    *(".local/share/mamba", "micromamba", ".pixi/bin", ".pixi/envs", ".swiftly", ".local/share/swiftly", ".krew/bin"),
-    *(".poetry", ".rye", ".hatch", ".moon", ".proto", ".n", ".fvm", "flutter", ".pub-cache"),
-)
-"""Interpreters, compilers and package stores below the home."""
+_PREFIX = "bin lib lib64 libexec include share sbin ssl etc jre sysroot pyvenv.cfg"
+_ENVIRONMENTS = " ".join(f"envs/*/{part}" for part in _PREFIX.split())
+_ENV_MANAGER = "bin completions libexec plugins shims version versions"
+
+TOOLCHAINS: Mapping[str, str] = {
+    ".pyenv": f"{_ENV_MANAGER} pyenv.d",
+    **dict.fromkeys((".rbenv", ".goenv", ".nodenv", ".jenv", ".phpenv"), _ENV_MANAGER),
+    ".nvm": "versions alias nvm.sh nvm-exec bash_completion",
+    ".fnm": "node-versions aliases",
+    ".volta": "bin tools",
+    ".n": f"n {_PREFIX}",
+    ".rustup": "toolchains settings.toml",
+    ".cargo": "bin registry/index registry/cache registry/src git/db git/checkouts env",
+    ".asdf": "bin lib libexec plugins shims installs completions asdf.sh",
+    ".sdkman": "bin candidates src",
+    ".bun": "bin install/global install/cache",
+    ".deno": "bin",
+    ".rvm": "rubies gems bin scripts wrappers environments",
+    ".gem": "ruby",
+    ".ghcup": "bin ghc hls env",
+    ".stack": "programs snapshots pantry",
+    ".cabal": "bin lib share packages store",
+    ".opam": "opam-init repo " + " ".join(f"*/{part}" for part in ("bin", "lib", "share", "sbin", "man")),
+    ".elan": "bin toolchains settings.toml",
+    ".juliaup": "bin julia-*",
+    ".julia": "juliaup packages artifacts registries compiled environments",
+    ".dotnet": "dotnet sdk shared host packs templates tools sdk-manifests",
+    ".local": "bin lib/python* lib/node_modules share/man state/nix/profiles",
+    ".local/pipx": "venvs shared",
+    ".local/share/pipx": "venvs shared py",
+    ".local/share/pnpm": "bin global nodejs store .tools pnpm pnpx",
+    ".local/share/uv": "python tools",
+    **dict.fromkeys((".local/share/mise", ".local/share/rtx"), "installs shims plugins"),
+    ".local/share/fnm": "node-versions aliases",
+    ".local/share/nvm": "v*",
+    ".local/share/virtualenvs": " ".join(f"*/{part}" for part in _PREFIX.split()),
+    ".virtualenvs": " ".join(f"*/{part}" for part in _PREFIX.split()),
+    ".local/share/rustup": "toolchains settings.toml",
+    ".local/share/pypoetry": "venv python",
+    ".local/share/hatch": "env pythons",
+    **dict.fromkeys((".local/share/mamba", "micromamba"), f"bin pkgs {_ENVIRONMENTS}"),
+    **dict.fromkeys(
+        ("miniconda3", "anaconda3", "miniforge3", "mambaforge"),
+        f"{_PREFIX} condabin shell pkgs conda-meta/history {_ENVIRONMENTS}",
+    ),
+    ".conda": f"pkgs {_ENVIRONMENTS}",
+    "go": "bin pkg/mod pkg/sumdb",
+    ".go": "bin pkg src lib VERSION go.env",
+    "sdk": " ".join(f"go*/{part}" for part in ("bin", "pkg", "src", "lib", "VERSION", "go.env")),
+    ".nix-profile": _PREFIX,
+    ".linuxbrew": f"{_PREFIX} opt Cellar",
+    ".yarn": "bin berry releases",
+    **dict.fromkeys((".npm-global", ".npm-packages"), _PREFIX),
+    ".pnpm-store": "v*",
+    ".m2": "repository wrapper",
+    ".gradle": "wrapper/dists jdks native caches/modules-2 caches/jars-*",
+    ".ivy2": "cache local",
+    ".sbt": "boot launchers",
+    ".mix": "archives elixir escripts",
+    ".hex": "packages",
+    ".pixi": f"bin {_ENVIRONMENTS}",
+    ".swiftly": "bin toolchains",
+    ".local/share/swiftly": "bin toolchains",
+    ".krew": "bin store",
+    ".poetry": "bin lib venv",
+    ".rye": "py shims tools self uv",
+    ".hatch": "env pythons",
+    ".moon": "bin tools",
+    ".proto": "bin shims tools plugins",
+    ".fvm": "versions",
+    "flutter": "bin packages version",
+    ".pub-cache": "hosted git bin global_packages",
+}
+"""Interpreters, compilers and package stores below the home: of each folder the parts that make it run. Beside them lie
+its configuration and what lets people in."""
+
+CONFIGURATIONS = (".cargo/config.toml", ".cargo/config")
+"""What tools need of their configuration, where nothing in it looks secret."""
 
 SECRETS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".oci", ".password-store", ".pki", ".mozilla"),
@@ -63,15 +129,12 @@ SECRETS = (
     *(".pulumi", ".heroku", ".netlify", ".vercel", ".wrangler", ".config.json", ".minikube", ".bash_profile.local"),
 )
 """Where people and programs keep keys and histories below the home: never readable, also where the home itself or a
-part of it is the project."""
+part of it is the project. Elsewhere they are not there in the first place."""
 
 _OWN_STORE = frozenset({".git", ".hg", ".svn"})
 """Version control writes there all day: of these only what can run something is protected."""
 
-PROTECTED = (
-    *sorted(set(root_places()) - _OWN_STORE),
-    *(".hg/hgrc", ".opencode", "opencode.json", ".roo", ".emacs.d"),
-)
+PROTECTED = (*sorted(set(root_places()) - _OWN_STORE), ".hg/hgrc")
 """What makes git, an editor, a shell or an agent run something later, relative to a project."""
 
 HOME_PROTECTED = (
@@ -98,8 +161,10 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "remotes", "branches")
 """What makes git run something later, or send what is there elsewhere, in a repository's own folder."""
 
-_GIT_FOLDERS = 200
+_GIT_FOLDERS = 20_000
+"""How many folders are looked through for git's own; where there are more, nothing is run."""
 _LINKS = 8
+_TELLING = re.compile(r"token|secret|passw|credential|auth|key\s*=|://[^/\s]*@", re.IGNORECASE)
 _INSTALLATION = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 _FRESH = 30.0
 """Seconds for which it is known what there is on this machine."""
@@ -159,9 +224,26 @@ def moment() -> int:
 
 @lru_cache(maxsize=16)
 def _readable(path: str, below: Path, more: tuple[Path, ...], _: int) -> tuple[Path, ...]:
-    places = [Path(place) for place in SYSTEM] + [below / place for place in TOOLCHAINS]
+    places = [Path(place) for place in SYSTEM]
+    places += [found for root, parts in TOOLCHAINS.items() for found in _parts(below / root, parts)]
+    places += [below / name for name in CONFIGURATIONS if _tells_nothing(below / name)]
     named = [place for place in more if _resolved(place) == place]
     return tuple(existing([*places, *interpreter(), *path_folders(path), *named]))
+
+
+def _parts(root: Path, parts: str) -> Iterator[Path]:
+    for part in parts.split() if root.is_dir() else ():
+        if "*" in part:
+            yield from root.glob(part)
+        else:
+            yield root / part
+
+
+def _tells_nothing(path: Path) -> bool:
+    try:
+        return not _TELLING.search(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
 
 
 def path_folders(path: str) -> Iterator[Path]:
@@ -210,7 +292,9 @@ def secrets(policy: SandboxPolicy) -> list[Path]:
     user named to be read or written is theirs to name, unless it is hidden."""
     explicit = {_resolved(path) for path in (*policy.folders, *policy.readable)}
     hidden = {place for path in policy.hidden for place in (path, _resolved(path))}
-    usual = _usual_secrets(home(), moment())
+    usual = [*_usual_secrets(home(), moment())]
+    if any(home().is_relative_to(folder) for folder in policy.folders):
+        usual += [home() / root for root in TOOLCHAINS]  # what is listed of them is laid over
     return [*(path for path in usual if path not in explicit), *sorted(hidden)]
 
 
@@ -234,7 +318,7 @@ def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
         return found
     if (folder / ".git").is_file() or (folder / ".git").is_symlink():
         found = [folder / ".git"]  # of a linked worktree or a submodule: it says where the repository is
-    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *own]))
+    return list(dict.fromkeys([*found, *(folder / name for name in names), *_spelled(folder), *led_to(folder), *own]))
 
 
 def _spelled(folder: Path) -> list[Path]:
@@ -248,12 +332,15 @@ def _spelled(folder: Path) -> list[Path]:
 
 def git_folders(folder: Path) -> list[Path]:
     """The folder of git in ``folder``, whether it exists or not, and those of its submodules and worktrees. ``folder``
-    may be one of git itself."""
+    may be one of git itself. Raises OSError where there are too many to look through."""
     git = folder if _is_git(folder) else folder / ".git"
-    found = [git]
+    found, looked = [git], 0
     for kind in ("modules", "worktrees"):
         todo = [git / kind]
-        while todo and len(found) < _GIT_FOLDERS:
+        while todo:
+            looked += 1
+            if looked > _GIT_FOLDERS:
+                raise OSError(f"{git / kind} has more than {_GIT_FOLDERS:,} folders")
             try:
                 inside = [Path(entry.path) for entry in os.scandir(todo.pop()) if entry.is_dir(follow_symlinks=False)]
             except OSError:

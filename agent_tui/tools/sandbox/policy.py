@@ -18,7 +18,7 @@ Domain = Literal["look", "work", "free"]
 
 DOMAINS: tuple[Domain, ...] = ("look", "work", "free")
 
-Network = Literal["ask", "allow", "deny"]
+Network = Literal["ask", "allow", "deny", "registries"]
 
 Loopback = Literal["own", "machine", "deny"]
 """Ports on 127.0.0.1 and ::1 while the network is closed: ``own`` ones that nobody else reaches, those of the
@@ -69,6 +69,9 @@ class SandboxPolicy:
             if folder.is_symlink():
                 folder.unlink()
             private_dir(folder)
+        # pnpm's store has no variable that npm would not warn of.
+        with contextlib.suppress(OSError):
+            _write_beneath(self.scratch, ("config", "pnpm", "rc"), f"store-dir={self.cache / 'pnpm'}\n")
 
     @property
     def private(self) -> tuple[Path, ...]:
@@ -93,6 +96,23 @@ class SandboxPolicy:
     @property
     def state(self) -> Path:
         return self.scratch / "state"
+
+
+def _write_beneath(folder: Path, names: tuple[str, ...], text: str) -> None:
+    """Writes a file that is not there yet, through no link: commands write in these folders. Raises OSError."""
+    at = os.open(folder, os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in names[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=at)
+            inner = os.open(name, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = inner
+        fd = os.open(names[-1], os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=at)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+    finally:
+        os.close(at)
 
 
 @dataclass(slots=True, frozen=True)

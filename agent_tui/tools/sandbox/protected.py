@@ -6,6 +6,7 @@ trusted folder brings along. A leaf: it imports nothing of the program.
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -15,10 +16,11 @@ FOLDERS = frozenset(
         *(".git", ".hg", ".svn", ".githooks", ".husky", ".lefthook"),
         # Agents, ours and others': rules, hooks, servers and commands that run with the next session.
         *(".agent-tui", ".agents", ".claude", ".codex", ".gemini", ".cursor", ".windsurf", ".continue"),
+        *(".kiro", ".qwen", ".amazonq", ".kilocode", ".junie", ".trae", ".factory", ".roo", ".opencode", ".crush"),
         # Editors and containers: tasks, debuggers and set-up commands that run when the folder is opened.
-        *(".vscode", ".idea", ".zed", ".fleet", ".nvim", ".devcontainer", ".direnv"),
+        *(".vscode", ".idea", ".zed", ".fleet", ".nvim", ".emacs.d", ".devcontainer", ".direnv", ".mise"),
         # Build machines run these with the secrets of the repository.
-        *(".circleci", ".buildkite"),
+        *(".circleci", ".buildkite", ".woodpecker"),
     }
 )
 """Names of folders; everything in them is protected, at every depth: a folder below may be opened on its own, too.
@@ -28,22 +30,28 @@ FILES = frozenset(
     {
         *(".gitmodules", ".gitconfig", ".pre-commit-config.yaml", ".pre-commit-config.yml"),
         *("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.toml", ".lefthook.toml"),
-        *(".mcp.json", ".aider.conf.yml"),
+        *(".mcp.json", ".aider.conf.yml", ".crush.json", "crush.json", "opencode.json", "opencode.jsonc"),
         # Read by shells, version managers and package managers when somebody enters the folder or calls them there.
-        *(".envrc", ".mise.toml", "mise.toml", ".autoenv", ".autoenv.zsh"),
+        *(".envrc", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".rtx.toml", ".miserc.toml"),
+        *(".autoenv", ".autoenv.zsh", ".gdbinit", ".lldbinit"),
         *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", ".bash_login", ".bash_logout"),
         *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".ripgreprc"),
         *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".devcontainer.json"),
-        *(".gitlab-ci.yml", ".travis.yml", "jenkinsfile"),
+        *(".gitlab-ci.yml", ".travis.yml", "jenkinsfile", ".drone.yml", ".drone.jsonnet", ".woodpecker.yml"),
+        *(".woodpecker.yaml", "azure-pipelines.yml", "azure-pipelines.yaml", "bitbucket-pipelines.yml", ".cirrus.yml"),
     }
 )
 """Names of files, at every depth. Not among them is what runs only when its own code is run, such as ``Makefile``,
 ``package.json`` or ``conftest.py``: they are the project's source, and changing source is what edits are for."""
 
-SUFFIXES = (".code-workspace",)
-"""Ends of names of files."""
+_FORMS = re.compile(r".+\.code-workspace|\.?mise\..+\.toml")
+"""Names of files that have many forms."""
 
-PATHS = ((".github", "workflows"), (".github", "actions"), (".cargo", "config.toml"), (".cargo", "config"))
+PATHS = (
+    *(((forge, place)) for forge in (".github", ".gitea", ".forgejo") for place in ("workflows", "actions")),
+    *((".cargo", "config.toml"), (".cargo", "config"), (".yarn", "releases"), (".yarn", "plugins")),
+    *((".config", "mise"), (".config", "mise.toml"), (".config", "mise.local.toml"), ("mise", "config.toml")),
+)
 """Two names in a row. A workflow runs elsewhere with the repository's secrets: it is worth the one question. The rest
 of ``.github`` is text."""
 
@@ -62,14 +70,14 @@ def is_protected(path: PurePath) -> bool:
     return (
         any(part in FOLDERS for part in parts)
         or parts[-1] in FILES
-        or parts[-1].endswith(SUFFIXES)
+        or _FORMS.fullmatch(parts[-1]) is not None
         or any(pair in PATHS for pair in pairwise(parts))
     )
 
 
 def root_places() -> list[str]:
     """The places below a project's own root as relative paths, sorted: what a sandbox can make read-only by name.
-    Files known by their suffix, and places deeper down, are not in it."""
+    Files known by a form of names, and places deeper down, are not in it."""
     return sorted({*FOLDERS, *FILES, *("/".join(pair) for pair in PATHS)})
 
 

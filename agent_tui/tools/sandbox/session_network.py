@@ -18,11 +18,12 @@ PATIENCE = 10.0
 
 
 class SessionNetwork:
-    """Only a loopback, and no way out of it. It is there as long as this object, this process or a command in it is:
-    the kernel takes it away, however they end."""
+    """Only a loopback, and no way out of it but what is made of ``listener``, a socket inside it. It is there as long
+    as this object, this process or a command in it is: the kernel takes it away, however they end."""
 
-    def __init__(self, fds: list[int]) -> None:
+    def __init__(self, fds: list[int], listener: socket.socket | None = None) -> None:
         self._fds = fds
+        self.listener = listener
         weakref.finalize(self, _close, tuple(fds))
 
     def joined(self) -> tuple[int, ...]:
@@ -54,7 +55,7 @@ def session_network() -> SessionNetwork | None:
                     timeout=PATIENCE,
                     check=False,
                 )
-            _, fds, _, _ = socket.recv_fds(ours, 1, 2)
+            _, fds, _, _ = socket.recv_fds(ours, 1, 3)
         except (OSError, subprocess.SubprocessError) as error:
             log.info("Commands share no network: %s", error)
             return None
@@ -63,7 +64,7 @@ def session_network() -> SessionNetwork | None:
         return None
     for fd in fds:
         os.set_inheritable(fd, False)
-    return SessionNetwork(fds)
+    return SessionNetwork(fds[1:], socket.socket(fileno=fds[0]))
 
 
 def _close(fds: tuple[int, ...]) -> None:

@@ -5,9 +5,10 @@ children where the system can do that, so that all of them are found, however th
 to, when whoever started it is gone, and when it is asked to end itself.
 
 Words it writes to ``status``, one a line: ``started PID``, ``failed ERRNO``, ``exit CODE`` (negative: the signal),
-``alone`` once nothing of the command is left, ``kept``, ``held`` and ``changed`` with paths in hexadecimal, ``bye``. It
-reads from ``control``: ``t`` asks the command to end; ``k`` and ``u`` say whether it is to go on when nobody holds
-``control`` any more; the end of it is its own, unless it is to go on: then it takes the output over.
+``refused`` with the path of what is too large to be put back, ``alone`` once nothing of the command is left, ``kept``,
+``held`` and ``changed`` with paths in hexadecimal, ``bye``. It reads from ``control``: ``t`` asks the command to end;
+``k`` and ``u`` say whether it is to go on when nobody holds ``control`` any more; the end of it is its own, unless it
+is to go on: then it takes the output over.
 """
 
 import _signal as signal  # type: ignore[import-not-found]
@@ -27,7 +28,73 @@ _POLITE = 1.0
 
 def main() -> None:
     spec, argv = confine.unpacked(sys.argv[1]), sys.argv[2:]
+    _stay_behind(spec)
     Supervisor(spec, argv).run()
+
+
+def _stay_behind(spec: dict) -> None:  # type: ignore[type-arg]
+    """Goes on in a child, which is the supervisor. A command may kill that by its id: the orphans of both come to this
+    process then, which ends them, and ends as the supervisor did. Where orphans do not come, there is one process."""
+    if not confine.subreaper():
+        return
+    me, above = os.getpid(), os.getppid()
+    child = os.fork()
+    if child == 0:
+        confine.die_with_parent(signal.SIGTERM)
+        if os.getppid() != me:
+            os._exit(1)
+        return
+    confine.unreadable()
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, lambda number, _: _send(child, number))
+    if spec.get("control") is None:
+        confine.die_with_parent(signal.SIGTERM)
+        if os.getppid() != above:
+            _send(child, signal.SIGTERM)
+    # All but the word that nothing is left: the streams are the command's, and whoever reads them waits for their end.
+    status = spec.get("status")
+    os.closerange(3, status if status is not None else 1 << 20)
+    if status is not None:
+        os.closerange(status + 1, 1 << 20)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(nothing, fd)
+    os.close(nothing)
+    _end_as(_outlive(child))
+
+
+def _outlive(child: int) -> int:
+    """Waits for the supervisor, and kills what it left behind. How it ended, as ``waitpid`` says it."""
+    status = os.waitpid(child, 0)[1]
+    deadline = time.monotonic() + _PATIENCE
+    pause = 0.001
+    while time.monotonic() < deadline:
+        for pid in descendants(os.getpid()):
+            _send(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            break
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+    return status
+
+
+def _end_as(status: int) -> None:
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        # Ending by the same signal is how a shell passes it on.
+        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        os.kill(os.getpid(), -code)
+    os._exit(max(code, 0))
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
 
 
 class Supervisor:
@@ -49,9 +116,13 @@ class Supervisor:
                 os.set_inheritable(fd, False)
         confine.unreadable()
         if self._spec.get("watch"):
-            from watch import Keeper  # type: ignore[import-not-found]
+            from watch import Keeper, TooLarge  # type: ignore[import-not-found]
 
-            self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
+            try:
+                self._keepers = [Keeper(folder, names, self._spec["held"]) for folder, names in self._spec["watch"]]
+            except TooLarge as large:
+                self._say(f"refused {os.fsencode(large.args[0]).hex()}")
+                os._exit(1)
         wake, write = os.pipe()
         for fd in (wake, write):
             os.set_blocking(fd, False)
@@ -96,17 +167,24 @@ class Supervisor:
                     signal.signal(getattr(signal, name), signal.SIG_DFL)
             signal.set_wakeup_fd(-1)
             os.setsid()
-            if self._spec.get("confine") is not None:
-                confine.lay_on(self._spec["confine"])
-            # Last: a change of what the process may do can take it off again.
-            confine.die_with_parent(signal.SIGKILL)
-            if os.getppid() != parent:
-                os._exit(1)
+            self._stay(parent)
+            spec = self._spec.get("confine")
+            if spec is not None:
+                confine.lay_on(spec)
+                # Again: a change of what the process may do can take it off. Among its own, it has another parent.
+                self._stay(1 if spec.get("mounts") else parent)
             os.execvpe(self._argv[0], self._argv, os.environ)
         except OSError as error:
             os.write(started, str(error.errno or 0).encode())
         finally:
             os._exit(127)
+
+    @staticmethod
+    def _stay(parent: int) -> None:
+        """Stays as long as ``parent`` does."""
+        confine.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
     def _loop(self, wake: int) -> None:
         watched = [wake] + ([self._control] if self._control is not None else [])
@@ -201,11 +279,9 @@ class Supervisor:
             self._log.rest(
                 "stopped" if code is None else f"ended by signal {-code}" if code < 0 else f"exit code {code}"
             )
-        if self._control is None and code is not None and code < 0:
-            # Ending by the same signal is how a shell passes it on.
-            signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
-            os.kill(os.getpid(), -code)
-        os._exit(code if self._control is None and code is not None and code >= 0 else 0)
+        if self._control is not None or code is None:
+            os._exit(0)
+        _end_as(-code if code < 0 else code << 8)
 
     def _wait(self, seconds: float, kill: bool) -> None:
         deadline = time.monotonic() + seconds

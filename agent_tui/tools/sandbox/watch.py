@@ -8,9 +8,10 @@ import os
 import stat
 import time
 
-MAX_ENTRIES = 1_000
-MAX_BYTES = 4_000_000
-"""How much is remembered of one place, so that a command's start stays quick; what is beyond is told, not restored."""
+MAX_ENTRIES = 20_000
+MAX_BYTES = 64_000_000
+"""How much is remembered of the places of one folder: where there is more no command is run, as it could not be put
+back."""
 
 _NOFOLLOW = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -18,8 +19,12 @@ Word = tuple[str, str]
 """("kept" or "held", path)"""
 
 
+class TooLarge(Exception):
+    """There is more at a path, the argument, than is remembered."""
+
+
 class Keeper:
-    """Remembers ``names`` below ``folder``. ``held`` takes what was not there before."""
+    """Remembers ``names`` below ``folder``. ``held`` takes what was not there before. Raises TooLarge."""
 
     def __init__(self, folder: str, names: "tuple[str, ...]", held: str) -> None:
         self._folder, self._names = folder, names
@@ -29,11 +34,13 @@ class Keeper:
         self._parents = sorted({name.split("/")[0] for name in names if "/" in name})
         paths = [os.path.join(folder, name) for name in self._parents]  # noqa: PTH118
         self._others = {path for path in paths if os.path.lexists(path) and not _is_folder(path)}
+        self._ways = {path: _mode(path) for path in sorted({way for name in names for way in _ways(folder, name)})}
 
     def put_back(self) -> "list[Word]":
         """Undoes what changed and says so. What cannot be undone is said to be changed: ("changed", path)."""
         words: list[Word] = []
-        self._entries = self._bytes = 0
+        for path, mode in self._ways.items():
+            self._open_way(path, mode, words)
         for name in self._parents:
             self._clear(os.path.join(self._folder, name), words)  # noqa: PTH118
         for name, before in self._before.items():
@@ -43,6 +50,17 @@ class Keeper:
             except OSError:
                 words.append(("changed", path))
         return words
+
+    def _open_way(self, path: str, before: "int | None", words: "list[Word]") -> None:
+        """Opens a folder on the way to a place that the command closed to its owner: what is in it is not gone."""
+        mode = _mode(path)
+        if mode is None or mode & 0o700 == 0o700 or (before is not None and before & 0o700 != 0o700):
+            return
+        try:
+            _chmod(path, 0o700 if before is None else before)
+            words.append(("kept", path))
+        except OSError:
+            words.append(("changed", path))
 
     def _clear(self, path: str, words: "list[Word]") -> None:
         """Takes away what is no folder and stands where one with protected things belongs: a link, or git's file that
@@ -69,21 +87,26 @@ class Keeper:
         except OSError:
             return None
         self._entries += 1
+        if self._entries > MAX_ENTRIES:
+            raise TooLarge(path)
         kind = stat.S_IFMT(info.st_mode)
         key = (info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
         if kind == stat.S_IFLNK:
             return ("link", os.readlink(path))  # noqa: PTH115
         if kind == stat.S_IFDIR:
-            names = sorted(os.listdir(path)) if self._entries < MAX_ENTRIES else []  # noqa: PTH208
+            try:
+                names = sorted(os.listdir(path))  # noqa: PTH208
+            except OSError:  # closed to its owner
+                return ("folder", info.st_mode, None)
             return ("folder", info.st_mode, {name: self._state(f"{path}/{name}") for name in names})
         if kind == stat.S_IFREG:
             return ("file", info.st_mode, key, self._content(path, info.st_size))
         return ("other", key)
 
     def _content(self, path: str, size: int) -> "bytes | None":
-        if self._entries > MAX_ENTRIES or self._bytes + size > MAX_BYTES:
-            return None
         self._bytes += size
+        if self._bytes > MAX_BYTES:
+            raise TooLarge(path)
         try:
             with os.fdopen(os.open(path, _NOFOLLOW), "rb") as file:
                 return file.read()
@@ -101,7 +124,16 @@ class Keeper:
     # What is to be there
 
     def _mend(self, path: str, before: "tuple[object, ...] | None", words: "list[Word]") -> None:
-        after = self._state(path)
+        self._entries = self._bytes = 0
+        try:
+            after = self._state(path)
+        except TooLarge:  # made by the command: all of it goes
+            if before is None:
+                self._away(path)
+            else:
+                self._restore(path, before, occupied=True)
+            words.append(("held" if before is None else "kept", path))
+            return
         if after == before or (after is not None and before is not None and _alike(before, after)):
             return
         if before is None:
@@ -109,8 +141,16 @@ class Keeper:
                 self._take_away(path, words)
             return
         if before[0] == "folder" and after is not None and after[0] == "folder":
+            if after[1] != before[1]:
+                assert isinstance(before[1], int)
+                _chmod(path, stat.S_IMODE(before[1]))
+                words.append(("kept", path))
+                after = self._state(path) or after
             held, there = before[2], after[2]
-            assert isinstance(held, dict) and isinstance(there, dict)
+            if not isinstance(held, dict) or not isinstance(there, dict):
+                if held is not there:
+                    raise OSError("not remembered")
+                return
             for name in sorted({*held, *there}):
                 self._mend(f"{path}/{name}", held.get(name), words)
             return
@@ -135,17 +175,19 @@ class Keeper:
                 file.write(value)
                 os.fchmod(fd, stat.S_IMODE(before[1]))
         else:
-            assert isinstance(value, dict) and isinstance(before[1], int)
-            os.mkdir(path, stat.S_IMODE(before[1]))  # noqa: PTH102
-            for name, inner in value.items():
-                if inner is not None:
-                    self._restore(f"{path}/{name}", inner, False)
+            assert isinstance(before[1], int)
+            os.mkdir(path, 0o700)  # noqa: PTH102
+            if isinstance(value, dict):
+                for name, inner in value.items():
+                    if inner is not None:
+                        self._restore(f"{path}/{name}", inner, False)
+            _chmod(path, stat.S_IMODE(before[1]))
 
     def _take_away(self, path: str, words: "list[Word]") -> None:
         """Removes what is new, unless it is what ``git init`` makes and runs nothing."""
         parent, name = os.path.split(path)
         if ".git" in parent.split("/"):
-            if name in ("hooks", "info", "branches") and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+            if name in ("hooks", "info", "branches") and (_mode(path) or 0) & 0o700 == 0o700:
                 for entry in sorted(os.listdir(path)):  # noqa: PTH208
                     if not entry.endswith(".sample") and not (name == "info" and entry in ("exclude", "refs")):
                         self._away(f"{path}/{entry}")
@@ -162,13 +204,50 @@ class Keeper:
         try:
             os.rename(path, target)  # noqa: PTH104
         except OSError:
-            import shutil  # seldom needed: another file system
+            import shutil  # seldom needed: another file system, or a folder that is closed to its owner
 
+            if _is_folder(path):
+                _open_all(path)
             shutil.move(path, target)
 
 
 def _is_folder(path: str) -> bool:
     return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
+def _ways(folder: str, name: str) -> "list[str]":
+    """The folders that lead to ``name``, ``folder`` first."""
+    parts = name.split("/")
+    return ["/".join((folder, *parts[:number])) for number in range(len(parts))]
+
+
+def _mode(path: str) -> "int | None":
+    """The mode of a folder; None where none is."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return None
+    return stat.S_IMODE(mode) if stat.S_ISDIR(mode) else None
+
+
+def _chmod(path: str, mode: int) -> None:
+    """Changes the mode of a folder, never of what a link in its place leads to."""
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(path, mode, follow_symlinks=False)  # noqa: PTH101
+        return
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101
+    finally:
+        os.close(fd)
+
+
+def _open_all(path: str) -> None:
+    """Opens a folder and those in it to their owner, so that they can be moved."""
+    _chmod(path, 0o700)
+    for entry in os.scandir(path):
+        if entry.is_dir(follow_symlinks=False):
+            _open_all(entry.path)
 
 
 def _alike(before: "tuple[object, ...]", after: "tuple[object, ...]") -> bool:

@@ -27,6 +27,11 @@ _OFFLINE = re.compile(
 )
 _ELSEWHERE = re.compile(r"/home/|/root/|/Users/|~/|\$HOME", re.IGNORECASE)
 _MISSING = re.compile(r"no such file or directory|not found|ENOENT", re.IGNORECASE)
+_SURELY = re.compile(
+    r"(?m)(?:permission denied|operation not permitted|read-only file system)(?: \(os error \d+\)|: '[^'\n]*')?\.?$"
+    r"|\b(?:EACCES|EPERM|EROFS|EAI_AGAIN|ENETUNREACH)\b|could not resolve host|name resolution$|service not known",
+    re.IGNORECASE,
+)
 _TAIL = 20_000
 _SHELLS_NAME = re.compile(r"(?m)^\S*\b(?:ba|da|z|k)?sh: (?:line \d+: )?")
 _DENIED = r"permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS"
@@ -41,14 +46,31 @@ def network_words(network: Network, loopback: Loopback) -> str:
     """What ``work`` reaches, in the words that /status lists."""
     if network == "allow":
         return "network open"
+    if network == "registries":
+        return "no network but package registries and hosts you granted"
     ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
     return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
 
 
-def refused(output: str, domain: Domain, network: Network | None = None, shares: bool = False) -> list[str]:
-    """A line for a failed command that the sandbox may have stopped, naming what it reached for, and how it may be
-    asked for outside; none where its output does not look like it. ``shares``: it has the ports of other commands."""
-    if domain == "free":
+def place_words(domain: Domain, network: Network, loopback: Loopback) -> str:
+    """Where a command that is held stands, as the model is told with its permission mode."""
+    writes = "the project and $TMPDIR" if domain == "work" else "$TMPDIR alone"
+    reaches = {"allow": "the network", "registries": "no network but package registries"}
+    net = reaches.get(network, "no network") if domain == "work" else "no network"
+    ports = "; ports on 127.0.0.1 are for each other" if domain == "work" and loopback != "deny" else ""
+    return (
+        f"Commands run in a sandbox: they read the project and the system, not the home, write {writes}, have {net}"
+        f'{ports}. "outside": true asks the user to let one out.'
+    )
+
+
+def refused(
+    output: str, domain: Domain, network: Network | None = None, shares: bool = False, failed: bool = True
+) -> list[str]:
+    """A line for a command that the sandbox may have stopped, naming what it reached for, and how it may be asked for
+    outside; none where its output does not look like it. ``shares``: it has the ports of other commands. One that has
+    not ``failed``, as ``make | tail`` never does, must have said so in so many words."""
+    if domain == "free" or (not failed and not _SURELY.search(output[-_TAIL:])):
         return []
     tail = output[-_TAIL:]
     again = ' If it is needed, call it again with "outside": true; the user is asked.' if domain == "work" else ""
@@ -79,6 +101,17 @@ def _path(output: str, problem: str) -> str:
     named = next(group for group in found[-1].groups() if group)
     below = str(Path.home())
     return "~" + named[len(below) :] if named == below or named.startswith(below + "/") else named
+
+
+def kept_from(hosts: Sequence[str]) -> list[str]:
+    """A line for hosts that were refused, with what would open them."""
+    if not hosts:
+        return []
+    named = ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+    return [
+        f"[sandbox: {named}: not open to commands here. The user can open it with the rule network({hosts[0]}), "
+        'or be asked by "outside": true.]'
+    ]
 
 
 def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:

@@ -34,7 +34,7 @@ def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
     [
         ("ask", 'name = "bash", arguments = { command = "touch made" }', "--allow 'bash(touch"),
         ("plan", 'name = "bash", arguments = { command = "touch made" }', "--permission-mode "),
-        ("auto", 'name = "read", arguments = { path = "/etc/passwd" }', "--add-dir"),
+        ("auto", 'name = "read", arguments = { path = "../beside" }', "--add-dir"),
         ("ask", 'name = "fetch", arguments = { url = "https://example.com/" }', "--allow 'fetch(example.com)'"),
     ],
 )
@@ -50,3 +50,25 @@ def test_a_denial_can_fail_the_run(cli: Cli) -> None:
     cli.script(WRITE)
     outcome = cli.run("-p", "make it", "-m", "demo", "--fail-on-denial")
     assert (outcome.code, outcome.out) == (56, "Over.\n")
+
+
+WORKFLOW = """
+[[step]]
+tool_calls = [{ name = "write", arguments = { path = ".github/workflows/ci.yml", content = "on: push" } }]
+[[step]]
+text = "Over."
+"""
+
+
+def test_a_rule_that_names_the_workflows_lets_a_run_write_them(cli: Cli) -> None:
+    cli.script(WORKFLOW)
+    refused = cli.run("-p", "go", "-m", "demo", "--permission-mode", "auto", "--fail-on-denial")
+    assert refused.code == 56 and "--allow 'edit(./.github/workflows/ci.yml)'" in refused.error
+    project = cli.project / ".agent-tui"
+    project.mkdir()
+    (project / "config.toml").write_text('[permissions]\nallow = ["edit(./.github/workflows/**)"]\n', "utf-8")
+    assert cli.run("-p", "go", "-m", "demo", "--trust", "--fail-on-denial").code == 56, (
+        "the project says so, not the user"
+    )
+    assert cli.run("-p", "go", "-m", "demo", "--allow", "edit(./.github/workflows/**)", "--fail-on-denial").code == 0
+    assert (cli.project / ".github/workflows/ci.yml").read_text() == "on: push"

@@ -62,7 +62,7 @@ async def live(folder: Path, settings: Settings) -> AsyncIterator[Agent]:
     built = parts(folder, settings)
     async with asyncio.timeout(120), running(built) as (agent, _):
         assert built.extensions is not None
-        await built.extensions.ready(30)
+        await built.extensions.ready()
         await agent.ready()
         yield agent
 

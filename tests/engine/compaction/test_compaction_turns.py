@@ -177,10 +177,12 @@ async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(bench: Ma
 async def test_a_summary_call_is_waited_for_as_a_step_is(bench: Make) -> None:
     world = bench(ReadingModel(), tokens=100)
     world.settings.agent.timeout, world.settings.agent.content_timeout = 33.0, 1_234.0
+    world.settings.agent.answer_timeout = 5_678.0
     world.fill(62, 200)
     await world.service.compact("manual", world.events.append, world.prepare)
     (request,) = world.model.requests
     assert (request.kind, request.timeout, request.content_timeout) == ("compaction", 33.0, 1_234.0)
+    assert request.answer_timeout == 5_678.0
 
 
 async def test_where_one_model_compacts_says_nothing_of_the_model_switched_to(bench: Make) -> None:

@@ -16,11 +16,11 @@ from agent_tui.engine.project.prelude import schema_text
 from agent_tui.engine.project.workspace import Workspace
 from agent_tui.engine.runtime.requests import build_request
 from agent_tui.models.context import ContextRow
-from agent_tui.models.events import ContextChanged, ToolOutput, ToolStarted
+from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
-from tests.support.agents import Recorder, parts_for, running
+from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
 from tests.support.mcp_servers import stdio
 from tests.support.waiting import Bell
@@ -37,7 +37,7 @@ async def started(
     skill.parent.mkdir(parents=True)
     skill.write_text("---\ndescription: keeps things tidy\n---\nPut it away.")
     (project / "AGENTS.md").write_text("Use tabs.")
-    settings = Settings(permissions=PermissionsConfig(mode="auto"))
+    settings = Settings(permissions=PermissionsConfig(mode="auto", allow=["mcp(test.*)"]))
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
@@ -49,7 +49,7 @@ async def started(
     )
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
-            await extensions.ready(30)
+            await extensions.ready()
             await agent.ready()
         yield agent, recorder
 
@@ -200,7 +200,7 @@ async def test_a_server_that_comes_later_moves_the_number_between_turns(
         assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.mcp_resources() == []
         go.ring()
         assert agent.parts.extensions is not None
-        await agent.parts.extensions.ready(30)
+        await agent.parts.extensions.ready()
         await agent.ready()
         after = agent.context_usage()
         assert after.total > before.total and sum(r.tokens for r in after.rows) == after.total
@@ -210,6 +210,21 @@ async def test_a_server_that_comes_later_moves_the_number_between_turns(
         assert agent.mcp_resources() == [("test:test://notes", "Some notes.")]
         parts, problems = await agent.mcp_attachments("see @test:test://notes.")
         assert [p.text for p in parts] == ["remember this"] and problems == []
+
+
+async def test_a_message_that_goes_out_before_a_server_has_started_says_so_once(
+    tmp_path: Path, bell: Callable[[str], Bell]
+) -> None:
+    go = bell("go")
+    async with started(tmp_path, '[[step]]\nrepeat = 0\ntext = "ok"\n', "--wait-for", str(go), wait=False) as (
+        agent,
+        recorder,
+    ):
+        for _ in range(2):
+            await say(agent, "hello")
+        told = [notice.text for notice in recorder.of(Notice) if notice.code == "mcp"]
+        assert told == ["MCP server test: still starting; this message goes out without its tools."]
+        go.ring()
 
 
 async def test_a_running_turn_keeps_its_tools_when_servers_and_documents_change(tmp_path: Path) -> None:

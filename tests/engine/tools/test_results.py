@@ -90,8 +90,8 @@ async def test_own_commands_and_mentioned_files_have_their_rows(tmp_path: Path, 
 
 async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Path, project: Path) -> None:
     script = (
-        step(read={"path": "src/calc.py", "limit": None, "explanation": "to \x1b[31m look", "offset": "2"})
-        + step(todo={"items": [{"text": "a", "status": "pending", "id": 7}]})
+        step(read={"path": "src/calc.py", "limit": None, "encoding": "to \x1b[31m look", "offset": "2"})
+        + step(todo={"items": [{"text": "a", "status": "pending", "due": 7}]})
         + step("Done.")
     )
     async with running(parts(tmp_path, project, script)) as (agent, _):
@@ -99,6 +99,6 @@ async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Pa
         read, todo = results(agent)
         assert not read.is_error and not todo.is_error
         assert read.text == (
-            "2\t    return a - b\n[read has no argument explanation: ignored. It takes: path, offset, limit]"
+            "2\t    return a - b\n[read has no argument encoding: ignored. It takes: path, offset, limit]"
         )
-        assert todo.text.endswith("[todo has no argument items.id: ignored. It takes: items]")
+        assert todo.text.endswith("[todo has no argument items.due: ignored. It takes: items]")

@@ -111,17 +111,21 @@ def piece(api: Api, text: str) -> bytes:
     return api.opening.replace("wörd ".encode(), text.encode()).replace(b"w\\u00f6rd ", text.encode())
 
 
+def endless(api: Api, text: str) -> tuple[bytes, bytes]:
+    """How an answer begins, and what can follow as often as one likes."""
+    if api.name == "anthropic":
+        event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        return api.opening, sse([event], named=True)
+    first, _, again = piece(api, text).rpartition(b"data: ")
+    return first, b"data: " + again.lstrip()
+
+
 @async_test
 @every_api
 async def test_an_answer_without_end_is_stopped_and_kept(worker: WorkerClient, server: Loopback, api: Api) -> None:
     room = answer_limit(100)
-    word = "word " * 2_000
-    first, _, again = piece(api, word).rpartition(b"data: ")
-    reply = Reply([first, *[b"data: " + again.lstrip() for _ in range(40)]])
-    if api.name == "anthropic":
-        event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}}
-        reply = Reply([api.opening, *[sse([event], named=True)] * 40])
-    answer = await ask(worker, server, reply, api, max_output=100)
+    first, more = endless(api, "word " * 2_000)
+    answer = await ask(worker, server, Reply([first, *[more] * 40]), api, max_output=100)
     assert len(answer.text) == room
     assert "longer than the 100 tokens asked for" in answer.failure.message
     assert "What arrived is kept" in answer.failure.message
@@ -183,6 +187,23 @@ async def test_content_starts_the_time_anew(worker: WorkerClient, server: Loopba
     answer = await ask(worker, server, Reply(Slow()), content_timeout=0.8)
     assert answer.text == "word " * 12
     assert answer.finish.reason == "stop"
+
+
+@async_test
+@every_api
+async def test_an_answer_that_trickles_for_ever_ends(worker: WorkerClient, server: Loopback, api: Api) -> None:
+    first, more = endless(api, "word ")
+
+    class Trickling:
+        def __iter__(self) -> Iterator[bytes]:
+            yield first
+            while not server.closing.wait(0.05):
+                yield more
+
+    answer = await ask(worker, server, Reply(Trickling()), api, answer_timeout=0.7)
+    assert answer.text.endswith("word ")
+    assert answer.failure.kind == "timeout"
+    assert "not complete after 0.7 s" in answer.failure.message and "agent.answer_timeout" in answer.failure.message
 
 
 BAD_USAGE: list[Any] = [

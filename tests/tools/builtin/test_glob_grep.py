@@ -9,8 +9,10 @@ import pytest
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import ToolContext
+from agent_tui.tools.builtin import grep as grep_tool
 from agent_tui.tools.builtin.glob import GlobTool
 from agent_tui.tools.builtin.grep import GrepTool
+from agent_tui.tools.builtin.searcher import PIECE
 from agent_tui.tools.files.globs import Glob
 from tests.support.tool_context import make_context
 
@@ -85,6 +87,29 @@ async def test_hostile_patterns_names_and_lines(searcher: str, context: ToolCont
         await grep(searcher, context, "a\0b")
     with pytest.raises(ToolError, match="does not exist"):
         await grep(searcher, context, "x", path="nowhere")
+
+
+async def test_a_line_of_any_length_is_searched_in_pieces(context: ToolContext) -> None:
+    text = bytearray(b"y" * (5 * PIECE) + b"\nshort\n")
+    for place in (PIECE - 3, 2 * PIECE - 70_000, 3 * PIECE + 5):
+        text[place : place + 6] = b"needle"
+        (context.root / "long").write_bytes(text)
+        (line,) = await grep("", context, "needle", path="long")
+        assert line.startswith("long:1:…") and "needle" in line and line.endswith(f"[{5 * PIECE:,} bytes]")
+        assert len(line) < 700
+        text[place : place + 6] = b"yyyyyy"
+    (context.root / "long").write_bytes(text)
+    assert await grep("", context, "^short", path="long") == ["long:2:short"]
+    for inside in ("yz$", "^yz", "y\\Z(?<!y)"):
+        assert await grep("", context, inside, path="long") == ["No matches."]
+    assert await grep("", context, "^y", path="long", context=1) != ["No matches."]
+    assert (await grep("", context, "z+", path="long"))[1].startswith("[in lines of more than 1,048,576 bytes")
+
+
+async def test_an_expression_without_end_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grep_tool, "TIMEOUT", 0.5)
+    (context.root / "trap").write_bytes(b"a" * 60 + b"b\n")
+    assert await grep("", context, "(a+)+$", path="trap") == ["[stopped after 0.5 s; narrow the search]"]
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
-from agent_tui.tools.base import Intent
+from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.permissions import Make, bash, edit, read
 
 
@@ -39,9 +41,9 @@ def test_reading_is_free_inside_and_asked_about_outside(make: Make, root: Path, 
 @pytest.mark.parametrize(
     ("url", "auto", "rule"),
     [
-        ("https://docs.python.org/3/", "allow", "allow"),
-        ("https://docs.python.org.evil.com/", "allow", "ask"),
-        ("https://evil.com/docs.python.org", "allow", "ask"),
+        ("https://docs.python.org/3/", "ask", "allow"),
+        ("https://docs.python.org.evil.com/", "ask", "ask"),
+        ("https://evil.com/docs.python.org", "ask", "ask"),
         ("http://localhost:8000/", "ask", "ask"),
         ("http://127.1/", "ask", "ask"),
         ("http://0x7f000001/", "ask", "ask"),
@@ -62,8 +64,9 @@ def test_fetching(make: Make, url: str, auto: str, rule: str) -> None:
 
 
 def test_mcp_and_internal_tools(make: Make) -> None:
-    intent = Intent("mcp", "call")
-    assert make().decide("github__push", intent).patterns == ["github__push"]
+    intent = Intent("mcp", "call", server=ServerTool("github", "push"))
+    asked = make().decide("mcp__github__push", intent)
+    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp__github__push"])
     assert make(allow=["github__*"]).decide("github__push", intent).action == "allow"
     assert make("auto", deny=["github__*"]).decide("github__push", intent).action == "deny"
     assert make("plan").decide("todo", Intent("internal", "todo")).action == "allow"
@@ -118,3 +121,57 @@ def test_a_folder_outside_can_be_allowed_for_the_session(make: Make, root: Path)
     assert bash(permissions, f"cat {outside}/secret").action == "ask", "a command reaches more than it names"
     for wide in (Path("/x"), Path.home() / "x", Path("/tmp/x")):
         assert permissions.decide("read", Intent("read", "x", [wide])).session == []
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_registries_are_open_to_what_needs_them(tmp_path: Path, apart: bool) -> None:
+    """Through our own way out nothing else is; where hosts cannot be told apart, to that command alone."""
+    granted = Permissions(
+        tmp_path,
+        tmp_path,
+        PermissionsConfig("auto", allow=["network(mine.example.com)"]),
+        holds=lambda domain: True,
+        network="registries",
+        tells_hosts_apart=lambda: apart,
+    )
+    for command in ("pip install six", ".venv/bin/pip install six", "npm install", "cargo add serde"):
+        found = bash(granted, command)
+        assert (found.action, found.domain, found.network) == ("allow", "work", not apart), command
+    assert not bash(granted, "make").network
+    assert bash(granted, "curl -sS https://mine.example.com/x").action == "allow"
+    asked = bash(granted, "curl -sS https://example.com/x")
+    assert (asked.action, asked.network) == ("ask", True)
+
+
+@pytest.mark.parametrize("command", ["pip install six", "python3 -m venv .venv && .venv/bin/pip install six"])
+def test_a_refusal_for_the_network_names_what_would_open_it(tmp_path: Path, command: str) -> None:
+    def made(**more: object) -> Permissions:
+        config = PermissionsConfig("accept-edits")
+        return Permissions(tmp_path, tmp_path, config, can_ask=False, holds=lambda domain: True, **more)  # type: ignore[arg-type]
+
+    refused = bash(made(tells_hosts_apart=lambda: True), command)
+    assert refused.action == "deny" and "--network registries" in refused.message
+    assert bash(made(network="registries", tells_hosts_apart=lambda: True), command).action == "allow"
+
+
+def test_file_tools_read_unasked_what_held_commands_can_read(make: Make) -> None:
+    seen = Path("/usr/lib").resolve() / "os-release"
+    held = {"holds": lambda domain: True, "sees": lambda path, kind: path.name == "os-release" and kind == "read"}
+    assert read(make(**held), seen).action == "allow"
+    assert read(make("plan", **held), seen).action == "allow"
+    assert read(make(**{**held, "holds": lambda domain: domain == "free"}), seen).action == "ask"
+    assert read(make(**held, ask=["read(//**/os-release)"]), seen).action == "ask"
+    assert read(make(**held, deny=["read(//**/os-release)"]), seen).action == "deny"
+    assert read(make(**held), Path("/var/beside")).action == "ask"
+    assert edit(make("auto", **held), seen).action == "ask"
+
+
+def test_a_file_that_its_owner_may_not_write_is_asked_about(make: Make, root: Path) -> None:
+    path = root / "src/a.py"
+    path.chmod(0o444)
+    assert edit(make("auto", allow=["edit(**)"]), path).action == "ask"
+    assert edit(make("auto", allow=["edit(**)"]), path).reason.endswith("a.py is read-only")
+    assert (edit(make("bypass"), path).action, edit(make("plan"), path).action) == ("allow", "deny")
+    assert read(make(), path).action == "allow"
+    path.chmod(0o644)
+    assert edit(make("auto"), path).action == "allow"

@@ -41,6 +41,31 @@ sub/.envrc
 .mcp.json
 my.code-workspace
 .cargo/config.toml
+.kiro/settings/mcp.json
+.qwen/settings.json
+.amazonq/rules/a.md
+.kilocode/mcp.json
+.junie/guidelines.md
+.trae/rules.md
+.factory/droids/a.md
+.roo/mcp.json
+.opencode/plugin/a.ts
+opencode.json
+.crush.json
+.gdbinit
+.yarn/releases/yarn.cjs
+mise.toml
+.mise.local.toml
+sub/mise.production.toml
+.config/mise/config.toml
+.config/mise.toml
+.mise/config.toml
+mise/config.toml
+.gitea/workflows/ci.yml
+.forgejo/workflows/ci.yml
+.drone.yml
+.woodpecker.yml
+azure-pipelines.yml
 """
 FREE = """
 src/a.py
@@ -58,6 +83,9 @@ envrc
 .env
 workflows/ci.yml
 my.code-workspace.md
+.yarn/cache/a.zip
+mise.md
+.config/app.toml
 """
 
 
@@ -69,6 +97,64 @@ def test_protected_files_ask_in_every_mode(tmp_path: Path, mode: PermissionMode,
         decision = permissions.decide(tool, Intent("edit", tool, [tmp_path.resolve() / name]))
         assert decision.action == "ask"
         assert decision.patterns == [], "nothing that can be answered with 'always'"
+
+
+WORKFLOW = ".github/workflows/ci.yml"
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "name", "action"),
+    [
+        ("edit(./.github/workflows/**)", "edit", WORKFLOW, "allow"),
+        ("edit(./.github/workflows/**)", "write", WORKFLOW, "allow"),
+        ("edit(.github/workflows/ci.yml)", "apply_patch", WORKFLOW, "allow"),
+        ("write(./.github/workflows/**)", "write", WORKFLOW, "allow"),
+        ("write(./.github/workflows/**)", "edit", WORKFLOW, "ask"),
+        ("edit(./.envrc)", "edit", ".envrc", "allow"),
+        ("edit(./.github/**)", "edit", WORKFLOW, "ask"),
+        ("edit(./**)", "edit", WORKFLOW, "ask"),
+        ("edit(**/workflows/ci.yml)", "edit", WORKFLOW, "ask"),
+        ("edit(./.github/w*/**)", "edit", WORKFLOW, "ask"),
+        ("edit(./.github/workflows/**)", "edit", ".github/actions/a.yml", "ask"),
+        ("edit(./.github/workflows/**)", "edit", ".git/config", "ask"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["ask", "auto"])
+def test_a_rule_that_names_a_protected_place_allows_our_tools_to_change_it(
+    tmp_path: Path, mode: PermissionMode, rule: str, tool: str, name: str, action: str
+) -> None:
+    path = tmp_path.resolve() / name
+
+    def decided(**more: object) -> str:
+        rules = {
+            "allow": [rule],
+            "ask": [],
+            "deny": [],
+            **{k: more.pop(k) for k in ("allow", "ask", "deny") if k in more},
+        }
+        permissions = Permissions(tmp_path, tmp_path, PermissionsConfig(mode, **rules), **more)  # type: ignore[arg-type]
+        return permissions.decide(tool, Intent("edit", tool, [path])).action
+
+    assert decided() == action
+    assert decided(can_ask=False) == ("allow" if action == "allow" else "deny")
+    # Only where the user said so: not by an answer, nor by the project itself, nor against a rule that asks or denies.
+    assert decided(allow=[], remembered=[rule]) == "ask"
+    assert decided(brought=[rule]) == "ask"
+    assert decided(ask=["edit"]) == "ask"
+    assert decided(deny=["edit"]) == "deny"
+    assert decided(protected=[path.parent]) == "ask"
+
+
+def test_where_nobody_is_asked_the_rule_is_named(tmp_path: Path) -> None:
+    permissions = Permissions(tmp_path, tmp_path, PermissionsConfig("auto"), can_ask=False)
+    decision = permissions.decide("write", Intent("edit", "write", [tmp_path.resolve() / WORKFLOW]))
+    assert f"--allow 'edit(./{WORKFLOW})'" in decision.message
+
+
+def test_commands_are_held_whatever_names_a_protected_place(tmp_path: Path) -> None:
+    rules = PermissionsConfig("auto", allow=["edit(./.github/workflows/**)"])
+    permissions = Permissions(tmp_path, tmp_path, rules)
+    assert permissions.path("edit", "edit", tmp_path.resolve() / WORKFLOW).action == "ask"
 
 
 @pytest.mark.parametrize("name", FREE.split())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
-from agent_tui.tools.base import Intent
+from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.commands import MODES, World, held, judged, make_world
 from tests.support.git import git
@@ -162,7 +162,7 @@ def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> Non
     def decide(tool: str, mode: PermissionMode, claims: bool = False, **more: object) -> str:
         rules = PermissionsConfig(mode, allow=["github__*"], ask=["github__get_secret"])
         permissions = Permissions(world.root, world.root, rules, **more)  # type: ignore[arg-type]
-        return permissions.decide(tool, Intent("mcp", "call", only_looks=claims)).action
+        return permissions.decide(tool, Intent("mcp", "call", server=ServerTool("s", tool, only_looks=claims))).action
 
     assert decide("github__push", "plan") == "deny"
     assert decide("github__push", "ask") == "allow"

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
-from agent_tui.tools.base import Intent
+from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.skill import SkillTool
 from agent_tui.tools.mcp.names import tool_name
 from agent_tui.tools.mcp.search import CALL, SEARCH
@@ -24,7 +24,7 @@ README = (REPOSITORY / "README.md").read_text("utf-8")
 
 def test_every_tool_there_is_can_be_named() -> None:
     own = {tool.schema.name for tool in builtin_tools()} | {
-        *("outside", SkillTool.schema.name, SEARCH, CALL),
+        *("outside", "network", "mcp", SkillTool.schema.name, SEARCH, CALL),
     }
     assert own == KNOWN
 
@@ -98,5 +98,12 @@ def test_the_examples_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
     assert decide("fetch", Intent("network", "x", url="https://example.org/")) == "ask"
     assert decide("read", Intent("read", "x", [tmp_path / "deep/.env"]), "auto") == "deny"
     assert decide(tool_name("github", "push"), Intent("mcp", "x"), "auto") == "deny"
-    assert decide(tool_name("docs", "search"), Intent("mcp", "x", only_looks=True), "plan") == "allow"
+    assert (
+        decide(
+            tool_name("docs", "search"),
+            Intent("mcp", "x", server=ServerTool("docs", "search", only_looks=True)),
+            "plan",
+        )
+        == "allow"
+    )
     assert decide(tool_name("other", "search"), Intent("mcp", "x"), "plan") == "deny"

@@ -39,9 +39,6 @@ client.close()
 """
 
 
-SHARES = session_network() is not None
-
-
 @pytest.fixture
 def base() -> Iterator[Path]:
     base = Path("/var/tmp") / f"agent-tui-test-{uuid.uuid4().hex[:8]}"
@@ -57,14 +54,10 @@ async def held() -> AsyncIterator[Jobs]:
     await jobs.close()
 
 
-@pytest.fixture(params=["bubblewrap", "Landlock"])
-def context(request: pytest.FixtureRequest, base: Path, held: Jobs) -> ToolContext:
-    backend = world.available(base).get(request.param, "not on this system")
-    if isinstance(backend, str):
-        pytest.skip(backend)
+@pytest.fixture
+def context(sandbox: Sandbox, base: Path, held: Jobs) -> ToolContext:
     world.make_repository(base / "project")
-    jail = Jail(SandboxConfig(), base / "project", base / "cache")
-    jail.sandbox = Sandbox(backend, frozenset(("look", "work")), shares=SHARES)
+    jail = Jail(SandboxConfig(), base / "project", base / "cache", sandbox=sandbox)
     return replace(make_context(base / "project"), jail=jail, domain="work", jobs=held)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from agent_tui.config import SandboxConfig
 from agent_tui.tools.sandbox import words
-from agent_tui.tools.sandbox.box import Backend, Sandbox, backends
+from agent_tui.tools.sandbox.box import Backend, Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.landlock import Landlock, spec
 from agent_tui.tools.sandbox.policy import Domain, Loopback, SandboxPolicy
@@ -43,14 +43,19 @@ except OSError:
 """
 
 
-@pytest.fixture(scope="module")
-def means(tmp_path_factory: pytest.TempPathFactory) -> list[Backend]:
-    """The backends that hold ``work`` here and say that they give ports."""
-    base = tmp_path_factory.mktemp("means")
-    found = [one for one in backends() if "own" in one.loopback and not trial(one, "work", base)]
-    if not found:
-        pytest.skip("nothing here gives a command ports of its own")
-    return found
+@pytest.fixture
+def backend(sandbox: Sandbox) -> Backend:
+    assert sandbox.backend is not None
+    return sandbox.backend
+
+
+@pytest.fixture
+def with_ports(sandbox: Sandbox) -> Backend:
+    """Each of those that say that they give ports."""
+    assert sandbox.backend is not None
+    if not sandbox.has_ports("own"):
+        pytest.skip(f"{sandbox.name} gives a command no ports of its own")
+    return sandbox.backend
 
 
 @pytest.fixture
@@ -75,47 +80,42 @@ def with_loopback(policy: SandboxPolicy, loopback: Loopback) -> SandboxPolicy:
     return SandboxPolicy(policy.root, policy.scratch, loopback=loopback)
 
 
-def test_a_test_runner_serves_and_connects(means: list[Backend], policy: SandboxPolicy) -> None:
-    for backend in means:
-        assert "served 127.0.0.1" in run(backend, policy, SERVES), backend.name
-        if Path("/proc/net/if_inet6").exists():
-            assert "served ::1" in run(backend, policy, SERVES), backend.name
+def test_a_test_runner_serves_and_connects(with_ports: Backend, policy: SandboxPolicy) -> None:
+    assert "served 127.0.0.1" in run(with_ports, policy, SERVES)
+    if Path("/proc/net/if_inet6").exists():
+        assert "served ::1" in run(with_ports, policy, SERVES)
 
 
-def test_no_port_of_the_machine_is_reached(means: list[Backend], policy: SandboxPolicy) -> None:
+def test_no_port_of_the_machine_is_reached(backend: Backend, policy: SandboxPolicy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
-        for backend in means:
-            for loopback in ("own", "machine", "deny"):
-                told = run(backend, with_loopback(policy, loopback), REACHES, "127.0.0.1", port)
-                assert told == ["not reached"], (backend.name, loopback)
-            shared = replace(policy, shared=session_network())
-            assert run(backend, shared, REACHES, "127.0.0.1", port) == ["not reached"], backend.name
+        for loopback in ("own", "machine", "deny"):
+            told = run(backend, with_loopback(policy, loopback), REACHES, "127.0.0.1", port)
+            assert told == ["not reached"], loopback
+        shared = replace(policy, shared=session_network())
+        assert run(backend, shared, REACHES, "127.0.0.1", port) == ["not reached"]
 
 
-def test_what_holds_is_tried_in_the_shared_network_too(means: list[Backend], tmp_path: Path) -> None:
+def test_what_holds_is_tried_in_the_shared_network_too(with_ports: Backend, tmp_path: Path) -> None:
     network = session_network()
     if network is None:
         pytest.skip("this system has none")
-    for backend in means:
-        assert trial(backend, "work", tmp_path, network) == "", backend.name
+    assert trial(with_ports, "work", tmp_path, network) == ""
 
 
-def test_it_can_be_switched_off(means: list[Backend], policy: SandboxPolicy) -> None:
-    for backend in means:
-        told = run(backend, with_loopback(policy, "deny"), SERVES)
-        assert told == ["refused 127.0.0.1", "refused ::1"], backend.name
-        assert run(backend, policy, SERVES, domain="look") == ["refused 127.0.0.1", "refused ::1"]
+def test_it_can_be_switched_off(backend: Backend, policy: SandboxPolicy) -> None:
+    told = run(backend, with_loopback(policy, "deny"), SERVES)
+    assert told == ["refused 127.0.0.1", "refused ::1"]
+    assert run(backend, policy, SERVES, domain="look") == ["refused 127.0.0.1", "refused ::1"]
 
 
-def test_an_own_network_gives_no_rights_with_it(means: list[Backend], policy: SandboxPolicy) -> None:
+def test_an_own_network_gives_no_rights_with_it(backend: Backend, policy: SandboxPolicy) -> None:
     """Whoever makes a network may change it, until that is given up."""
     changes = (
         "import os\nfor line in open('/proc/self/status'):\n    'CapEff' in line and print(int(line.split()[1], 16))"
     )
-    for backend in means:
-        (rights,) = (int(line) for line in run(backend, policy, changes))
-        assert rights & (1 << 12 | 1 << 13 | 1 << 21) == 0, f"{backend.name}: administers or sends raw packets"
+    (rights,) = (int(line) for line in run(backend, policy, changes))
+    assert rights & (1 << 12 | 1 << 13 | 1 << 21) == 0, "administers or sends raw packets"
 
 
 def test_landlock_alone_has_none_and_says_so(policy: SandboxPolicy) -> None:

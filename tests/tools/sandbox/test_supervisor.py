@@ -119,6 +119,32 @@ async def test_the_death_of_the_program_ends_all_of_it(
     assert not Path(f"/proc/{int(line.split()[1])}").exists() or not descendants(int(line.split()[1]))
 
 
+KILLERS = {
+    "the supervisor": "kill -9 $PPID",
+    "the one behind it": "kill -9 $(ps -o ppid= -p $PPID)",
+    "both at once": "kill -9 $(ps -o ppid= -p $PPID) $PPID",
+    "the supervisor, stopped first": "kill -STOP $PPID; kill -9 $PPID",
+}
+
+
+@pytest.mark.parametrize("leaver", ["setsid", "orphan", "double fork", "deaf", "without environment", "many"])
+@pytest.mark.parametrize("killer", KILLERS)
+async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
+    leaver: str, killer: str, number: str, tmp_path: Path
+) -> None:
+    if (killer, leaver) == ("both at once", "without environment"):
+        pytest.skip("not promised: nothing is left to find it by")
+    started = script(leaver, number).replace("echo ready;", "")
+    waits = f"until grep -qzx {number} /proc/[0-9]*/cmdline 2> /dev/null; do :; done"
+    line = f"({started}) & {waits}; echo ready; {KILLERS[killer]}; sleep {number}"
+    group = await ProcessGroup.start(free(["bash", "-c", line], os.environ), tmp_path)
+    assert await group.read() == b"ready\n"
+    assert await group.settled(20)
+    await gone(number)
+    await group.end()
+    group.close()
+
+
 async def test_the_death_of_the_supervisor_ends_the_command(number: str, tmp_path: Path) -> None:
     group = await ProcessGroup.start(free(["bash", "-c", f"echo ready; exec sleep {number}"], os.environ), tmp_path)
     assert await group.read() == b"ready\n"

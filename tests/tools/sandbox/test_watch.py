@@ -53,6 +53,16 @@ def with_parents(path: Path) -> Path:
     return path
 
 
+def closed(folder: Path, file: Path) -> None:
+    """Writes ``file`` and closes the folders around it, up to ``folder``, to their owner."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("evil")
+    for place in file.parents:
+        place.chmod(0)
+        if place == folder:
+            return
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "content": lambda f: (f / ".git" / "config").write_text("[core]\n\tpager = evil\n"),
     "mode": lambda f: (f / ".git" / "hooks" / "pre-commit").chmod(0o644),
@@ -63,6 +73,11 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a link elsewhere": lambda f: removed(f / ".vscode" / "link").symlink_to("/etc"),
     "a folder instead": lambda f: removed(f / ".git" / "config").mkdir(),
     "a file instead": lambda f: removed(f / ".vscode").write_text("evil"),
+    "closed": lambda f: (f / ".vscode").chmod(0),
+    "closed with more in it": lambda f: closed(f / ".vscode", f / ".vscode" / "more"),
+    "a closed folder in a closed folder": lambda f: closed(f / ".envrc", f / ".envrc" / "x" / "y"),
+    "the way closed": lambda f: closed(f / ".git", f / ".git" / "info" / "attributes"),
+    "the project closed": lambda f: closed(f, f / ".envrc"),
     "a new parent": lambda f: with_parents(f / "deep" / "er" / "place").write_text("x"),
 }
 
@@ -71,14 +86,28 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_what_changed_is_undone_and_said(change: str, tmp_path: Path) -> None:
     folder, held = tmp_path / "project", tmp_path / "held"
     before(folder)
-    was = state(folder)
+    was, mode = state(folder), folder.stat().st_mode
     keeper = watch.Keeper(str(folder), NAMES, str(held))
     CHANGES[change](folder)
     words = keeper.put_back()
+    assert folder.stat().st_mode == mode
     now = {name: what for name, what in state(folder).items() if not name.startswith("deep") or "place" in name}
     assert now == was
     assert words and all(word in ("kept", "held") for word, _ in words)
     assert keeper.put_back() == []
+    watch.Keeper(str(folder), NAMES, str(held))  # the next command starts
+
+
+def test_a_folder_that_was_closed_before_stays_so(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    before(folder)
+    (folder / ".vscode").chmod(0)
+    keeper = watch.Keeper(str(folder), NAMES, str(tmp_path / "held"))
+    assert keeper.put_back() == [] and (folder / ".vscode").stat().st_mode & 0o777 == 0
+    (folder / ".vscode").chmod(0o700)
+    assert ("kept", str(folder / ".vscode")) in keeper.put_back()
+    assert (folder / ".vscode").stat().st_mode & 0o777 == 0
+    (folder / ".vscode").chmod(0o700)
 
 
 def test_a_repository_that_was_moved_away_does_not_lead_elsewhere(tmp_path: Path) -> None:
@@ -123,12 +152,28 @@ def test_a_new_configuration_that_names_programs_goes(config: str, tmp_path: Pat
     assert keeper.put_back() == [("held", str(tmp_path / ".git" / "config"))]
 
 
-def test_what_is_too_much_to_remember_is_said_to_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_BYTES", 3)
-    (tmp_path / ".envrc").write_text("long enough")
-    keeper = watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
-    (tmp_path / ".envrc").write_text("other")
-    assert keeper.put_back() == [("changed", str(tmp_path / ".envrc"))]
+@pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_ENTRIES"])
+def test_what_is_too_much_to_remember_is_not_begun(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(tmp_path)
+    monkeypatch.setattr(watch, limit, 3)
+    with pytest.raises(watch.TooLarge) as refused:
+        watch.Keeper(str(tmp_path), NAMES, str(tmp_path / "held"))
+    assert refused.value.args[0].startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", [".vscode", "deep/er/place"])
+def test_what_a_command_makes_too_much_of_goes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "project"
+    before(folder)
+    was = state(folder)
+    keeper = watch.Keeper(str(folder), NAMES, str(tmp_path / "held"))
+    monkeypatch.setattr(watch, "MAX_ENTRIES", 8)
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for number in range(9):
+        (folder / name / f"{number}").write_text("evil")
+    keeper.put_back()
+    assert {path: what for path, what in state(folder).items() if not path.startswith("deep")} == was
+    assert not (folder / "deep" / "er" / "place").exists()
 
 
 def test_starters_import_nothing_of_the_program() -> None:

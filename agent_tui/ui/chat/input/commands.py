@@ -45,8 +45,8 @@ class Commands:
         except AgentError as error:
             self._stage.say("error", str(error))
             return
-        if isinstance(result, Submit) and "@" in line:
-            # The user's own words alone name files: the command's text is from a file or a server.
+        if isinstance(result, Submit):
+            # The user's own words alone name files and hosts: the command's text is from a file or a server.
             attachments = await self._attachments.collect(agent, line, [])
             self._stage.transcript.follow_end()
             agent.submit(result.text, attachments)

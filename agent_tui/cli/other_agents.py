@@ -1,0 +1,172 @@
+"""Flags as other agents call them: taken where they mean the same here, else refused with what comes nearest."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent_tui.errors import ConfigError
+
+_SAME: Mapping[str, tuple[str, ...]] = {
+    "--dangerously-skip-permissions": ("--permission-mode", "bypass"),
+    "--dangerously-bypass-approvals-and-sandbox": ("--permission-mode", "bypass"),
+    "--yolo": ("--permission-mode", "bypass"),
+    "--full-auto": ("--permission-mode", "auto"),
+    "--no-session-persistence": ("--ephemeral",),
+    "--skip-git-repo-check": (),
+}
+"""Switches, and what says the same here."""
+
+_RENAMED: Mapping[str, str] = {
+    "--approval-mode": "--permission-mode",
+    "--max-budget-usd": "--budget",
+    "--json-schema": "--output-schema",
+    "--session-id": "--session",
+    "--cwd": "--cd",
+    "--work-dir": "--cd",
+    "--prompt": "--print",
+}
+"""Flags with a value."""
+
+_LISTS: Mapping[str, str] = {
+    "--allowedtools": "--allow",
+    "--allowed-tools": "--allow",
+    "--disallowedtools": "--deny",
+    "--disallowed-tools": "--deny",
+    "--include-directories": "--add-dir",
+}
+"""Flags with several values, set apart by commas, blanks or as arguments of their own."""
+
+_NEAREST: Mapping[str, str] = {
+    "--sandbox": "--permission-mode plan, accept-edits or auto; [sandbox] in the configuration",
+    "--ask-for-approval": "--permission-mode",
+    "--permission-prompt-tool": "--permission-mode, --allow",
+    "--tools": "--allow and --deny, or disabled in [tools]",
+    "--system-prompt": "--append-system-prompt TEXT or --system-prompt-file FILE",
+    "--append-system-prompt-file": "--append-system-prompt TEXT",
+    "--fork-session": "/fork",
+    "--json": "--output-format json or stream-json",
+    "--output-last-message": "--output-format text, with standard output to a file",
+    "--fallback-model": "fallback of a model in the configuration",
+    "--settings": "--config FILE",
+    "--profile": "--config FILE",
+    "--effort": "/effort, or effort of a model in the configuration",
+    "--agent": "--system-prompt-file FILE",
+    "--prompt-interactive": "the prompt alone",
+    "--worktree": "--cd DIR",
+    "--quiet": "-p, which prints the answer alone",
+}
+"""What has no equal, and what is nearest."""
+
+_WORDS: Mapping[str, str] = {
+    "login": "agent-tui auth set PROVIDER",
+    "logout": "agent-tui auth remove PROVIDER",
+    "resume": "agent-tui --resume",
+    "mcp": "--mcp-config FILE, or [mcp] in the configuration",
+    "update": "the program that installed agent-tui",
+    "upgrade": "the program that installed agent-tui",
+}
+"""Subcommands of others."""
+
+_NOT_HERE = frozenset({"websearch", "googlewebsearch", "notebookedit", "slashcommand", "toolsearch", "lsp"})
+"""Tools that a list may name and nothing here can be."""
+
+
+def in_our_flags(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the flags of other agents put into ours. Raises ConfigError for a list that cannot be read."""
+    found: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        argument = waiting.pop(0)
+        if argument == "--":
+            return [*found, argument, *waiting]
+        flag, sign, value = argument.partition("=")
+        if (ours := _SAME.get(flag)) is not None and not sign:
+            found += ours
+        elif flag in _RENAMED:
+            found.append(_RENAMED[flag] + sign + value)
+        elif (ours_list := _LISTS.get(flag.lower())) is not None:
+            values = [value] if sign else waiting[:1]
+            del waiting[: 0 if sign else 1]
+            while waiting and ours_list != "--add-dir" and _is_rules(waiting[0]):
+                values.append(waiting.pop(0))
+            found += [word for one in values for entry in _entries(ours_list, one) for word in (ours_list, entry)]
+        else:
+            found.append(argument)
+    return found
+
+
+def _entries(flag: str, text: str) -> list[str]:
+    return [part for part in text.split(",") if part] if flag == "--add-dir" else own_rules(text)
+
+
+def own_rules(text: str) -> list[str]:
+    """A list like ``Bash(git diff:*), Read(src/**) Edit`` as rules of ours. Raises ConfigError where its brackets
+    do not fit."""
+    found: list[str] = []
+    for part in _parts(text):
+        match = re.fullmatch(r"([^()\s]+)(?:\((.*)\))?", part, re.DOTALL)
+        if match is None:
+            raise ConfigError(f"{part!r} is neither a tool nor tool(pattern).")
+        rule = _own_rule(match[1], match[2])
+        if rule is not None:
+            found.append(rule)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """What commas and blanks set apart outside of brackets."""
+    parts, deep = [""], 0
+    for sign in text:
+        deep += (sign == "(") - (sign == ")")
+        if deep <= 0 and (sign == "," or sign.isspace()):
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part for part in parts if part]
+
+
+def _own_rule(name: str, pattern: str | None) -> str | None:
+    from agent_tui.tools.aliases import own_name  # most starts have no such list
+
+    if re.sub(r"[^a-z]", "", name.lower()) in _NOT_HERE:
+        return None
+    if name.startswith("mcp__"):
+        return name if name.count("__") > 1 else f"{name}__*"
+    tool = own_name(name)
+    if pattern is None or pattern in ("", "*"):
+        return tool
+    if tool == "bash":
+        return f"bash({re.sub(r':[*]$', ' *', pattern)})"
+    if tool == "fetch":
+        return f"fetch({pattern.removeprefix('domain:')})"
+    if pattern.startswith("//"):
+        pattern = pattern[1:]
+    elif pattern.startswith("/"):
+        pattern = f".{pattern}"
+    return f"{tool}({pattern})"
+
+
+def _is_rules(argument: str) -> bool:
+    from agent_tui.tools.aliases import own_name
+    from agent_tui.tools.rules.names import KNOWN
+
+    parts = [part.partition("(")[0] for part in _parts(argument)]
+    return bool(parts) and all(own_name(name) in KNOWN or name.startswith("mcp__") for name in parts)
+
+
+def did_you_mean(flag: str, known: Iterable[str]) -> str:
+    """What a flag that does not exist was meant to be, in brackets after a blank; empty where nothing is near."""
+    name = flag.partition("=")[0]
+    if nearest := _NEAREST.get(name):
+        return f" (did you mean {nearest}?)"
+    near = difflib.get_close_matches(name, [one for one in known if one.startswith("--")], n=1, cutoff=0.6)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def no_command(word: str, subcommands: Sequence[str]) -> str:
+    """Why one word alone is hardly a message: it is nearly a subcommand, or one of others. Empty where it is none."""
+    near = difflib.get_close_matches(word, subcommands, n=1, cutoff=0.8)
+    meant = _WORDS.get(word) or (f"agent-tui {near[0]}" if near else "")
+    return f"{word!r} is no command; did you mean {meant}? As a message: agent-tui -- {word}" if meant else ""

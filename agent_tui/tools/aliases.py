@@ -1,0 +1,430 @@
+"""What models call tools and arguments that they learned with other agents, and what it is called here.
+
+One table of names, and a few lines of code for arguments that mean the same in another shape. A call is put into our
+words before anything looks at it: rules about ``bash`` hold for ``shell``, and what is judged is what runs. What would
+change the meaning if it were passed over (``append``) is refused; what says nothing about the work (a ``description``)
+is passed over; anything else stays as it was said, and the result names it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.tools.arguments import parse_arguments
+
+MAX_SECONDS = 3_600.0
+"""The longest a command may be waited for. What is asked for beyond it was meant in milliseconds."""
+
+_NAMES: Mapping[str, str] = {
+    "read": "readfile view viewfile openfile viewimage readmediafile notebookread",
+    "write": "writefile createfile create writetofile",
+    "edit": "editfile replace strreplace strreplacefile multiedit searchreplace replaceinfile",
+    "apply_patch": "patch",
+    "list": "ls listdirectory listdir listfiles",
+    "glob": "globfiles findfiles filesearch",
+    "grep": "grepsearch grepfiles searchfilecontent searchfiles ripgrep",
+    "bash": "shell shellcommand localshell localshellcall exec execcommand containerexec runshellcommand runcommand "
+    "runterminalcmd runinterminal executecommand executebash terminal",
+    "jobs": "bashoutput taskoutput tasklist killshell killbash taskstop",
+    "fetch": "webfetch fetchurl",
+    "todo": "todowrite updateplan writetodos settodolist todolist updatetodolist",
+    "subagent": "task agent newtask",
+    "ask": "askuserquestion askuser question requestuserinput askfollowupquestion",
+    "present_plan": "exitplanmode planexit",
+    "skill": "activateskill",
+}
+"""What our tools are called elsewhere, in small letters without signs: `TodoWrite` and `todo-write` are one."""
+
+_EDITOR = ("strreplaceeditor", "strreplacebasededittool", "texteditor")
+"""One tool of several commands, each of which is a tool here; most of its calls are edits."""
+
+_PATH = "filepath file filename absolutepath notebookpath targetfile"
+_FOLDER = "dirpath directory dir targetdirectory folder searchpath"
+
+_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
+    "read": {"path": _PATH, "offset": "lineoffset startline", "limit": "nlines"},
+    "write": {"path": _PATH, "content": "filetext contents text"},
+    "edit": {"path": _PATH, "edits": "edit"},
+    "apply_patch": {"input": "patch patchtext diff"},
+    "list": {"path": _FOLDER, "depth": "maxdepth"},
+    "glob": {"pattern": "globpattern query", "path": _FOLDER},
+    "grep": {
+        "pattern": "query regex",
+        "path": f"{_FOLDER} {_PATH}",
+        "glob": "include includepattern filepattern",
+        "ignore_case": "i caseinsensitive",
+        "files_only": "namesonly fileswithmatches",
+        "context": "c",
+    },
+    "bash": {
+        "command": "cmd script",
+        "timeout": "",
+        "background": "runinbackground isbackground",
+        "outside": "dangerouslydisablesandbox withescalatedpermissions",
+    },
+    "jobs": {"id": "bashid taskid shellid jobid", "wait": "", "stop": ""},
+    "fetch": {"url": "uri"},
+    "todo": {"items": "todos plan tasks todolist"},
+    "subagent": {"description": "title", "prompt": "task instructions message"},
+    "ask": {"question": "", "choices": "options", "several": "multiselect multiple"},
+    "present_plan": {"plan": ""},
+    "skill": {"name": "skill skillname"},
+}
+"""By tool, every argument of ours, and what it is called elsewhere."""
+
+_EDIT_ARGUMENTS: Mapping[str, str] = {
+    "old_string": "old oldstr oldtext search",
+    "new_string": "new newstr newtext replace",
+    "replace_all": "allowmultiple",
+}
+
+_ANYWHERE = "description explanation reason justification instruction thought toolsummary"
+"""What models say of a call beside it, for people."""
+
+_PASSED_OVER: Mapping[str, str] = {
+    "read": "pages shouldreadentirefile mode indentation",
+    "list": "ignore offset limit filefilteringoptions",
+    "glob": "casesensitive respectgitignore respectgeminiignore includedirs limit",
+    "grep": "n linenumber headlimit limit maxmatches maxmatchesperfile totalmaxmatches maxresults outputmode",
+    "bash": "login shell tty yieldtimems maxoutputtokens delayms additionalpermissions",
+    "jobs": "filter block limit activeonly",
+    "fetch": "prompt format timeout maxlength",
+    "todo": "merge action",
+    "subagent": "subagenttype agent model name teamname mode isolation resume runinbackground timeout",
+    "ask": "header questions metadata",
+    "present_plan": "allowedprompts",
+    "skill": "args arguments",
+}
+"""What says how an answer is given elsewhere, or names what we have none of; the work is the same without it."""
+
+_STATES: Mapping[str, str] = {
+    "done": "completed",
+    "complete": "completed",
+    "inprogress": "in_progress",
+    "active": "in_progress",
+    "todo": "pending",
+    "notstarted": "pending",
+    "blocked": "pending",
+}
+
+_BY_NAME = {name: own for own, names in _NAMES.items() for name in (own.replace("_", ""), *names.split())}
+_BY_NAME |= dict.fromkeys(_EDITOR, "edit")
+_TYPES: Mapping[str, str] = {
+    "python": "*.py", "py": "*.py", "js": "*.{js,jsx,mjs,cjs}", "ts": "*.{ts,tsx,mts,cts}", "rust": "*.rs",
+    "c": "*.{c,h}", "cpp": "*.{cc,cpp,cxx,hh,hpp,h}", "ruby": "*.rb", "md": "*.{md,markdown}", "sh": "*.{sh,bash}",
+    "yaml": "*.{yml,yaml}", "kotlin": "*.kt", "html": "*.{html,htm}",
+}  # fmt: skip
+"""ripgrep's types whose names are not what the files end with."""
+
+
+def own_name(name: str) -> str:
+    """What a tool is called here, by what a model called it; the same name where we know no tool like it."""
+    return _BY_NAME.get(_plain(name.rpartition(".")[2]), name)
+
+
+def understood(name: str, arguments: Metadata, cwd: Path) -> tuple[str, Metadata]:
+    """A call in our words: the tool's name and its arguments. Raises ToolError for what no tool of ours does."""
+    called = _plain(name.rpartition(".")[2])
+    if called in _EDITOR:
+        called, arguments = _editor(arguments, cwd)
+    tool = _BY_NAME.get(called)
+    if tool is None:
+        return name, arguments
+    if tool == "edit" and called == "replaceinfile" and "diff" in arguments:
+        return name, arguments
+    if tool == "bash" and isinstance(arguments.get("action"), dict):
+        arguments = {name: value for name, value in arguments["action"].items() if name != "type"}
+    said = _Said(arguments)
+    found: Metadata = {}
+    for own, names in _ARGUMENTS[tool].items():
+        if (value := said.take(f"{_plain(own)} {names}")) is not None:
+            found[own] = value
+    if tool in _SHAPES:
+        tool, found = _SHAPES[tool](found, said, called, cwd)
+    said.take(f"{_ANYWHERE} {_PASSED_OVER.get(tool, '')}")
+    # What is empty or off was not asked for.
+    return tool, found | {name: value for name, value in said.left.items() if value}
+
+
+def parsed(name: str, raw: str) -> Metadata:
+    """The arguments of a call of the tool that is called ``name``; a patch may stand there as it is. Raises ToolError
+    for what is no object."""
+    if own_name(name) == "apply_patch" and raw.lstrip().startswith("*** Begin Patch"):
+        return {"input": raw}
+    return parse_arguments(raw)
+
+
+class _Said:
+    """The arguments of a call, taken by any of their names. ``left`` are those that nobody took."""
+
+    def __init__(self, arguments: Metadata) -> None:
+        self.left = dict(arguments)
+
+    def take(self, names: str) -> Any:
+        """The value under the first of ``names`` that is not null; all of them are taken."""
+        found = None
+        for name in names.split():
+            for key in [key for key in self.left if _plain(key) == name]:
+                value = self.left.pop(key)
+                found = value if found is None else found
+        return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _yes(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
+
+
+def _editor(arguments: Metadata, cwd: Path) -> tuple[str, Metadata]:
+    said = _Said(arguments)
+    command, insert = said.take("command"), said.take("insertline inserttext")
+    if command == "view":
+        path = said.left.get("path")
+        is_folder = isinstance(path, str) and "\0" not in path and (cwd / path).is_dir()
+        return ("list" if is_folder else "read"), said.left
+    if command == "create":
+        return "write", said.left
+    if command == "str_replace":
+        return "edit", {"new_str": "", **said.left}
+    what = "insert" if insert is not None else str(command)[:40]
+    raise ToolError(f"There is no {what!r} here: read shows a file, write creates it, edit replaces text in it.")
+
+
+Shaped = tuple[str, Metadata]
+
+
+def _read(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    last, span = _number(said.take("endline")), said.take("viewrange")
+    if isinstance(span, list) and len(span) == 2 and all(isinstance(n, int) for n in span):
+        found["offset"], last = span[0], (span[1] if span[1] > 0 else None)
+    first = _number(found.get("offset", 1))
+    if last is not None and first is not None and last >= first and "limit" not in found:
+        found["limit"] = int(last - max(first, 1)) + 1
+    return "read", found
+
+
+def _write(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    if (mode := said.take("mode")) not in (None, "overwrite", "w", "write", "create"):
+        raise ToolError(f"write: there is no mode {str(mode)[:40]!r}. It writes whole files; to add to one use edit.")
+    return "write", found
+
+
+def _edit(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    entries = found.get("edits")
+    if isinstance(entries, dict):
+        entries = [entries]
+    if isinstance(entries, list) and entries:
+        found["edits"] = [_one_edit(entry) for entry in entries]
+    else:
+        flat = _one_edit(said.left)
+        if {"old_string", "new_string"} <= set(flat):
+            found.pop("edits", None)
+            said.left = flat
+            for name in ("old_string", "new_string", "replace_all"):
+                if name in said.left:
+                    found[name] = said.left.pop(name)
+    times = _number(said.take("expectedreplacements"))
+    if times is not None and times > 1 and "old_string" in found:
+        found["replace_all"] = True
+    path = found.get("path")
+    if found.get("old_string") == "" and isinstance(path, str) and _is_nothing(path, cwd):
+        return "write", {"path": path, "content": found["new_string"]}  # nothing, replaced by all of a new file
+    return "edit", found
+
+
+def _one_edit(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return entry
+    said, edit = _Said(entry), Metadata()
+    for own, names in _EDIT_ARGUMENTS.items():
+        if (value := said.take(f"{_plain(own)} {names}")) is not None:
+            edit[own] = value
+    return edit | said.left
+
+
+def _is_nothing(path: str, cwd: Path) -> bool:
+    """Whether a file below the working directory is not there, or is empty."""
+    try:
+        place = (cwd / path).resolve()
+        return place.is_relative_to(cwd.resolve()) and place.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _list(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    if _yes(said.take("recursive")):
+        found.setdefault("depth", 10)
+    return "list", found
+
+
+def _grep(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    around = [_number(value) for value in (said.take("a after aftercontext"), said.take("b before beforecontext"))]
+    if numbers := [number for number in around if number is not None]:
+        found.setdefault("context", int(max(numbers)))
+    if said.take("outputmode") == "files_with_matches":
+        found.setdefault("files_only", True)
+    if said.take("casesensitive") is False:
+        found.setdefault("ignore_case", True)
+    if _yes(said.take("fixedstrings literal")) and isinstance(found.get("pattern"), str):
+        found["pattern"] = re.escape(found["pattern"])
+    kind = said.take("type")
+    if isinstance(kind, str) and kind:
+        found.setdefault("glob", _TYPES.get(kind, f"*.{kind}"))
+    return "grep", found
+
+
+def _bash(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    command = found.get("command")
+    if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
+        command = _of_words(command)
+    if not isinstance(command, str):
+        return "bash", found
+    folder = said.take("workdir workingdirectory cwd dirpath directory")
+    folder = folder.strip() if isinstance(folder, str) else ""
+    if (patch := _patch_in(command)) is not None:
+        below = f"{folder}/{patch[0]}" if folder and not patch[0].startswith(("/", "~")) else patch[0]
+        return "apply_patch", {"input": _beneath(below, patch[1])}
+    if folder and folder not in (".", "./", str(cwd)):
+        several = any(sign in command for sign in ";&|#\n")
+        command = f"cd {shlex.quote(folder)} && " + (f"{{\n{command}\n}}" if several else command)
+    found["command"] = command
+    if said.take("sandboxpermissions") == "require_escalated":
+        found["outside"] = True
+    milliseconds = _number(said.take("timeoutms"))
+    if milliseconds is not None:
+        found.setdefault("timeout", milliseconds / 1000)
+    elif (seconds := _number(found.get("timeout"))) is not None and seconds > MAX_SECONDS:
+        found["timeout"] = seconds / 1000
+        if _yes(found.get("background")):
+            del found["timeout"]  # elsewhere it ends no command in the background
+    return "bash", found
+
+
+def _of_words(words: list[str]) -> str:
+    """A program with its arguments as a command; of a shell that is given one, the command itself."""
+    if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh", "zsh") and words[1] in ("-c", "-lc", "-cl"):
+        return words[2]
+    return shlex.join(words)
+
+
+_HEREDOC = re.compile(
+    r"\s*(?:cd\s+(?P<cd>'[^']*'|\"[^\"$`\\]*\"|[\w./~-]+)\s*(?:&&|;)\s*)?(?:apply_patch|applypatch)\s*"
+    r"<<-?\s*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*\n(?P<patch>.*?)\n[ \t]*(?P=end)\s*",
+    re.DOTALL,
+)
+
+
+def _patch_in(command: str) -> tuple[str, str] | None:
+    """The folder and the patch of a command that is nothing but ``apply_patch`` with a patch."""
+    if match := _HEREDOC.fullmatch(command):
+        return (match["cd"] or "").strip("'\""), match["patch"]
+    if re.match(r"\s*(apply_patch|applypatch)\s+['\"]", command):
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            return None
+        if len(words) == 2 and words[1].lstrip().startswith("*** Begin Patch"):
+            return "", words[1]
+    return None
+
+
+def _beneath(folder: str, patch: str) -> str:
+    """A patch whose paths are those seen from ``folder``."""
+    if folder in ("", "/", ".", "./"):
+        return patch
+    mark = r"^(\*\*\* (?:Add File|Update File|Delete File|Move to): *)(?![/~])"
+    return re.sub(mark, lambda match: f"{match[1]}{folder.rstrip('/')}/", patch, flags=re.MULTILINE)
+
+
+def _jobs(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    waits, longest = said.take("block"), _number(said.take("timeout"))
+    if called in ("killshell", "killbash", "taskstop"):
+        found["stop"] = True
+    elif waits is not False and longest is not None and called == "taskoutput":
+        found.setdefault("wait", longest / 1000 if longest > 600 else longest)
+    return "jobs", found
+
+
+def _fetch(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    prompt = said.take("prompt")
+    if "url" not in found and isinstance(prompt, str) and (match := re.search(r"https?://[^\s<>\"'`]+", prompt)):
+        found["url"] = match.group().rstrip(".,;:!?)]}")
+    return "fetch", found
+
+
+def _todo(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    items = found.get("items")
+    if isinstance(items, list):
+        found["items"] = [todo for item in items if (todo := _one_todo(item)) is not None]
+    return "todo", found
+
+
+def _one_todo(item: Any) -> Any:
+    """An entry of the list; None for one that was given up."""
+    if isinstance(item, str) and not item.lstrip().startswith("{"):
+        return {"text": item}
+    if not isinstance(item, dict):
+        return item
+    said = _Said(item)
+    text, state = said.take("text content step title task description name"), said.take("status state")
+    if isinstance(state, str):
+        if _plain(state) in ("cancelled", "canceled", "deleted"):
+            return None
+        state = _STATES.get(_plain(state), state)
+    said.take("id priority activeform notes owner")
+    found: Metadata = {} if text is None else {"text": text}
+    return (found if state is None else {**found, "status": state}) | said.left
+
+
+def _subagent(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    prompt = found.get("prompt")
+    if "description" not in found and isinstance(prompt, str):
+        found["description"] = " ".join(prompt.split()[:6])
+    elif "prompt" not in found and isinstance(found.get("description"), str):
+        found["prompt"] = found["description"]
+    return "subagent", found
+
+
+def _ask(found: Metadata, said: _Said, called: str, cwd: Path) -> Shaped:
+    questions = said.left.get("questions")
+    if isinstance(questions, list) and "question" not in found:
+        if len(questions) != 1 or not isinstance(questions[0], dict):
+            raise ToolError("ask: one question a call; call it again for the next.")
+        inner = _Said(questions[0])
+        for own, names in _ARGUMENTS["ask"].items():
+            if (value := inner.take(f"{_plain(own)} {names}")) is not None:
+                found[own] = value
+    choices = found.get("choices")
+    if isinstance(choices, list):
+        found["choices"] = [
+            _Said(one).take("label value title text") if isinstance(one, dict) else one for one in choices
+        ]
+    return "ask", found
+
+
+_SHAPES: Mapping[str, Callable[[Metadata, _Said, str, Path], Shaped]] = {
+    "read": _read, "write": _write, "edit": _edit, "list": _list, "grep": _grep, "bash": _bash, "jobs": _jobs,
+    "fetch": _fetch, "todo": _todo, "subagent": _subagent, "ask": _ask,
+}  # fmt: skip

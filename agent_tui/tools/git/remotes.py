@@ -1,0 +1,360 @@
+"""What a git command that talks to a remote may reach: taken from its words and from the settings of its repository.
+
+A repository's configuration is data here. Git itself reads it for us, from a copy, without includes; kept are the few
+settings that say where a remote is and what is pushed to it. All others could have git start a program.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_tui.tools.git.addresses import Address, parse_address, relative_to, rewritten
+from agent_tui.tools.git.own import PINNED, find_git, outside_path
+from agent_tui.tools.git.repository import Repository, find_repository, read_small
+
+Settings = tuple[tuple[str, str], ...]
+
+_LARGEST = 2_000_000
+_MODULES = 200
+_REMOTE_KEYS = ("url", "pushurl", "fetch", "push", "mirror", "tagopt", "prune")
+_BRANCH_KEYS = ("remote", "merge", "pushremote", "rebase")
+_PLAIN_KEYS = re.compile(
+    r"remote\.pushdefault|push\.(?:default|followtags|autosetupremote|useforceifincludes)|extensions\.objectformat"
+)
+_FLAGS = re.compile(
+    r"-[ufdnqv46]+|--(?:set-upstream|force|force-with-lease(?:=[^\s-][^\s]*)?|(?:no-)?force-if-includes|all|branches|mirror"
+    r"|tags|(?:no-)?follow-tags|delete|dry-run|porcelain|quiet|verbose|(?:no-)?progress|prune|(?:no-)?atomic"
+    r"|(?:no-)?verify|(?:no-)?thin|ipv4|ipv6|no-recurse-submodules|no-signed|push-option=.+)"
+)
+_VALUED = ("-o", "--push-option")
+_EVERY = ("--all", "--multiple", "update")
+_MODULE_WORDS = ("submodule", "--recurse-submodules", "--recursive", "--recurse")
+
+
+@dataclass(slots=True, frozen=True)
+class Reach:
+    """What one command may do beyond the sandbox: ``argv`` in ``folder``. ``addresses`` are those it may talk to,
+    ``named`` those of them that stand in its words. ``push`` are its words behind ``push``, for a command that is one:
+    it runs with ``settings`` and reads ``objects``. ``problem``: why it may do nothing of that; else empty."""
+
+    argv: tuple[str, ...]
+    folder: Path
+    repository: Path | None = None
+    addresses: tuple[Address, ...] = ()
+    named: tuple[Address, ...] = ()
+    push: tuple[str, ...] | None = None
+    settings: Settings = ()
+    objects: Path | None = None
+    problem: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class _Seen:
+    addresses: frozenset[tuple[str, ...]]
+    settings: frozenset[tuple[str, str]]
+
+
+class Remotes:
+    """The remotes of one session. ``folders`` are those that the model may write in: their repositories are looked at
+    when the session begins, and what differs later is ``unfamiliar`` until it was shown and answered."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders = tuple(folder.resolve() for folder in folders)
+        self._path = outside_path(self.folders)
+        self._seen: dict[Path, _Seen] = {}
+        self._begun = False
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Looks at what is there now; once. Starts git a few times: not for the UI's loop."""
+        with self._lock:
+            if self._begun:
+                return
+            self._begun = True
+            for folder in self.folders:
+                repository = find_repository(folder)
+                if repository is None or repository.stranger:
+                    continue
+                tree = repository.tree or folder
+                for place in (repository.common, *_modules(repository.common)):
+                    self._see(place, _settings(place, tree, self._path), tree)
+                modules = _addresses(_module_addresses(repository, self._path), tree)
+                self._learn(repository.common, modules, ())
+
+    def _see(self, place: Path, settings: Settings, folder: Path) -> None:
+        self._learn(place, [a for name in _names(settings) for a in _of(settings, name, folder)], settings)
+
+    def _learn(self, place: Path, addresses: Iterable[Address], settings: Settings) -> None:
+        before = self._seen.get(place.resolve(), _Seen(frozenset(), frozenset()))
+        self._seen[place.resolve()] = _Seen(
+            before.addresses | {address.key for address in addresses}, before.settings | _pushed_by(settings)
+        )
+
+    def learn(self, reach: Reach) -> None:
+        """The user was shown what ``reach`` is about, and said yes."""
+        if reach.repository is not None:
+            self._learn(reach.repository, reach.addresses, reach.settings)
+
+    def unfamiliar(self, reach: Reach) -> list[str]:
+        """What of it the user has to see before it may happen: addresses and settings that were not there when the
+        session began. What stands in the command itself they see anyway."""
+        seen = self._seen.get(reach.repository.resolve()) if reach.repository is not None else None
+        seen = seen or _Seen(frozenset(), frozenset())
+        plain = {address.key for address in reach.named}
+        found = [a.text for a in reach.addresses if a.key not in seen.addresses and a.key not in plain]
+        if reach.push is not None and not found:
+            found = [f"{key} = {value}" for key, value in sorted(_pushed_by(reach.settings) - seen.settings)]
+        return found
+
+    def reach(self, argv: Sequence[str], folder: Path) -> Reach:
+        """What a git command may reach. Starts git to read a configuration: not for the UI's loop."""
+        self.begin()
+        found = Reach(tuple(argv), folder.resolve())
+        words = list(argv[1:])
+        while words[:1] == ["-C"] and len(words) > 1:
+            folder, words = folder / words[1], words[2:]
+        while words[:1] in (["--no-pager"], ["-P"]):
+            words = words[1:]
+        if not words or words[0].startswith("-"):
+            return _refused(found, "git with settings of its own")
+        folder = folder.resolve()
+        repository = find_repository(folder)
+        if repository is not None and repository.stranger:
+            return _refused(found, "its .git leads to a repository that does not know this folder")
+        place = repository.common.resolve() if repository is not None else None
+        settings = _settings(repository.common, repository.tree or folder, self._path) if repository is not None else ()
+        found = Reach(found.argv, folder, place, settings=settings)
+        if words[0] == "push":
+            return self._push(found, words[1:], repository)
+        return self._fetch(found, words, repository)
+
+    def _fetch(self, reach: Reach, words: list[str], repository: Repository | None) -> Reach:
+        named = self._named(words[1:], reach.folder)
+        remotes = [name for name in _names(reach.settings) if name in words[1:]]
+        if not remotes and not named and repository is not None and words[0] not in ("clone", "submodule"):
+            every = any(word in _EVERY for word in words)
+            remotes = _names(reach.settings) if every else _default(reach.settings, repository, "remote")
+        found = [address for name in remotes for address in _of(reach.settings, name, reach.folder)[:1]]
+        if repository is not None and any(word.startswith(_MODULE_WORDS) for word in words):
+            found += _addresses(_module_addresses(repository, self._path), reach.folder)
+        # What the repository's submodules are fetched from beside it was there when the session began.
+        known = [] if repository is None else self._of_modules(repository)
+        asked = [address for address in (*found, *named, *known) if not self._inside(address)]
+        return Reach(
+            reach.argv,
+            reach.folder,
+            reach.repository,
+            tuple(dict.fromkeys(asked)),
+            tuple(named),
+            settings=reach.settings,
+        )
+
+    def _of_modules(self, repository: Repository) -> list[Address]:
+        found: list[Address] = []
+        for place in _modules(repository.common):
+            seen = self._seen.get(place.resolve())
+            settings = _settings(place, repository.tree or place, self._path) if seen is not None else ()
+            addresses = [a for name in _names(settings) for a in _of(settings, name, place)]
+            found += [address for address in addresses if seen is not None and address.key in seen.addresses]
+        return found
+
+    def _push(self, reach: Reach, words: list[str], repository: Repository | None) -> Reach:
+        if repository is None:
+            return _refused(reach, "it is in no repository")
+        objects = repository.common / "objects"
+        if not objects.resolve().is_relative_to(repository.common.resolve()):
+            return _refused(reach, "the objects of the repository lie elsewhere")
+        operands: list[str] = []
+        at = 0
+        while at < len(words):
+            word = words[at]
+            if word in _VALUED:
+                at += 1
+            elif word.startswith("-") and not _FLAGS.fullmatch(word):
+                return _refused(reach, f"what {word[:40]} does is not known here")
+            elif not word.startswith("-"):
+                operands.append(word)
+            at += 1
+        named: list[Address] = []
+        names: list[str] = []
+        if operands and operands[0] not in _names(reach.settings):
+            address = parse_address(operands[0], reach.folder)
+            if address is None:
+                return _refused(reach, f"{operands[0][:80]} is no remote and no plain address")
+            named, found = [address], [address]
+            text = address.path if address.kind == "local" else address.text
+            words = [text if word == operands[0] else word for word in words]
+        else:
+            names = operands[:1] or _default(reach.settings, repository, "pushremote")
+            found = [address for name in names for address in _of(reach.settings, name, reach.folder, push=True)]
+        settings = tuple(
+            (key, value)
+            for key, value in reach.settings
+            if not key.startswith("remote.")
+            or key == "remote.pushdefault"
+            or key.split(".", 1)[1].rpartition(".")[0] in names
+        )
+        if not found:
+            return _refused(reach, "it has no remote with an address that is one")
+        if any(self._inside(address) for address in found):
+            return _refused(reach, "that remote lies in the project: it can be reached from the sandbox")
+        return Reach(
+            reach.argv,
+            reach.folder,
+            reach.repository,
+            tuple(found),
+            tuple(named),
+            tuple(words),
+            settings,
+            objects,
+        )
+
+    def _named(self, words: Sequence[str], folder: Path) -> list[Address]:
+        """The addresses in a command's words; a word alone is a remote, a branch or a folder."""
+        plain = [word for word in words if re.match(r"\.{0,2}/|[^-/]*:", word) and not word.startswith("+")]
+        return _addresses(plain, folder)
+
+    def _inside(self, address: Address) -> bool:
+        """Whether it lies where the model may write: no program of ours runs there."""
+        return address.kind == "local" and any(Path(address.path).is_relative_to(place) for place in self.folders)
+
+
+def _refused(reach: Reach, why: str) -> Reach:
+    return Reach(reach.argv, reach.folder, reach.repository, problem=why)
+
+
+def _addresses(texts: Iterable[str], folder: Path) -> list[Address]:
+    return [address for text in texts if (address := parse_address(text, folder)) is not None]
+
+
+def _names(settings: Settings) -> list[str]:
+    """The remotes that have an address."""
+    keys = (key.removeprefix("remote.") for key, _ in settings if key.startswith("remote."))
+    return list(dict.fromkeys(key.rpartition(".")[0] for key in keys if key.endswith((".url", ".pushurl"))))
+
+
+def _of(settings: Settings, name: str, folder: Path, push: bool = False) -> list[Address]:
+    """The addresses of a remote; all that it has where it is not said whether it is pushed to."""
+    urls = [value for key, value in settings if key == f"remote.{name}.url"]
+    pushed = [value for key, value in settings if key == f"remote.{name}.pushurl"]
+    return _addresses((pushed or urls) if push else [*urls, *pushed], folder)
+
+
+def _default(settings: Settings, repository: Repository, key: str) -> list[str]:
+    """The remote of a command that names none."""
+    values = dict(settings)
+    wanted = [f"branch.{repository.branch}.remote"]
+    if key == "pushremote":
+        wanted = [f"branch.{repository.branch}.pushremote", "remote.pushdefault", *wanted]
+    names = _names(settings)
+    found = next((values[one] for one in wanted if one in values), names[0] if len(names) == 1 else "origin")
+    return [found]
+
+
+def _pushed_by(settings: Settings) -> frozenset[tuple[str, str]]:
+    """What decides where and what is pushed; which branch goes with which changes with every new one."""
+    return frozenset((key, value) for key, value in settings if not key.startswith("branch."))
+
+
+def _modules(common: Path) -> list[Path]:
+    """The repositories of submodules, as far as they are kept in that of ``common``."""
+    found: list[Path] = []
+    todo = [common / "modules"]
+    while todo and len(found) < _MODULES:
+        try:
+            inside = [entry for entry in sorted(todo.pop().iterdir()) if entry.is_dir() and not entry.is_symlink()]
+        except OSError:
+            continue
+        for entry in inside:
+            whole = (entry / "HEAD").is_file() and (entry / "objects").is_dir()
+            found += [entry] if whole else []
+            todo.append(entry / "modules" if whole else entry)
+    return found
+
+
+def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
+    """Where ``.gitmodules`` and the configuration say that submodules are."""
+    listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST), path))
+    if repository.tree is not None:
+        listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST), path)
+    settings = _kept(listed, repository.common)
+    base = next(
+        (a for a in (dict(settings).get(f"remote.{n}.url", "") for n in ("origin", *_names(settings))) if a), ""
+    )
+    for key, value in listed:
+        if key.startswith("submodule.") and key.endswith(".url"):
+            yield relative_to(base, value)
+
+
+def _settings(common: Path, folder: Path, path: str) -> Settings:
+    """What is kept of a repository's configuration."""
+    return _kept(read_config(read_small(common / "config", common, _LARGEST), path), folder)
+
+
+def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:
+    listed = list(listed)
+    instead = [(key[4:-10], value) for key, value in listed if key.startswith("url.") and key.endswith(".insteadof")]
+    found: list[tuple[str, str]] = []
+    for key, value in listed:
+        first, _, rest = key.partition(".")
+        name, _, last = rest.rpartition(".")
+        if re.search(r"[\x00-\x1f\x7f]", key + value):
+            continue
+        if first == "remote" and name and last in ("url", "pushurl"):
+            address = parse_address(rewritten(value, instead), folder)
+            if address is not None:
+                found.append((key, address.path if address.kind == "local" else address.text))
+        elif (
+            (first == "remote" and name and last in _REMOTE_KEYS)
+            or (first == "branch" and name and last in _BRANCH_KEYS)
+            or _PLAIN_KEYS.fullmatch(key)
+        ):
+            found.append((key, value))
+    return tuple(found)
+
+
+def read_config(text: str, path: str) -> list[tuple[str, str]]:
+    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
+    ``path`` are the folders in which git is."""
+    program = find_git(None, path)
+    if program is None or not text.strip():
+        return []
+    with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
+        file = Path(name) / "config"
+        file.write_text(text, "utf-8", "surrogateescape")
+        done = subprocess.run(
+            [program, "config", "--file", str(file), "--no-includes", "--null", "--list"],
+            cwd=name,
+            env=PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
+    if done.returncode != 0:
+        return []
+    return listed(done.stdout)
+
+
+def listed(output: bytes) -> list[tuple[str, str]]:
+    """Keys and values of ``git config --null --list``; a key without a value is a switch that is on."""
+    entries = [entry.partition("\n") for entry in output.decode("utf-8", "surrogateescape").split("\0") if entry]
+    return [(key, value if line else "true") for key, line, value in entries]
+
+
+def as_config(settings: Iterable[tuple[str, str]]) -> str:
+    """A configuration with these values, in this order."""
+    lines: list[str] = []
+    for key, value in settings:
+        section, _, rest = key.partition(".")
+        name, dot, last = rest.rpartition(".")
+        below = ' "' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' if dot else ""
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        lines.append(f'[{section}{below}]\n\t{last} = "{quoted}"\n')
+    return "".join(lines)

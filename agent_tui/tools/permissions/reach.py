@@ -1,0 +1,183 @@
+"""What may leave the machine unasked: to which hosts and MCP servers, and what of outside the project was read before.
+
+A host is known where the user named it in their own words, or the project's files did as they were committed when the
+session began: what the model writes names nothing. Once something outside the project was read, which the user's
+consents so far did not reckon with, they count for what stays on the machine only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from agent_tui.models.session import SessionState
+from agent_tui.text.clean import pictured_line
+from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.rules.decision import ALLOWED, Decision
+from agent_tui.tools.urls import Url
+
+PLAIN_TARGET = 200
+"""Characters of a path on a host that the project's files name; what is longer has to stand there itself."""
+
+_SEARCH_SECONDS = 3.0
+_KEPT = 200
+"""Hosts, and things that were read, that a session keeps."""
+
+_URL_HOST = re.compile(r"https?://([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])", re.IGNORECASE)
+# Without a scheme only with an ending that no file has: `setup.py` and `README.md` are hosts, too.
+_BARE_HOST = re.compile(
+    r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app))(?![\w-]|\.\w)", re.IGNORECASE
+)
+_HOST = re.compile(r"[a-z0-9.-]+")
+_PLAIN = re.compile(r"[\w.-]+")
+
+
+def hosts_in(text: str) -> list[str]:
+    """The hosts that a text names, in small letters, each once."""
+    found = [match[1].lower() for pattern in (_URL_HOST, _BARE_HOST) for match in pattern.finditer(text)]
+    return list(dict.fromkeys(host.removeprefix("www.") for host in found))
+
+
+class ProjectHosts:
+    """The hosts named in the files of a repository, as they were committed when this was made."""
+
+    def __init__(self, root: Path) -> None:
+        from agent_tui.tools.git.repository import find_repository
+
+        self._repository = find_repository(root)
+        self._commit = self._repository.commit if self._repository is not None else ""
+        self._known: dict[str, bool] = {}
+
+    def name(self, url: Url) -> bool:
+        """Whether they name the host of ``url``; of an address with a query, or a long one, whether it stands there
+        itself. Runs git, for three seconds at most."""
+        if not self._commit or not _HOST.fullmatch(url.host):
+            return False
+        whole = "?" in url.target or len(url.target) > PLAIN_TARGET
+        sought = url.text.partition("#")[0] if whole else url.host
+        if sought not in self._known:
+            self._known[sought] = self._search(sought, whole)
+        return self._known[sought]
+
+    def _search(self, sought: str, whole: bool) -> bool:
+        from agent_tui.tools.git.own import own_git
+
+        assert self._repository is not None and self._repository.tree is not None
+        host = sought.removeprefix("www.").replace(".", r"\.")
+        pattern = ["-F", "-e", sought] if whole else ["-E", "-e", rf"https?://(www\.)?{host}([^A-Za-z0-9.-]|$)"]
+        with own_git(self._repository) as git:
+            if git is None:
+                return False
+            found = git.run(
+                self._repository.tree, "grep", "-q", "-I", "-i", *pattern, self._commit, timeout=_SEARCH_SECONDS
+            )
+        return found is not None
+
+
+class Reach:
+    """Of one session: who may be reached, and what was read. ``project`` names hosts; None where no project does."""
+
+    def __init__(self, project: ProjectHosts | None = None) -> None:
+        self._project = project
+        self._hosts: list[str] = []
+        self._read: list[str] = []
+        self._granted: dict[str, list[str]] = {}
+
+    def name(self, own_words: str) -> None:
+        """The user wrote this themselves: hosts named in it are known from now on."""
+        self._hosts = list(dict.fromkeys([*self._hosts, *hosts_in(own_words)]))[-_KEPT:]
+
+    def read(self, what: str) -> None:
+        """Something outside the project was read; ``what`` is a few words, the same for the same thing."""
+        if what not in self._read:
+            self._read = [*self._read, what][-_KEPT:]
+
+    def since(self, but: str = "") -> str:
+        """What was read of outside, in words; empty for nothing but ``but``."""
+        found = self._others(but)
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return f"{found[-1]}{more}, outside the project, was read" if found else ""
+
+    def _others(self, but: str) -> list[str]:
+        return [what for what in self._read if what != but]
+
+    def grant(self, key: str) -> None:
+        """The user said yes to this, for as long as the session lasts."""
+        self._granted[key] = list(self._read)
+
+    def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
+        """Whether they did; where something ``leaves`` the machine, after all that was read but ``but``."""
+        before = self._granted.get(key)
+        return before is not None and (not leaves or set(self._others(but)) <= set(before))
+
+    def load(self, state: SessionState, first: bool = False) -> None:
+        """Another session is in force. The ``first`` one: what was said while it was being opened is for it."""
+        said = self._hosts if first else []
+        self._hosts = list(dict.fromkeys([*state.named_hosts, *said]))
+        self._read, self._granted = list(state.read_outside), {}
+
+    def kept(self, state: SessionState) -> SessionState:
+        """``state`` with what has to be known when the session is opened again."""
+        return replace(state, named_hosts=tuple(self._hosts), read_outside=tuple(self._read))
+
+    def fetch(self, url: Url) -> Decision:
+        """What is to happen with a fetch that no rule speaks of. May run git."""
+        rule, host = f"fetch({url.host})", url.host
+        if self.granted(rule, leaves=True):
+            return ALLOWED
+        since = self.since()
+        known = host.removeprefix("www.") in self._hosts or (self._project is not None and self._project.name(url))
+        if known and not since:
+            return ALLOWED
+        why = f"after {since}" if known else "which neither you nor the project's files name"
+        why += f", after {since}" if since and not known else ""
+        reason = f"fetches from {host}, {why}; yes is for this host, until the session ends"
+        return Decision("ask", reason, patterns=[rule], grants=rule)
+
+    def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
+        """What is to happen with a call of an MCP server's tool that no rule speaks of; ``name`` is what the model
+        calls it. ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a
+        rule says the server may be used."""
+        server, own = pictured_line(called.server), _answer_of(called)
+        since = self.since(own) if called.open_world else ""
+        rule = rule_of(called)
+        rules = [rule] if is_plain(called.server, called.tool) else []
+        after = f", after {since}" if since else ""
+        if called.only_looks and reads_unasked:
+            consent = f"mcp({called.server})"
+            if not since and (has_consent or self.granted(consent)):
+                return ALLOWED
+            if self.granted(rule, leaves=True, but=own):
+                return ALLOWED
+            if since:
+                reason = f"a tool of the MCP server {server} that may reach beyond it{after}; yes is for this tool"
+                return Decision("ask", reason, patterns=rules, grants=rule)
+            reason = f"uses the MCP server {server}; yes lets its tools that only read run until the session ends"
+            return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
+        if self.granted(name, leaves=called.open_world, but=own):
+            return ALLOWED
+        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=rules or [name], session=[name])
+
+    def passed(self, intent: Intent, outside: Iterable[Path], left_sandbox: bool) -> None:
+        """A call may run: notes what it reads of outside the project."""
+        for path in outside:
+            self.read(pictured_line(str(path)))
+        if left_sandbox:
+            self.read("what a command outside the sandbox showed")
+        if intent.server is not None:
+            self.read(_answer_of(intent.server))
+
+
+def _answer_of(called: ServerTool) -> str:
+    return f"an answer of the MCP server {pictured_line(called.server)}"
+
+
+def rule_of(called: ServerTool) -> str:
+    return f"mcp({called.server}.{called.tool})"
+
+
+def is_plain(*names: str) -> bool:
+    """Whether names can stand in a rule and mean nothing but themselves."""
+    return all(_PLAIN.fullmatch(name) for name in names)

@@ -1,0 +1,217 @@
+"""A way out of the network that held commands share, to hosts that were granted and to no others.
+
+It listens inside that network, where a descriptor was opened for it, and connects outside, from this process: HTTP with
+``CONNECT``, and plain HTTP with whole addresses, as every package manager speaks it to a proxy. Names are looked up out
+here. It has a thread and a loop of its own, so that a busy screen stalls no download, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import socket
+import threading
+import time
+import urllib.request
+from base64 import b64encode
+from collections import deque
+from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
+
+from agent_tui.tools.urls import is_public
+
+log = logging.getLogger(__name__)
+
+MOST = 64
+"""Connections at a time; further ones wait."""
+HEAD = 64 * 1024
+PATIENCE = 30.0
+"""Seconds for a request to be said, and for a connection to be made."""
+_PIECE = 1 << 16
+_PORTS = (80, 443)
+
+
+class HostProxy:
+    """``allowed`` says of a host and a port whether they were granted, ``own`` whether the user's own settings name
+    them: these may be on a private network, and at any port. Raises OSError."""
+
+    def __init__(
+        self, listener: socket.socket, allowed: Callable[[str, int], bool], own: Callable[[str, int], bool]
+    ) -> None:
+        self._listener, self._allowed, self._own = listener, allowed, own
+        self.port: int = listener.getsockname()[1]
+        self._refused: deque[tuple[float, str]] = deque(maxlen=200)
+        self._loop = asyncio.new_event_loop()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="host proxy", daemon=True)
+        self._thread.start()
+
+    def refused(self, since: float) -> list[str]:
+        """The hosts that were refused from a moment of ``time.monotonic`` on, each once."""
+        return list(dict.fromkeys(host for moment, host in list(self._refused) if moment >= since))
+
+    def close(self) -> None:
+        """Ends it, with all that goes through it."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(2.0)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception:
+            log.exception("The way out of the sandbox has ended")
+        finally:
+            with contextlib.suppress(Exception):
+                self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+            self._listener.close()
+
+    async def _serve(self) -> None:
+        room = asyncio.Semaphore(MOST)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            async with room:
+                try:
+                    await self._one(reader, writer)
+                except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError) as error:
+                    log.debug("A connection out of the sandbox ended: %s", type(error).__name__)
+                finally:
+                    writer.close()
+
+        server = await asyncio.start_server(serve, sock=self._listener, limit=HEAD)
+        async with server:
+            await self._over.wait()
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+        line, *fields = head.decode("latin-1").split("\r\n")[:-2]
+        method, target, version = line.split(" ")
+        tunnel = method == "CONNECT"
+        parts = urlsplit(f"//{target}" if tunnel else target)
+        host, port = (parts.hostname or "").rstrip(".").lower(), parts.port or (443 if tunnel else 80)
+        if not host or not (tunnel or parts.scheme == "http"):
+            await _say(writer, "400 Bad Request", "this is not a request for a proxy of HTTP")
+            return
+        if not self._granted(host, port):
+            self._refused.append((time.monotonic(), host))
+            await _say(
+                writer, f"403 {host} is not granted by the user", f"agent-tui: {host} is not granted by the user"
+            )
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                onward = await self._onward(host, port, tunnel)
+        except (OSError, TimeoutError, ValueError, EOFError) as error:
+            why = str(error) or "no answer in time"
+            await _say(writer, "502 Bad Gateway", f"agent-tui: {host} cannot be reached: {why}")
+            return
+        far_reader, far_writer, proxied = onward
+        try:
+            if tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            else:
+                kept = [
+                    f for f in fields if not f.lower().startswith(("proxy-", "connection:", "host:", "keep-alive:"))
+                ]
+                path = target if proxied else (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+                name = f"[{host}]" if ":" in host else host
+                own = [f"Host: {name}" + (f":{port}" if port != 80 else ""), "Connection: close", *proxied]
+                far_writer.write("\r\n".join([f"{method} {path} {version}", *kept, *own, "", ""]).encode("latin-1"))
+            await _both_ways(reader, writer, far_reader, far_writer)
+        finally:
+            far_writer.close()
+
+    def _granted(self, host: str, port: int) -> bool:
+        return self._own(host, port) if port not in _PORTS else self._allowed(host, port)
+
+    async def _onward(
+        self, host: str, port: int, tunnel: bool
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, list[str]]:
+        """A connection to a host, through the user's own proxy where their environment names one; then with the fields
+        a request to that has. Raises OSError."""
+        proxy = (
+            None
+            if urllib.request.proxy_bypass(f"{host}:{port}")
+            else urllib.request.getproxies().get("https" if tunnel else "http")
+        )
+        if not proxy:
+            for address in (addresses := await self._addresses(host, port)):
+                with contextlib.suppress(OSError):
+                    return (*await asyncio.open_connection(address, port, limit=HEAD), [])
+            raise OSError(f"none of its {len(addresses)} addresses answers")
+        parts = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise OSError("the proxy that the environment names is not one of HTTP")
+        login = [f"{unquote(parts.username)}:{unquote(parts.password or '')}"] if parts.username else []
+        fields = [f"Proxy-Authorization: Basic {b64encode(text.encode()).decode()}" for text in login]
+        reader, writer = await asyncio.open_connection(
+            parts.hostname, parts.port or 80, limit=HEAD, ssl=True if parts.scheme == "https" else None
+        )
+        if not tunnel:
+            return reader, writer, fields or ["Proxy-Connection: close"]
+        try:
+            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            writer.write("\r\n".join([f"CONNECT {place} HTTP/1.1", f"Host: {place}", *fields, "", ""]).encode())
+            answer = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            if answer.split(" ", 2)[1:2] != ["200"]:
+                raise OSError("the proxy that the environment names refused it")
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer, []
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+        public = [a for a in addresses if is_public(ipaddress.ip_address(a.partition("%")[0]))]
+        if len(public) < len(addresses) and not self._own(host, port):
+            raise OSError("it leads to a private address")
+        return addresses
+
+
+async def _both_ways(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    far_reader: asyncio.StreamReader,
+    far_writer: asyncio.StreamWriter,
+) -> None:
+    """Carries bytes until both ends have said all."""
+    there = asyncio.ensure_future(_carry(reader, far_writer))
+    try:
+        await _carry(far_reader, writer)
+    finally:
+        there.cancel()
+        await asyncio.gather(there, return_exceptions=True)
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_PIECE):
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
+    body = f"{text}\n".encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+
+
+def proxy_env(port: int) -> dict[str, str]:
+    """Variables by which programs take the way out; what they talk to on this machine they reach by themselves."""
+    address = f"http://127.0.0.1:{port}"
+    here = "localhost,127.0.0.1,::1"
+    java = " ".join(f"-D{scheme}.proxyHost=127.0.0.1 -D{scheme}.proxyPort={port}" for scheme in ("http", "https"))
+    found = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), address) | {"NO_PROXY": here}
+    found |= {name.lower(): value for name, value in found.items()}
+    return found | {"NODE_USE_ENV_PROXY": "1", "MAVEN_OPTS": java, "GRADLE_OPTS": java}

@@ -1,0 +1,217 @@
+"""Namespaces in which only what is listed exists, with seccomp: made by ourselves or by bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from agent_tui.tools.sandbox import filters, places
+from agent_tui.tools.sandbox.files import as_file
+from agent_tui.tools.sandbox.landlock import watches
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxPolicy
+from agent_tui.tools.sandbox.start import confined
+from agent_tui.tools.sandbox.words import GIT_HELD, NO_HOME, NO_SOCKETS, NO_WRITING, PROJECT_WRITING, network_words
+
+_SCOPED = 6
+"""The version of Landlock that knows abstract unix sockets and signals."""
+
+Kind = Literal["read", "write", "link", "dir", "empty", "lock", "proc", "dev"]
+Mount = tuple[Kind, str, str]
+"""What is to be at a place: ``read`` and ``write`` show a source there, ``link`` points to it. The others have none: an
+``empty`` folder of its own, and ``lock`` lets nobody write in such a one any more."""
+
+
+class Namespaces:
+    """Our own, by ``confine``. ``landlock`` is the kernel's version of that, 0 for none: it is a second wall inside.
+    With the network open it keeps a command from the unix sockets that have no file, which namespaces then do not."""
+
+    subtracts = True
+    own_tmp = True
+    loopback: frozenset[Loopback] = frozenset({"own", "machine"})
+
+    def __init__(self, landlock: int = 0) -> None:
+        self._landlock = landlock
+
+    @property
+    def name(self) -> str:
+        return "namespaces and Landlock" if self._landlock else "namespaces"
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        joins = policy.joins(domain)
+        mounts = plan(domain, policy)
+        written = [target for kind, _, target in mounts if kind == "write"]
+        confine: dict[str, object] = {
+            "mounts": mounts,
+            "cwd": str(cwd),
+            "join": joins,
+            "own_network": _closed(domain, policy),
+            "seccomp": _filter(domain, policy),
+        }
+        if self._landlock:
+            confine |= {
+                "rules": [("/", "r"), *((place, "w") for place in ("/dev", "/proc", *written))],
+                # Commands that share a network meet at sockets without a file.
+                "scope": 2 if _closed(domain, policy) else 3,
+            }
+        return _launch(list(argv), domain, policy, env, joins, confine)
+
+    def enforces(self, domain: Domain, network: Network, loopback: Loopback) -> list[str]:
+        if domain == "look":
+            words = [NO_WRITING, NO_HOME]
+            return [*words, NO_SOCKETS, "sees no other processes"]
+        words = [PROJECT_WRITING, NO_HOME]
+        words += [GIT_HELD]
+        words += [network_words(network, "own" if loopback == "machine" else loopback)]
+        if network == "allow" and self._landlock < _SCOPED:
+            words += ["reaches unix sockets that have no file"]
+        return [*words, "sees no other processes"]
+
+
+class Bubblewrap(Namespaces):
+    """The same by bubblewrap; ``program`` is its path."""
+
+    def __init__(self, program: str, landlock: int = 0) -> None:
+        super().__init__(landlock)
+        self.program = program
+
+    @property
+    def name(self) -> str:
+        return "bubblewrap and Landlock" if self._landlock >= _SCOPED else "bubblewrap"
+
+    def wrap(
+        self, argv: Sequence[str], domain: Domain, policy: SandboxPolicy, cwd: Path, env: Mapping[str, str]
+    ) -> Launch:
+        joins = policy.joins(domain)
+        fds: list[int] = [*joins]
+        options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        options += ["--unshare-net"] if _closed(domain, policy) and not joins else []
+        options += ["--die-with-parent", "--cap-drop", "ALL"]
+        for mount in plan(domain, policy):
+            options += _arguments(*mount)
+        if program := _filter(domain, policy):
+            fds.append(as_file(program))
+            options += ["--seccomp", str(fds[-1])]
+        options += ["--chdir", str(cwd)]
+        fds.append(as_file(b"".join(os.fsencode(option) + b"\0" for option in options)))
+        inner = list(argv)
+        if not _closed(domain, policy) and self._landlock >= _SCOPED:
+            inner = confined({"scope": 3, "capabilities": False}, inner)
+        command = [self.program, "--args", str(fds[-1]), "--", *inner]
+        join = {"join": joins, "only_join": True} if joins else None
+        return _launch(command, domain, policy, env, tuple(fds), join)
+
+
+def _launch(
+    command: list[str],
+    domain: Domain,
+    policy: SandboxPolicy,
+    env: Mapping[str, str],
+    fds: tuple[int, ...],
+    confine: Mapping[str, object] | None,
+) -> Launch:
+    watch = watches(policy, _mountable) if domain == "work" else ()
+    return Launch(command, {**env, "TMPDIR": str(policy.temporary)}, domain, fds, confine, watch, carrier=True)
+
+
+def _closed(domain: Domain, policy: SandboxPolicy) -> bool:
+    return domain == "look" or policy.network != "allow"
+
+
+def _filter(domain: Domain, policy: SandboxPolicy) -> bytes | None:
+    # A command of its own namespace may listen and connect in it; to look nobody needs to.
+    families: tuple[int, ...] = (filters.AF_UNIX,)
+    if not _closed(domain, policy) or policy.loopback != "deny":
+        families += filters.INTERNET
+    return filters.program(families if domain == "work" else (), metadata=True)
+
+
+def _arguments(kind: Kind, source: str, target: str) -> list[str]:
+    """A mount in the words of bubblewrap."""
+    if kind in ("read", "write", "link"):
+        return [{"read": "--ro-bind", "write": "--bind", "link": "--symlink"}[kind], source, target]
+    words = {"dir": "--dir", "empty": "--tmpfs", "lock": "--remount-ro", "proc": "--proc", "dev": "--dev"}
+    return [words[kind], target]
+
+
+def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
+    """All that a command of ``domain`` finds, in the order in which it is mounted. Raises OSError."""
+    folders, home = places.writable(policy), places.home()
+    secrets = places.secrets(policy)
+    bound: dict[Path, Kind] = {path: "read" for path in places.readable(policy) if _apart(path, folders, home)}
+    bound |= dict.fromkeys(folders, "write" if domain == "work" else "read")
+    bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "write")
+    hidden, names = set(secrets), [str(path) for path in secrets]
+    mounts: list[Mount] = [*_links(), ("read", "/sys", "/sys"), ("write", str(policy.temporary), "/tmp")]
+    if not any(path.is_relative_to("/var/tmp") for path in (*bound, home)):
+        mounts.append(("link", "/tmp", "/var/tmp"))
+    mounts.append(("dir", "", str(home)))
+    for path in sorted(bound, key=lambda path: len(path.parts)):
+        if path not in hidden:
+            # What is listed below a secret place is laid over its mask.
+            mounts += [(bound[path], str(path), str(path)), *_masks(names, str(path))]
+    # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
+    mounts += [("proc", "", "/proc"), ("lock", "", "/proc"), ("dev", "", "/dev")]
+    if domain == "work":
+        for folder in folders:
+            mounts += _kept(folder, policy, names)
+    masks: list[Mount] = [("lock", "", target) for kind, _, target in mounts if kind == "empty"]
+    return [*mounts, *masks, ("lock", "", "/")]
+
+
+def _apart(path: Path, folders: Sequence[Path], home: Path) -> bool:
+    """False for tools that lie in a folder of the project, which are the project's own, unless that is the home."""
+    return not any(path.is_relative_to(folder) and folder != home for folder in folders)
+
+
+def _links() -> list[Mount]:
+    """Links at the root, as most systems have from /bin to /usr/bin."""
+    entries = (Path(entry.path) for entry in os.scandir("/") if entry.is_symlink())
+    return [("link", str(path.readlink()), str(path)) for path in entries]
+
+
+def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
+    """Nothing in the place of every secret that ``bound`` would show."""
+    mounts: list[Mount] = []
+    masked = "\0"
+    for path in sorted((path for path in secrets if places.is_within(path, bound)), key=lambda path: path.split("/")):
+        if places.is_within(path, masked):
+            continue
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISDIR(mode):
+            mounts.append(("empty", "", path))
+            masked = path
+        elif not stat.S_ISLNK(mode):
+            mounts.append(("read", "/dev/null", path))
+    return mounts
+
+
+def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[Mount]:
+    """What stays read-only. A mount cannot be moved away, so ``.git`` is made one: its hooks stay below it."""
+    mounts: list[Mount] = []
+    for git in places.git_folders(folder):
+        if git.is_dir() and not git.is_symlink():
+            mounts.append(("write", str(git), str(git)))
+    # Laid over a mask, it would show what is below that again. A folder inside a secret place has no mask.
+    masks = [secret for secret in secrets if places.is_within(secret, str(folder))]
+    for path in places.protected(folder, policy):
+        masked = any(places.is_within(str(path), secret) for secret in masks)
+        if not masked and _mountable(path, folder):
+            mounts += [("read", str(path), str(path)), *_masks(masks, str(path))]
+    return mounts
+
+
+def _mountable(path: Path, folder: Path) -> bool:
+    """Whether a place can be mounted over: it exists, and no link leads to it from ``folder``."""
+    while path != folder:
+        if path.is_symlink() or not path.exists():
+            return False
+        path = path.parent
+    return True

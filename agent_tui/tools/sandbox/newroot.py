@@ -1,0 +1,110 @@
+"""Makes the folders that a process sees out of a list of mounts, with nothing else below its root.
+
+Standard library only, loaded by ``confine`` when it is needed, in a process that has a mount namespace of its own.
+No link is followed on the way to what is mounted, nor to where: a command that runs already may have made them.
+"""
+
+import ctypes
+import os
+
+_PRIVATE, _NOSUID, _NODEV, _NOEXEC, _DETACH = 1 << 18 | 1 << 14, 2, 4, 8, 2
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _SET_ATTRIBUTES = 428, 429, 437, 442
+_CLONE, _CLOEXEC, _EMPTY_PATH, _RECURSIVE, _FROM_TO_EMPTY = 1, 0o2000000, 0x1000, 0x8000, 0x44
+_NO_SYMLINKS, _BENEATH = 4, 8
+_LOCK, _NO_DEVICES, _ALL = 1 | 2, 4, 1 | 2 | 4
+_OLD = "/.old"
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(what: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _mount(source: str, target: str, kind: "str | None", flags: int, data: str = "") -> None:
+    arguments = (os.fsencode(source), os.fsencode(target), kind and kind.encode(), ctypes.c_ulong(flags), data.encode())
+    _call(target, _libc.mount(*arguments))
+
+
+def _opened(folder: int, path: str) -> int:
+    """A descriptor of ``path`` below ``folder``, as far as no link leads there."""
+    how = (ctypes.c_uint64 * 3)(os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS | _BENEATH)
+    name = os.fsencode(path.lstrip("/") or ".")
+    return _call(path, _libc.syscall(_OPENAT2, folder, name, ctypes.byref(how), ctypes.c_size_t(24)))
+
+
+def _set(fd: int, path: str, attributes: int, recursive: bool) -> None:
+    record = (ctypes.c_uint64 * 4)(attributes)
+    flags = _EMPTY_PATH | (_RECURSIVE if recursive else 0)
+    _call(path, _libc.syscall(_SET_ATTRIBUTES, fd, b"", flags, ctypes.byref(record), ctypes.c_size_t(32)))
+
+
+def _bind(old: int, source: str, target: str, attributes: int) -> None:
+    origin, root = _opened(old, source), os.open("/", os.O_PATH | os.O_CLOEXEC)
+    folder = os.fstat(origin).st_mode & 0o170000 == 0o040000
+    if not os.path.lexists(target):
+        os.makedirs(target if folder else os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        if not folder:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    place = _opened(root, target)
+    flags = _CLONE | _CLOEXEC | _EMPTY_PATH | _RECURSIVE
+    tree = _call(source, _libc.syscall(_OPEN_TREE, origin, b"", flags))
+    _set(tree, source, attributes, recursive=True)
+    _call(target, _libc.syscall(_MOVE_MOUNT, tree, b"", place, b"", _FROM_TO_EMPTY))
+    for fd in (tree, place, origin, root):
+        os.close(fd)
+
+
+def _devices(old: int) -> None:
+    _mount("tmpfs", "/dev", "tmpfs", _NOSUID | _NOEXEC, "mode=0755")
+    for name in _DEVICES:
+        _bind(old, f"/dev/{name}", f"/dev/{name}", _NOSUID)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.symlink(f"/proc/self/fd/{number}", f"/dev/{name}")  # noqa: PTH211
+    os.symlink("/proc/self/fd", "/dev/fd")  # noqa: PTH211
+    os.symlink("pts/ptmx", "/dev/ptmx")  # noqa: PTH211
+    for name in ("shm", "pts"):
+        os.mkdir(f"/dev/{name}")  # noqa: PTH102
+    _mount("tmpfs", "/dev/shm", "tmpfs", _NOSUID | _NODEV, "mode=1777")
+    _mount("devpts", "/dev/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+
+
+def make(plan: "list[tuple[str, str, str]]", cwd: str) -> None:
+    """Makes ``plan`` this process's root and goes to ``cwd``. Each mount is a kind, a source and a target, see
+    ``namespaces.Mount``. Raises OSError."""
+    _mount("none", "/", None, _PRIVATE)
+    _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755")
+    os.mkdir(f"/tmp{_OLD}")  # noqa: PTH102
+    os.chdir("/tmp")
+    _call("pivot_root", _libc.pivot_root(b".", _OLD[1:].encode()))
+    os.chdir("/")
+    old = os.open(_OLD, os.O_PATH | os.O_CLOEXEC)
+    for kind, source, target in plan:
+        if kind in ("dir", "proc", "dev", "empty"):
+            os.makedirs(target, exist_ok=True)  # noqa: PTH103
+        if kind in ("read", "write"):
+            _bind(old, source, target, _ALL & ~1 if kind == "write" else _ALL)
+        elif kind == "link":
+            os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+            os.symlink(source, target)  # noqa: PTH211
+        elif kind == "proc":
+            _mount("proc", target, "proc", _NOSUID | _NODEV | _NOEXEC)
+        elif kind == "dev":
+            _devices(old)
+        elif kind == "empty":
+            _mount("tmpfs", target, "tmpfs", _NOSUID | _NODEV, "mode=0755")
+        elif kind == "lock" and target != "/":
+            fd = os.open(target, os.O_PATH | os.O_CLOEXEC)
+            _set(fd, target, _LOCK, recursive=False)
+            os.close(fd)
+    os.close(old)
+    _call(_OLD, _libc.umount2(_OLD.encode(), _DETACH))
+    os.rmdir(_OLD)  # noqa: PTH106
+    fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    _set(fd, "/", _LOCK, recursive=False)
+    os.close(fd)
+    os.chdir(cwd)

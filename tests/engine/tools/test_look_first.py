@@ -1,0 +1,235 @@
+"""Commands that look before anybody is asked: what is asked then, what an answer does; nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_tui.config import PermissionsConfig, SandboxConfig
+from agent_tui.models.events import Event, MessageAdded, PermissionAsked, ToolOutput
+from agent_tui.tools.base import Intent
+from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.decision import Decision
+from agent_tui.tools.sandbox.box import Sandbox
+from agent_tui.tools.sandbox.jail import Jail
+from tests.support.agents import results, running, say
+from tests.support.developer import answering, parts
+from tests.support.git import git
+from tests.support.scripts import step
+
+COUNTS = "echo ran >> $TMPDIR/runs; "
+
+
+@pytest.fixture(autouse=True)
+def judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command may look, and asks when it was stopped, as it is judged in ``ask`` where a sandbox holds."""
+
+    def look(self: Permissions, intent: Intent) -> Decision:
+        if self.mode == "plan":
+            return Decision("allow")
+        if self.mode != "ask":
+            return Decision("allow", domain="work")
+        question = Decision("ask", "runs it", domain="work", patterns=["bash(make *)"])
+        return Decision("allow", domain="look", if_stopped=question)
+
+    monkeypatch.setattr(Permissions, "_command", look)
+
+
+def held(tmp_path: Path, project: Path, script: str, sandbox: Sandbox, **more: Any) -> Any:
+    made = parts(tmp_path, project, script, **more)
+    made.jail = Jail(SandboxConfig(), project, tmp_path / "cache", sandbox=sandbox)
+    made.permissions.holds = made.jail.holds
+    made.jail.policy().prepare()
+    # What is new there is gone before a command runs once more.
+    (made.jail.policy().temporary / "runs").touch()
+    return made
+
+
+def runs(made: Any) -> int:
+    return len((made.jail.policy().temporary / "runs").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("command", "wants"),
+    [
+        ("touch new", "wants to write new"),
+        ("mkdir -p out/a 2>/dev/null; test -d out", "wants to write out/"),
+        ("cp src/calc.py copy.py 2>&1 | tail -3", "wants to write copy.py"),
+        ("LANG=de_DE.UTF-8 touch new", "wants to write new"),
+        ("git stash -q || git tag new", "wants to write .git/"),
+        ("python3 -c \"open('made','w')\" || true", "wants to write made"),
+        ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
+        ("cd src && mv calc.py was.py", "wants to write src/"),
+        ("rm -rf src", "wants to write src/"),
+    ],
+)
+async def test_what_was_stopped_is_asked_about_however_it_was_said(
+    tmp_path: Path, project: Path, sandbox: Sandbox, command: str, wants: str
+) -> None:
+    made = held(tmp_path, project, step(bash={"command": COUNTS + command}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+        asked = answering(agent, allow=False)
+        await say(agent, "go")
+        assert [a.reason.split(" · ")[0] for a in asked] == [asked[0].reason.split(" · ")[0]]
+        assert asked[0].reason.startswith(wants) and "runs again in the sandbox" in asked[0].reason
+        assert "it wanted to write" in results(agent)[0].text and results(agent)[0].is_error
+        assert runs(made) == 1
+    assert git(project, "status", "--porcelain") == ""
+
+
+async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    command = COUNTS + "mkdir $TMPDIR/new && echo x > $TMPDIR/other && mkdir out && echo made > out/x && cat out/x"
+    made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
+    async with running(made) as (agent, seen):
+        asked = answering(agent)
+        await say(agent, "go")
+        assert len(asked) == 1 and asked[0].reason.startswith("wants to write out/")
+        assert [(r.text, r.is_error) for r in results(agent)] == [("made", False)]
+        assert runs(made) == 2 and seen.of(ToolOutput)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat src/calc.py",
+        "python3 src/check.py",
+        "git status --short; git log --oneline",
+        "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
+        "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
+        "touch .pytest_cache 2>/dev/null; true",
+        "grep -rn nothing src | tail -1; exit 3",
+        "echo 'touch: cannot touch x: Read-only file system'",
+        "git config user.name x",
+    ],
+)
+async def test_what_only_looks_or_fails_by_itself_asks_nothing(
+    tmp_path: Path, project: Path, sandbox: Sandbox, command: str
+) -> None:
+    made = held(tmp_path, project, step(bash={"command": COUNTS + command}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+        asked = answering(agent)
+        await say(agent, "go")
+        assert asked == [] and runs(made) == 1
+
+
+@pytest.mark.parametrize("more", [{"timeout": 0.5}, {"background": True}])
+async def test_what_was_ended_or_goes_on_never_runs_again(
+    tmp_path: Path, project: Path, sandbox: Sandbox, more: dict[str, object]
+) -> None:
+    call: dict[str, Any] = {"command": COUNTS + "touch new; sleep 600", **more}
+    made = held(tmp_path, project, step(bash=call) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+        asked = answering(agent, allow=False)
+        await say(agent, "go")
+        # What goes on is asked about before it begins, as it cannot begin again.
+        assert [a.reason.split(" · ")[0] for a in asked] == (["runs it"] if "background" in more else [])
+        if "background" not in more:
+            assert "timed out" in results(agent)[0].text and runs(made) == 1
+
+
+async def test_an_interrupt_at_the_question_keeps_what_was_said(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    made = held(tmp_path, project, step(bash={"command": COUNTS + "echo said; touch new"}) + step("ok"), sandbox)
+    async with running(made) as (agent, seen):
+        saying = asyncio.ensure_future(say(agent, "go"))
+        await seen.until(lambda: seen.of(PermissionAsked))
+        agent.interrupt()
+        await saying
+        assert "interrupted" in results(agent)[0].text and "said" in results(agent)[0].text
+        assert runs(made) == 1 and not (project / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "times"), [("accept-edits", "made", 2), ("plan", "plan mode is read only", 1)]
+)
+async def test_a_change_of_the_mode_answers_the_question(
+    tmp_path: Path, project: Path, sandbox: Sandbox, mode: Any, text: str, times: int
+) -> None:
+    made = held(tmp_path, project, step(bash={"command": COUNTS + "touch new && echo made"}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+
+        def change(event: Event) -> None:
+            if isinstance(event, PermissionAsked):
+                agent.set_mode(mode)
+
+        agent.subscribe(change)
+        await say(agent, "go")
+        assert text in results(agent)[0].text and runs(made) == times
+
+
+async def test_where_nobody_can_be_asked_the_result_says_what_would_allow_it(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    script = step(bash={"command": COUNTS + "echo said; touch new"}) + step("ok")
+    made = held(tmp_path, project, script, sandbox, can_ask=False)
+    async with running(made) as (agent, seen):
+        await say(agent, "go")
+        text = results(agent)[0].text
+        assert "said" in text and "it wanted to write new: Refused" in text
+        assert "--allow 'bash(make *)'" in text and "--permission-mode accept-edits" in text
+        assert runs(made) == 1 and seen.of(MessageAdded)
+
+
+async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    command = COUNTS + "echo 'curl: (6) Could not resolve host: pypi.org'; exit 6"
+    made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+        asked = answering(agent, allow=False)
+        await say(agent, "go")
+        assert asked[0].reason == (
+            "wants the network (pypi.org) · again, with the network: any host, here they cannot be told apart"
+        )
+        assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
+
+
+def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path) -> None:
+    """It would fail in ``work`` just so: asking would be for nothing."""
+    if os.geteuid() == 0:
+        pytest.skip("root can write everything")
+    from agent_tui.tools.sandbox.attempts import Attempts
+
+    (tmp_path / "fixed").write_text("")
+    (tmp_path / "fixed").chmod(0o444)
+    attempts = Attempts([tmp_path])
+    argv = attempts.wrapped(["/bin/sh", "-c", f"echo x > {tmp_path}/fixed; echo x > {tmp_path}/new"])
+    fd = attempts.begin()
+    subprocess.run(argv, pass_fds=[fd], check=False, capture_output=True)
+    os.close(fd)
+    assert list(attempts.end()) == [tmp_path / "new"]
+
+
+def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
+    rules = ["network(registries)", "network(*.example.com)"]
+    made = Permissions(tmp_path, tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))
+    assert made.grants("pypi.org", True) and made.grants("a.example.com", False)
+    assert not made.grants("bad.example.com", False) and not made.grants("example.org", False)
+    assert made.forget("network(registries)") and not made.grants("pypi.org", True)
+
+
+async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    command = COUNTS + "echo 'curl: (6) Could not resolve host: pypi.org'; exit 6"
+    made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
+    async with running(made) as (agent, _):
+
+        def grant(event: Event) -> None:
+            if isinstance(event, PermissionAsked):
+                agent.answer_permission(event.request_id, True, event.session[0], "")
+
+        agent.subscribe(grant)
+        await say(agent, "go")
+        assert ("allow", "network(registries)", "this session") in agent.permission_rules()
+        assert made.permissions.grants("pypi.org", True) and not made.permissions.grants("example.com", False)
+        assert agent.remove_permission_rule("network(registries)") and agent.permission_rules() == []
+        assert not made.permissions.grants("pypi.org", True)
