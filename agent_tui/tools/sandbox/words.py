@@ -117,8 +117,8 @@ def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopba
 
 
 UNHELD = (
-    "auto without a sandbox: commands run unasked with your own reach, to all your files, keys and the network; "
-    "asked about is little, such as what publishes."
+    "auto without a sandbox: the project's programs run unasked with your own reach, to all your files, keys and the "
+    "network; asked about is what is known to lead out of the project."
 )
 """What mode ``auto`` means where nothing holds."""
 
