@@ -140,8 +140,14 @@ def test_the_questions_of_a_line_are_one(world: World) -> None:
 
 
 def test_where_nobody_can_be_asked_the_question_is_a_refusal_that_says_how(world: World) -> None:
-    later = held(world, "make", "ask", can_ask=False).if_stopped
-    assert later is not None and later.action == "deny"
+    permissions = Permissions(
+        world.root, world.root, PermissionsConfig("ask"), can_ask=False, holds=lambda domain: True
+    )
+    intent = Intent("command", "make", command="make")
+    question = permissions.decide("bash", intent).if_stopped
+    assert question is not None
+    later = permissions.put("bash", intent, question)
+    assert later.action == "deny"
     assert "--allow 'bash(make)'" in later.message and "--permission-mode accept-edits" in later.message
 
 
