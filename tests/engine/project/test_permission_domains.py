@@ -51,7 +51,7 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
         ("cat $X", "plan", "look", None, ""),
         ("pytest -q", "auto", "work", None, ""),
         ("pytest -q", "accept-edits", "work", None, ""),
-        ("pytest -q", "ask", "work", None, "runs in the sandbox"),
+        ("pytest -q", "ask", "look", None, ""),
         (
             "npm install",
             "auto",
