@@ -51,6 +51,8 @@ def run(folder: Path, calls: list[Call], mode: str) -> dict[str, Any]:
     if git(folder, "status", "--porcelain"):
         raise SystemExit(f"{folder} has changes; it must be as it was unpacked and committed.")
     start = git(folder, "rev-parse", "HEAD")
+    for left in ("patch_tests.py", "change.diff", "msg"):  # by a run without a /tmp of its own
+        Path("/tmp", left).unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=Path.home(), prefix="real-tasks-") as home:
         demo = Path(home, "script.toml")
         demo.write_text(script(calls), "utf-8")
